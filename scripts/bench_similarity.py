@@ -38,7 +38,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from rdc.catalog.entry import params_number  # noqa: E402
-from rdc.catalog.similar import SimilarFiles, SoughtFile  # noqa: E402
+from rdc.catalog.similar import SimilarFiles, SimilarityQuery  # noqa: E402
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams  # noqa: E402
 from rdc.kernel import Cutter  # noqa: E402
 from rdc.signature.build import sign  # noqa: E402
@@ -446,9 +446,9 @@ def catalog_cost(files: int, rng: random.Random) -> dict[str, Any]:
         began = time.thread_time()
         assert len(similar) == files
         first = time.thread_time() - began
-        sought = [SoughtFile(rng.randbytes(9), 5, b"projects/tree/new") for _ in range(256)]
+        queries = [SimilarityQuery(rng.randbytes(9), 5, b"projects/tree/new") for _ in range(256)]
         began = time.thread_time()
-        list(similar.query_many(sought))
+        list(similar.query_many(queries))
         later = time.thread_time() - began
         opened.connection.close()
         database.close()

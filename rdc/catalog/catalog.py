@@ -8,7 +8,7 @@ from functools import partial
 
 from rdc.catalog.boot import is_unsettled
 from rdc.catalog.database import Database
-from rdc.catalog.entry import Entry, FileState, place_of, stamps
+from rdc.catalog.entry import Entry, FileState, row_key_of, stamps
 from rdc.catalog.known_file_systems import KnownFileSystems
 from rdc.catalog.pending import PendingEntries
 from rdc.catalog.racy import file_clock, is_racy
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import TracebackType
 
-    from rdc.catalog.pending import Place
+    from rdc.catalog.pending import RowKey
     from rdc.catalog.similar import SimilarFiles
     from rdc.catalog.small_columns import SignedFiles, SmallFiles
     from rdc.catalog.tables import StoredRow
@@ -135,19 +135,19 @@ class Catalog:
 
         path, value = path_of(source.fileno()), encode_signature(tree)
         stamp = state.stamp(tree.root, unsettled=is_unsettled(source.identity.ctime_ns, began))
-        self._put([(state.place, Entry(source.size, path, tree.root, stamp, value))])
+        self._put([(state.row_key, Entry(source.size, path, tree.root, stamp, value))])
 
-    def _put(self, entries: list[tuple[Place, Entry]]) -> None:
+    def _put(self, entries: list[tuple[RowKey, Entry]]) -> None:
         with self._lock:
             if self._pending.add(entries):
                 self.flush()
 
     def _find_pending(self, state: FileState) -> Entry | None:
-        entry = self._pending.entries.get(state.place)
+        entry = self._pending.entries.get(state.row_key)
         return entry if entry is not None and state.is_stamped(entry.stamp, entry.root) else None
 
     def _find_stored(self, state: FileState) -> StoredRow | None:
-        row = self.database.read(lambda c: find_row(c, state.place))
+        row = self.database.read(lambda c: find_row(c, state.row_key))
         if row is None or not state.is_stamped(row.stamp, row.root):
             return None
         if row.used != self._today():
@@ -178,7 +178,7 @@ class Catalog:
 
     def _small_entries(
         self, files: SmallFiles, rows: list[int], signatures: ShortSignatures, began: int
-    ) -> Iterator[tuple[Place, Entry]]:
+    ) -> Iterator[tuple[RowKey, Entry]]:
         """Entries for some rows of `files`. `signatures` has one signature per item of `rows`."""
         from rdc.signature.short_codec import encode_short
 
@@ -197,10 +197,10 @@ class Catalog:
             states = zip(inodes, sizes, mtimes, ctimes, roots, strict=True)
             stamped = stamps(system.id, params.id, states, began)
             names = [above + b"/" + paths[row] if above else b"" for row in here]
-            kept = [values[number] for number in numbers]
-            where, _, which = place_of(system.id, 0, params.id)
-            places = [(where, inode, which) for inode in array("q", array("Q", inodes).tobytes())]
-            yield from zip(places, map(Entry, sizes, names, roots, stamped, kept), strict=True)
+            encoded = [values[number] for number in numbers]
+            where, _, which = row_key_of(system.id, 0, params.id)
+            row_keys = [(where, inode, which) for inode in array("q", array("Q", inodes).tobytes())]
+            yield from zip(row_keys, map(Entry, sizes, names, roots, stamped, encoded), strict=True)
 
     def _racy_rows(self, files: SmallFiles, began: int) -> set[int]:
         """Rows that must not be remembered: they changed too shortly before they were read, or their file
@@ -237,7 +237,7 @@ class Catalog:
         if files.devices.count(device) < len(files):
             rows = [row for row, other in enumerate(files.devices) if other == device]
             unsigned = array("Q", [files.inodes[row] for row in rows])
-        where, _, which = place_of(system.id, 0, params.id)
+        where, _, which = row_key_of(system.id, 0, params.id)
         inodes, pending = array("q", unsigned.tobytes()), self._pending.entries
         stored = self.database.read(partial(find_many, statement, where, which, inodes)) or {}
         if not stored and self._pending.has_none_of(inodes):
@@ -261,11 +261,11 @@ class Catalog:
 
     # Pairs of trees in sync
 
-    def settle(self, key: bytes) -> None:
+    def remember_in_sync(self, key: bytes) -> None:
         with self._lock:
             self._in_sync[key] = None
 
-    def is_settled(self, key: bytes) -> bool:
+    def is_in_sync(self, key: bytes) -> bool:
         with self._lock:
             return key in self._in_sync or self.database.read(lambda c: has_in_sync(c, key)) is True
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Identity
 
-__all__ = ["Entry", "FileState", "params_number", "place_of", "signed64", "stamps"]
+__all__ = ["Entry", "FileState", "params_number", "row_key_of", "signed64", "stamps"]
 
 _CONTEXT = b"rdc catalog 1 stamp"
 STAMP_BYTES = 16
@@ -38,10 +38,10 @@ class FileState:
     """32 bytes: ChunkParams.id."""
 
     @property
-    def place(self) -> tuple[int, int, int]:
+    def row_key(self) -> tuple[int, int, int]:
         """The key of its row: file system, inode and parameters as signed 64-bit numbers. A file's new state
         replaces the row of its old one."""
-        return place_of(self.file_system, self.identity.inode, self.params)
+        return row_key_of(self.file_system, self.identity.inode, self.params)
 
     def stamp(self, root: bytes, *, unsettled: bool = False) -> bytes:
         """A digest of 16 bytes over the whole state and its root. `unsettled`: the stamp is valid in this
@@ -112,7 +112,7 @@ def stamps(
     return [names[at : at + STAMP_BYTES] for at in range(0, len(names), NAME_BYTES)]
 
 
-def place_of(file_system: int, inode: int, params: bytes) -> tuple[int, int, int]:
+def row_key_of(file_system: int, inode: int, params: bytes) -> tuple[int, int, int]:
     """See FileState.place."""
     return signed64(file_system), signed64(inode), params_number(params)
 

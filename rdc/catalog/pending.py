@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from rdc.catalog.entry import Entry
 
-__all__ = ["PendingEntries", "Place"]
+__all__ = ["PendingEntries", "RowKey"]
 
-Place: TypeAlias = tuple[int, int, int]
+RowKey: TypeAlias = tuple[int, int, int]
 """The key of a row: see FileState.place."""
 
 BATCH_SECONDS = 5.0
@@ -26,21 +26,21 @@ class PendingEntries:
     """One batch of entries by place. A newer entry of a place replaces the older one."""
 
     def __init__(self) -> None:
-        self.entries: dict[Place, Entry] = {}
+        self.entries: dict[RowKey, Entry] = {}
         """Read by lookups; changed by `add` and `take` alone."""
         self._inodes: set[int] = set()
         self._bytes = 0
         self._first_added = 0.0
 
-    def add(self, entries: list[tuple[Place, Entry]]) -> bool:
+    def add(self, entries: list[tuple[RowKey, Entry]]) -> bool:
         """Adds entries. Returns whether the batch is due to be written."""
         if not self.entries:
             self._first_added = time.monotonic()
-        for place, entry in entries:
-            replaced = self.entries.pop(place, None)
+        for row_key, entry in entries:
+            replaced = self.entries.pop(row_key, None)
             self._bytes += len(entry.value) - (len(replaced.value) if replaced else 0)
-            self.entries[place] = entry
-            self._inodes.add(place[1])
+            self.entries[row_key] = entry
+            self._inodes.add(row_key[1])
         return (
             len(self.entries) >= CATALOG_BATCH_ENTRIES
             or self._bytes >= CATALOG_BATCH_BYTES
@@ -51,7 +51,7 @@ class PendingEntries:
         """Whether no entry has one of these inode numbers (signed, as in Place)."""
         return self._inodes.isdisjoint(inodes)
 
-    def take(self) -> dict[Place, Entry]:
+    def take(self) -> dict[RowKey, Entry]:
         """Empties the batch and returns its entries, the oldest first."""
         entries, self.entries, self._inodes, self._bytes = self.entries, {}, set(), 0
         return entries

@@ -13,7 +13,7 @@ again when it writes the page back. rsync's comparison by size and mtime has the
 
 from __future__ import annotations
 
-from rdc.files.base.timestamp_tick import file_clock
+from rdc.files.base.file_clock import file_clock
 from rdc.files.facts.filesystem_id import ChangeTimes
 
 __all__ = ["DISTANT_MARGIN_NS", "LOCAL_MARGIN_NS", "file_clock", "is_racy"]

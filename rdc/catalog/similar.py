@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.similarity.index import Match
 
-__all__ = ["SimilarFile", "SimilarFiles", "SoughtFile"]
+__all__ = ["SimilarFile", "SimilarFiles", "SimilarityQuery"]
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ _ROW = "SELECT id, path, root, size FROM signature WHERE id = ?"
 
 
 @dataclass(frozen=True, slots=True)
-class SoughtFile:
+class SimilarityQuery:
     """A query: find files similar to this one."""
 
     traits: bytes
@@ -130,21 +130,21 @@ class SimilarFiles:
         """Number of files that can be found."""
         return len(self._known())
 
-    def query(self, sought: SoughtFile, limit: int = 8, min_matches: int = 4) -> list[SimilarFile]:
+    def query(self, query: SimilarityQuery, limit: int = 8, min_matches: int = 4) -> list[SimilarFile]:
         """At most `limit` (1 to 1,016) files that share at least `min_matches` (1 to 12) traits with
-        `sought`. Order: most shared traits, nearest size, same name, nearest directory."""
-        (found,) = self.query_many([sought], limit, min_matches)
+        `query`. Order: most shared traits, nearest size, same name, nearest directory."""
+        (found,) = self.query_many([query], limit, min_matches)
         return found
 
     def query_many(
-        self, sought: Iterable[SoughtFile], limit: int = 8, min_matches: int = 4
+        self, query: Iterable[SimilarityQuery], limit: int = 8, min_matches: int = 4
     ) -> Iterator[list[SimilarFile]]:
         """Like `query` for many files, in order; takes half the time. Raises ValueError for a number out of
         range and for traits that are not nine bytes."""
         if not 1 <= limit <= SIMILAR_LIMIT:
             raise ValueError(f"{limit} similar files: need 1 to {SIMILAR_LIMIT}")
-        batch: list[SoughtFile] = []
-        for one in sought:
+        batch: list[SimilarityQuery] = []
+        for one in query:
             batch.append(one)
             if len(batch) >= SIMILAR_BATCH:
                 yield from self._answers(batch, limit, min_matches)
@@ -152,7 +152,7 @@ class SimilarFiles:
         if batch:
             yield from self._answers(batch, limit, min_matches)
 
-    def _answers(self, batch: list[SoughtFile], limit: int, min_matches: int) -> Iterator[list[SimilarFile]]:
+    def _answers(self, batch: list[SimilarityQuery], limit: int, min_matches: int) -> Iterator[list[SimilarFile]]:
         index = self._known()
         asked = [one for one in batch if one.traits] if len(index) else []
         found = index.query_many(
@@ -204,7 +204,7 @@ class SimilarFiles:
         return {row.id: row for row in rows or ()}
 
 
-def _best(sought: SoughtFile, matches: list[Match], rows: dict[int, _Row]) -> list[SimilarFile]:
+def _best(query: SimilarityQuery, matches: list[Match], rows: dict[int, _Row]) -> list[SimilarFile]:
     """Sorts matches, the best first. Each path appears once, with its newest row, which has the highest
     id."""
     newest: dict[bytes, Match] = {}
@@ -212,15 +212,15 @@ def _best(sought: SoughtFile, matches: list[Match], rows: dict[int, _Row]) -> li
         row = rows.get(match.key)
         if row is not None and (row.path not in newest or newest[row.path].key < match.key):
             newest[row.path] = match
-    code = size_code(sought.size)
+    code = size_code(query.size)
 
     def order(path: bytes) -> tuple[int, int, bool, int, bytes]:
         match = newest[path]
         return (
             -match.matches,
             abs(size_code(rows[match.key].size) - code),
-            os.path.basename(path) != os.path.basename(sought.path),
-            -_common_directories(path, sought.path),
+            os.path.basename(path) != os.path.basename(query.path),
+            -_common_directories(path, query.path),
             path,
         )
 

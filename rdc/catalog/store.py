@@ -51,10 +51,10 @@ class SignatureStore(Protocol):
         """The known files below the directory `below`, to search for similar ones. Nothing is read before the
         first query."""
 
-    def settle(self, key: bytes) -> None:
+    def remember_in_sync(self, key: bytes) -> None:
         """Remembers a 32-byte key of two trees that were found in sync."""
 
-    def is_settled(self, key: bytes) -> bool: ...
+    def is_in_sync(self, key: bytes) -> bool: ...
 
     def flush(self) -> None:
         """Writes everything that waits in memory."""
@@ -95,10 +95,10 @@ class NoCatalog:
 
         return SimilarFiles(None, below, params)
 
-    def settle(self, key: bytes) -> None:
+    def remember_in_sync(self, key: bytes) -> None:
         pass
 
-    def is_settled(self, key: bytes) -> bool:
+    def is_in_sync(self, key: bytes) -> bool:
         return False
 
     def flush(self) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from array import array
 
     from rdc.catalog.entry import Entry
-    from rdc.catalog.pending import Place
+    from rdc.catalog.pending import RowKey
 
 __all__ = [
     "ROOTS_ONLY",
@@ -60,9 +60,9 @@ class StoredRow:
     """The encoded signature; b"" if the statement left it out."""
 
 
-def find_row(connection: sqlite3.Connection, place: Place) -> StoredRow | None:
+def find_row(connection: sqlite3.Connection, row_key: RowKey) -> StoredRow | None:
     """The row of a place, without its signature."""
-    found = connection.execute(_FIND, place).fetchone()
+    found = connection.execute(_FIND, row_key).fetchone()
     # SQLite stores any type in any column: damage can turn a blob into a number.
     if found is None or not isinstance(found[2], bytes):
         return None
@@ -95,16 +95,16 @@ def find_many(
     return found
 
 
-def write_entries(connection: sqlite3.Connection, entries: dict[Place, Entry], today: int) -> None:
+def write_entries(connection: sqlite3.Connection, entries: dict[RowKey, Entry], today: int) -> None:
     """Writes entries, given the oldest first. Each replaces the row of its place."""
     # Several entries with one path are files that had it one after another; the last is the present file.
     # Row order tells no age. Entries with other parameters belong to the same file and stay.
-    last = {(entry.path, place[2]): place for place, entry in entries.items()}
+    last = {(entry.path, row_key[2]): row_key for row_key, entry in entries.items()}
     # Sorted as the index is, which SQLite then fills page by page.
     rows = [
-        (*place, today, e.size, e.path, e.root, e.stamp, e.value)
-        for place, e in sorted(entries.items())
-        if not e.path or last[e.path, place[2]] == place
+        (*row_key, today, e.size, e.path, e.root, e.stamp, e.value)
+        for row_key, e in sorted(entries.items())
+        if not e.path or last[e.path, row_key[2]] == row_key
     ]
     connection.executemany(_PUT, rows)
 

@@ -36,7 +36,7 @@ class Summary:
     entries: int
     covered: int
     """Total bytes of the files whose signatures are stored."""
-    settled: int
+    pairs_in_sync: int
     first_used: int | None
     """Day of the least recent use of any entry, counted from 1970-01-01."""
     last_used: int | None
@@ -61,9 +61,9 @@ def summary(catalog: Catalog) -> Summary | None:
         entries, covered, first, last = connection.execute(
             "SELECT count(*), coalesce(sum(size), 0), min(used), max(used) FROM signature"
         ).fetchone()
-        (settled,) = connection.execute("SELECT count(*) FROM settled").fetchone()
+        (pairs_in_sync,) = connection.execute("SELECT count(*) FROM settled").fetchone()
         size = os.stat(database.path).st_size
-        return Summary(database.path, size, entries, covered, settled, first, last)
+        return Summary(database.path, size, entries, covered, pairs_in_sync, first, last)
 
     return _must(database, database.read(look), "read")
 

@@ -10,7 +10,7 @@ from rdc.files.base.os_errors import changed
 from rdc.files.facts.file_facts import facts_of
 from rdc.files.names.displaced_names import is_displaced
 from rdc.instances.tree import is_below
-from rdc.model.instances import Place
+from rdc.model.instances import RootedPath
 from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ class Inode:
     """One file of a group."""
 
     facts: FileFacts
-    names: list[Place] = field(default_factory=list)
+    names: list[RootedPath] = field(default_factory=list)
     protected: bool = False
     """Whether one of its names lies below --keep, so that it must not be changed."""
 
@@ -61,7 +61,7 @@ def inodes_of(
             problem(error)
             continue
         inode = found.setdefault((facts.identity.device, facts.identity.inode), Inode(facts))
-        inode.names.append(Place(number, path))
+        inode.names.append(RootedPath(number, path))
         real = tree.real_path(path)
         inode.protected = inode.protected or any(is_below(real, top) for top in keep)
     return list(found.values())
@@ -73,10 +73,10 @@ def choose_source(inodes: Sequence[Inode]) -> Inode:
     A protected file, since it must not be changed; otherwise the one whose place on disk most files share
     already; otherwise the first.
     """
-    files_at = Counter(inode.facts.first_place for inode in inodes)
+    files_at = Counter(inode.facts.physical_offset for inode in inodes)
 
     def merit(inode: Inode) -> tuple[bool, int]:
-        offset = inode.facts.first_place
+        offset = inode.facts.physical_offset
         return inode.protected, 0 if offset is None else files_at[offset]
 
     return max(inodes, key=merit)

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.os_errors import changed
-from rdc.files.facts.shared_space import compare_places
+from rdc.files.facts.shared_space import measure_sharing
 from rdc.files.names.hard_link import LinkSwap, sync_contents, sync_names
 from rdc.files.names.leased_file import LeasedFile, difference, same_bytes
 from rdc.instances.group import by_volume, choose_original
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rdc.instances.journal import Journal
     from rdc.instances.run_totals import RunTotals
     from rdc.instances.tree import Tree
-    from rdc.model.instances import Place
+    from rdc.model.instances import RootedPath
 
 __all__ = ["BATCH_BYTES", "BATCH_NAMES", "Linker"]
 
@@ -271,17 +271,17 @@ class Linker:
             )
             self._totals.done(instance, files=int(last))
 
-    def _shown(self, location: Place) -> bytes:
+    def _shown(self, location: RootedPath) -> bytes:
         return self._trees[location.root].root.shown(location.path)
 
-    def _real(self, location: Place) -> bytes:
+    def _real(self, location: RootedPath) -> bytes:
         return self._trees[location.root].real_path(location.path)
 
 
 def _win(original: LeasedFile, old: LeasedFile) -> int:
     """Bytes that removing the old file frees: its blocks without those it shares with other files."""
     try:
-        sharing = compare_places(
+        sharing = measure_sharing(
             original.fileno(), 0, old.fileno(), 0, max(old.identity.size, old.allocated), whole_extents=False
         )
     except OSError:

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from rdc.limits.survey import RUN_CHUNKS
-from rdc.model.instances import EqualRuns, Place
+from rdc.model.instances import EqualRuns, RootedPath
 from rdc.records import dataclass, field, replace
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ __all__ = ["ChunkedFile", "RunFinder"]
 class ChunkedFile:
     """One file with its chunks."""
 
-    location: Place
+    location: RootedPath
     volume: bytes
     """Id of the volume. Files with equal ids can share blocks."""
     block_size: int

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.block_sharing_volume import Volume, volume_of
-from rdc.files.facts.shared_space import compare_places
+from rdc.files.facts.shared_space import measure_sharing
 from rdc.files.names.dedupe_range import NO_SHARING, SLICE_BYTES, can_share, dedupe_range, sharing_failure
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.instances.group import by_volume, choose_source
 from rdc.instances.release import Span, move, spans_to_move
-from rdc.model.instances import Action, Instance, Place, Sharing
+from rdc.model.instances import Action, Instance, RootedPath, Sharing
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class Sharer:
             size = source.facts.identity.size
             self._totals.groups += self._whole_files(source.names[0], [one.names[0] for one in others], size)
 
-    def _whole_files(self, source: Place, others: Sequence[Place], size: int) -> bool:
+    def _whole_files(self, source: RootedPath, others: Sequence[RootedPath], size: int) -> bool:
         """Shares whole files. Returns whether something was, or would be, shared."""
         shared = False
         try:
@@ -100,7 +100,7 @@ class Sharer:
             self._totals.problem(error)
         self._totals.groups += shared
 
-    def _opened(self, location: Place) -> SourceFile:
+    def _opened(self, location: RootedPath) -> SourceFile:
         return self._trees[location.root].root.open_read(location.path)
 
     def _to_move(self, root: Root, path: bytes, file: SourceFile, runs: Sequence[EqualRuns]) -> list[Span]:
@@ -120,8 +120,8 @@ class Sharer:
     def _pair(
         self,
         source: SourceFile,
-        source_location: Place,
-        destination: Place,
+        source_location: RootedPath,
+        destination: RootedPath,
         ranges: Sequence[_Range],
         *,
         by_blocks: bool = False,
@@ -142,7 +142,7 @@ class Sharer:
         self,
         source: SourceFile,
         shown: bytes,
-        destination: Place,
+        destination: RootedPath,
         ranges: Sequence[_Range],
         *,
         by_blocks: bool,
@@ -259,7 +259,7 @@ def _shared_space(source: SourceFile, other: SourceFile, part: _Range, volume: V
     if part.offset + length == other.size:
         length = volume.rounded(length)
     try:
-        return compare_places(
+        return measure_sharing(
             source.fileno(),
             part.source_offset,
             other.fileno(),

@@ -25,15 +25,15 @@ def config_directory(environ: Mapping[str, str]) -> str | None:
 def cache_directory(environ: Mapping[str, str]) -> str | None:
     """The directory of data that can be rebuilt: $XDG_CACHE_HOME/rdc, or .cache/rdc at home; None without a
     home."""
-    places = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    return _chosen(environ, "XDG_CACHE_HOME") or _below(_home(environ), places)
+    subdirectory = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    return _chosen(environ, "XDG_CACHE_HOME") or _below(_home(environ), subdirectory)
 
 
 def state_directory(environ: Mapping[str, str]) -> str | None:
     """The directory of data that outlasts a run: $XDG_STATE_HOME/rdc, or $HOME/.local/state/rdc; None if
     neither is set."""
-    places = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
-    return _chosen(environ, "XDG_STATE_HOME") or _below(environ.get("HOME", ""), places)
+    subdirectory = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
+    return _chosen(environ, "XDG_STATE_HOME") or _below(environ.get("HOME", ""), subdirectory)
 
 
 def _chosen(environ: Mapping[str, str], variable: str) -> str | None:
@@ -41,8 +41,8 @@ def _chosen(environ: Mapping[str, str], variable: str) -> str | None:
     return _below(environ.get(variable, ""), "")
 
 
-def _below(base: str, places: str) -> str | None:
-    return os.path.join(base, places, "rdc") if os.path.isabs(base) else None
+def _below(base: str, subdirectory: str) -> str | None:
+    return os.path.join(base, subdirectory, "rdc") if os.path.isabs(base) else None
 
 
 def _home(environ: Mapping[str, str]) -> str:

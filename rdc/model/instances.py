@@ -22,13 +22,13 @@ __all__ = [
     "FileFacts",
     "IdenticalFiles",
     "Instance",
-    "Place",
+    "RootedPath",
     "Sharing",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RootedPath:
     """One name of a file."""
 
     root: int
@@ -56,8 +56,8 @@ class IdenticalFiles:
 class EqualRuns:
     """Equal ranges of two files as columns; the source's come first."""
 
-    source: Place
-    destination: Place
+    source: RootedPath
+    destination: RootedPath
     source_offsets: array[int]
     """Typecode 'Q': offsets in the source, in bytes."""
     offsets: array[int]
@@ -79,7 +79,7 @@ class FileFacts:
     """Number of the file's names in all places."""
     allocated: int
     """Bytes on disk, with shared ones."""
-    first_place: int | None
+    physical_offset: int | None
     """Physical offset of the first bytes; None for a hole, for inline data, or if unknown."""
     attributes: Attributes
     """Extended attributes, if they were requested."""

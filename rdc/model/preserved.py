@@ -65,14 +65,14 @@ class Preserved:
         if self.owner or not column:
             return column
         high = column[1::2]
-        kept = high.translate(_WITHOUT_SET_ID)
-        if kept == high:
+        preserved = high.translate(_WITHOUT_SET_ID)
+        if preserved == high:
             return column
         modes = bytearray(column)
-        modes[1::2] = kept
+        modes[1::2] = preserved
         return bytes(modes)
 
-    def told(self, listing: PackedListing) -> PackedListing:
+    def announced(self, listing: PackedListing) -> PackedListing:
         """The preserved part of a source's entries, without their mtimes."""
         modes = self.modes_of(listing.modes)
         return listing if modes is listing.modes else replace(listing, modes=bytes(modes))
@@ -99,8 +99,8 @@ class Preserved:
 EVERYTHING = Preserved(owner=True)
 
 
-def granularity_of(told: int, kept: int) -> int:
-    """The granularity that turned an mtime `told` to a file system into the one it `kept`. 1 if none did, for
+def granularity_of(announced: int, preserved: int) -> int:
+    """The granularity that turned an mtime `announced` to a file system into the one it `preserved`. 1 if none did, for
     example on a file system that rounds: then everything is compared."""
-    steps = (step for step in GRANULARITIES if told - told % step == kept)
+    steps = (step for step in GRANULARITIES if announced - announced % step == preserved)
     return next(steps, 1)

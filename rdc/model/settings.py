@@ -99,8 +99,8 @@ class Table:
 
     def error(self, key: str, message: str) -> UsageError:
         path = (*self._path, key)
-        place = f"{self._file.name}:{self._file.line_of(path)}"
-        return UsageError(f"{place}: {_short('.'.join(path))}: {_short(message)}")
+        location = f"{self._file.name}:{self._file.line_of(path)}"
+        return UsageError(f"{location}: {_short('.'.join(path))}: {_short(message)}")
 
     def _take(self, key: str, kind: type[T], expected: str, default: T | None) -> T:
         self._known.add(key)

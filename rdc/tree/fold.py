@@ -110,9 +110,9 @@ class Fold:
     They are computed on first use: most manifests equal their counterpart and are never folded.
     """
 
-    def __init__(self, manifest: Manifest, kept: Preserved) -> None:
+    def __init__(self, manifest: Manifest, preserved: Preserved) -> None:
         self.manifest = manifest
-        self._kept = kept
+        self._preserved = preserved
         self._tiers: list[Tier] | None = None
 
     @property
@@ -143,11 +143,11 @@ class Fold:
         bounds = array("Q", ends)
         digests = {group: bytearray() for group in GROUPS}
         fixed = tuple(self._columns())
-        first, place = 0, (0, 0, 0)
+        first, position = 0, (0, 0, 0)
         for at in range(0, len(bounds), NODES_AT_ONCE):
             some = bounds[at : at + NODES_AT_ONCE]
-            names, sizes, place = node_names(
-                manifest.text, manifest.texts, manifest.firsts, manifest.kinds, manifest.targets, some, place
+            names, sizes, position = node_names(
+                manifest.text, manifest.texts, manifest.firsts, manifest.kinds, manifest.targets, some, position
             )
             digests[Group.NAMES] += name_parts(names, array("Q", sizes), GROUND_KEYS[Group.NAMES])
             for group, columns in fixed:
@@ -159,11 +159,11 @@ class Fold:
 
     def _columns(self) -> Iterator[tuple[Group, tuple[tuple[bytes | bytearray, int], ...]]]:
         """Yield the groups besides NAMES, each with its columns and their widths in bytes."""
-        manifest, kept = self.manifest, self._kept
-        modes = ((manifest.modes, 2),) if kept.modes else ()
-        owners = ((manifest.uids, 4), (manifest.gids, 4)) if kept.owner else ()
+        manifest, preserved = self.manifest, self._preserved
+        modes = ((manifest.modes, 2),) if preserved.modes else ()
+        owners = ((manifest.uids, 4), (manifest.gids, 4)) if preserved.owner else ()
         yield Group.ATTRIBUTES, (*modes, (manifest.sizes, 8), *owners)
-        yield Group.MTIMES, ((kept.mtimes(manifest.mtimes), 8),)
+        yield Group.MTIMES, ((preserved.mtimes(manifest.mtimes), 8),)
 
 
 def _above(below: Tier) -> Tier:

@@ -85,10 +85,10 @@ class Manifest(ManifestColumns):
         row = self.row(path)
         return row is not None and self.kinds[row] == Kind.DIRECTORY
 
-    def same(self, directory: int, other: Manifest, theirs: int, kept: Preserved) -> bool:
-        """Return whether a directory equals directory `theirs` of `other`, in all that `kept` preserves."""
+    def same(self, directory: int, other: Manifest, other_directory: int, preserved: Preserved) -> bool:
+        """Return whether a directory equals directory `other_directory` of `other`, in all that `preserved` preserves."""
         # Most directories of most trees are equal, so columns are compared without unpacking them.
-        a, b, ends = self.firsts[directory], other.firsts[theirs], (self.end(directory), other.end(theirs))
+        a, b, ends = self.firsts[directory], other.firsts[other_directory], (self.end(directory), other.end(other_directory))
         count = ends[0] - a
         if count != ends[1] - b or self.kinds[a : a + count] != other.kinds[b : b + count]:
             return False
@@ -96,17 +96,17 @@ class Manifest(ManifestColumns):
         def alike(mine: bytearray, its: bytearray, width: int) -> bool:
             return mine[width * a : width * (a + count)] == its[width * b : width * (b + count)]
 
-        if not (alike(self.sizes, other.sizes, 8) and self.names(directory) == other.names(theirs)):
+        if not (alike(self.sizes, other.sizes, 8) and self.names(directory) == other.names(other_directory)):
             return False
         if not alike(self.mtimes, other.mtimes, 8):
             mine, its = self.mtimes[8 * a : 8 * (a + count)], other.mtimes[8 * b : 8 * (b + count)]
-            if kept.mtimes(mine) != kept.mtimes(its):
+            if preserved.mtimes(mine) != preserved.mtimes(its):
                 return False
-        if kept.modes and not alike(self.modes, other.modes, 2):
+        if preserved.modes and not alike(self.modes, other.modes, 2):
             return False
-        if kept.owner and not (alike(self.uids, other.uids, 4) and alike(self.gids, other.gids, 4)):
+        if preserved.owner and not (alike(self.uids, other.uids, 4) and alike(self.gids, other.gids, 4)):
             return False
-        return self.links_of(directory) == other.links_of(theirs)
+        return self.links_of(directory) == other.links_of(other_directory)
 
     def taken_directories(self, other: Manifest) -> bytearray:
         """Return a byte per directory: 1 if it needs no comparison with `other`.
@@ -122,8 +122,8 @@ class Manifest(ManifestColumns):
             for directory in {begin, last}:
                 first, end = self.firsts[directory], self.end(directory)
                 row = first - run.first + run.source
-                theirs = other.directory_of(row) if first >= run.first and end <= stop else -1
-                if theirs < 0 or (other.firsts[theirs], other.end(theirs) - row) != (row, end - first):
+                other_directory = other.directory_of(row) if first >= run.first and end <= stop else -1
+                if other_directory < 0 or (other.firsts[other_directory], other.end(other_directory) - row) != (row, end - first):
                     whole[directory] = 0
         return whole
 
@@ -179,7 +179,7 @@ class Manifest(ManifestColumns):
         """Return one or more increasing rows of a directory. Consecutive rows are sliced, without work per
         row."""
         if rows[-1] - rows[0] == len(rows) - 1:
-            return self.piece(directory, rows[0], rows[-1] + 1)
+            return self.packed_slice(directory, rows[0], rows[-1] + 1)
         first = self.firsts[directory]
         return self.listing(directory).rows([row - first for row in rows]).packed()
 
@@ -194,21 +194,21 @@ class Manifest(ManifestColumns):
         path = join(self.directories[directory], listing.names[at])
         return Entry(path, kind, listing.sizes[at], listing.metadata(at), target)
 
-    def root(self, top: Metadata | None, kept: Preserved) -> bytes:
-        """Return the root digest, 32 bytes over every column that `kept` preserves. MANIFEST.md has the
+    def root(self, top: Metadata | None, preserved: Preserved) -> bytes:
+        """Return the root digest, 32 bytes over every column that `preserved` preserves. MANIFEST.md has the
         formula.
 
         `top` is the metadata of the root directory itself, or None if that takes no part.
         """
-        head = struct.pack("<BB", kept.owner | (not kept.modes) << 1, top is not None)
+        head = struct.pack("<BB", preserved.owner | (not preserved.modes) << 1, top is not None)
         if top is not None:
-            head += struct.pack("<Hq", top.mode if kept.modes else 0, kept.mtime(top.mtime_ns))
-            head += struct.pack("<II", top.uid, top.gid) if kept.owner else b""
+            head += struct.pack("<Hq", top.mode if preserved.modes else 0, preserved.mtime(top.mtime_ns))
+            head += struct.pack("<II", top.uid, top.gid) if preserved.owner else b""
         hasher = blake3(head, key=ROOT_KEY)
         columns: list[bytes | bytearray] = [self.text, self.kinds, self.targets]
-        columns += [self.modes] if kept.modes else []
-        columns += [self.sizes, kept.mtimes(self.mtimes)]
-        if kept.owner:
+        columns += [self.modes] if preserved.modes else []
+        columns += [self.sizes, preserved.mtimes(self.mtimes)]
+        if preserved.owner:
             columns += [self.uids, self.gids]
         hasher.update(b"".join(len(column).to_bytes(8, "little") for column in columns))
         for column in columns:

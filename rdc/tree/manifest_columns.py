@@ -208,7 +208,7 @@ class ManifestColumns:
             self.firsts[directory], self.end(directory), self.names(directory), self.links_of(directory)
         )
 
-    def piece(self, directory: int, first: int, stop: int) -> PackedListing:
+    def packed_slice(self, directory: int, first: int, stop: int) -> PackedListing:
         """Return rows [first, stop) of a directory.
 
         Consecutive calls for one directory cost time in proportion to the rows returned.
@@ -266,9 +266,9 @@ class ManifestColumns:
             tuple(strings(self.links_of(directory))),
         )
 
-    def keep_modes(self, kept: Preserved) -> None:
-        """Reduce all modes to what `kept` preserves."""
-        self.modes = bytearray(kept.modes_of(self.modes))
+    def keep_modes(self, preserved: Preserved) -> None:
+        """Reduce all modes to what `preserved` preserves."""
+        self.modes = bytearray(preserved.modes_of(self.modes))
         self._unpacked_listings.clear()
 
     def set_modes(self, modes: Mapping[int, int]) -> None:
@@ -284,7 +284,7 @@ class ManifestColumns:
             begin, end = self.firsts[directory], self.end(directory)
             until = min(stop, end)
             whole = (first, until) == (begin, end)
-            listing = self.packed(directory) if whole else self.piece(directory, first, until)
+            listing = self.packed(directory) if whole else self.packed_slice(directory, first, until)
             yield self.directories[directory], listing
             first = until
 

@@ -53,9 +53,9 @@ class RowMap:
         number, names = new.number(old.directories[directory]), old.names(directory)
         if number is None:
             return _CachedDirectory(0, strings(names), {})
-        first, theirs = new.firsts[number], new.names(number)
-        if names == theirs:
+        first, new_names = new.firsts[number], new.names(number)
+        if names == new_names:
             return _CachedDirectory(first, None, {})
         return _CachedDirectory(
-            first, strings(names), {name: first + at for at, name in enumerate(strings(theirs))}
+            first, strings(names), {name: first + at for at, name in enumerate(strings(new_names))}
         )

@@ -32,16 +32,16 @@ def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[b
     With `floating`, the pattern may begin after any '/' as well as at the start. An invalid pattern (an
     unclosed class, a backslash at the end) matches nothing, as in rsync.
     """
-    pieces = _parse(pattern)
-    if pieces is None:
+    segments = _parse(pattern)
+    if segments is None:
         return re.compile(rb"(?!)")
     out = []
-    for number, parts in enumerate(pieces):
-        last = number == len(pieces) - 1
+    for number, parts in enumerate(segments):
+        last = number == len(segments) - 1
         if last and number and parts == [b""]:
             out.append(b".*")
             continue
-        body = _piece(parts, crosses=number > 0, last=last)
+        body = _segment(parts, crosses=number > 0, last=last)
         if number or floating:
             body = _COMPONENTS + body
         # Atomic: the text after '**' never makes the text before it start later.
@@ -49,7 +49,7 @@ def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[b
     return re.compile(b"".join(out), re.DOTALL)
 
 
-def _piece(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:
+def _segment(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:
     """Return the regex of the text between two '**': star-free parts with a star before each but the first.
 
     `crosses` says that a '**' precedes; within the first component it acts as another star.
@@ -68,7 +68,7 @@ def _piece(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:
 def _parse(pattern: bytes) -> list[list[bytes]] | None:
     """Split `pattern` at '**' and each piece at '*'. Each part is a regex of fixed length. None means
     invalid."""
-    pieces = [[b""]]
+    segments = [[b""]]
     at = 0
     while at < len(pattern):
         ch = pattern[at : at + 1]
@@ -77,9 +77,9 @@ def _parse(pattern: bytes) -> list[list[bytes]] | None:
             while pattern[end : end + 1] == b"*":
                 end += 1
             if end - at == 1:
-                pieces[-1].append(b"")
+                segments[-1].append(b"")
             else:
-                pieces.append([b""])
+                segments.append([b""])
             at = end
             continue
         if ch == b"[":
@@ -93,8 +93,8 @@ def _parse(pattern: bytes) -> list[list[bytes]] | None:
             regex, at = re.escape(pattern[at + 1 : at + 2]), at + 2
         else:
             regex, at = (_ANY if ch == b"?" else re.escape(ch)), at + 1
-        pieces[-1][-1] += regex
-    return pieces
+        segments[-1][-1] += regex
+    return segments
 
 
 _ALNUM = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -84,7 +84,7 @@ def test_nothing_is_opened_or_made_before_it_is_needed(tmp_path: Path, place: Ro
     write(place, "f", b"x")
     with open_catalog(tmp_path) as catalog, place.open_read(b"f") as source:
         assert catalog.get(source, SYNC_PARAMS) is None
-        assert not catalog.is_settled(bytes(32))
+        assert not catalog.is_in_sync(bytes(32))
     assert not (tmp_path / "cache").exists()
 
 
@@ -277,14 +277,14 @@ def test_it_answers_as_a_dictionary_would(
                 known[n, value] = FileSigner(value, catalog).sign(source).root
                 assert known[n, value] == sign(contents[n], value).root
         elif what == "settle":
-            catalog.settle(bytes([n]) * 32)
+            catalog.remember_in_sync(bytes([n]) * 32)
             settled.add(bytes([n]) * 32)
         elif what == "flush":
             catalog.flush()
         elif what == "reopen":
             catalog.close()
             catalog = open_catalog(tmp_path)
-        assert {k for k in (bytes([i]) * 32 for i in range(10)) if catalog.is_settled(k)} == settled
+        assert {k for k in (bytes([i]) * 32 for i in range(10)) if catalog.is_in_sync(k)} == settled
     catalog.close()
     root.close()
 
@@ -293,12 +293,12 @@ def test_settled_pairs_are_capped_and_the_oldest_go(tmp_path: Path) -> None:
     keys = [i.to_bytes(32, "big") for i in range(CATALOG_IN_SYNC + 50)]
     with open_catalog(tmp_path) as catalog:
         for key in keys[:100]:
-            catalog.settle(key)
+            catalog.remember_in_sync(key)
         catalog.flush()
-        catalog.settle(keys[0])  # again: now among the newest
+        catalog.remember_in_sync(keys[0])  # again: now among the newest
         catalog.flush()
         for key in keys[100:]:
-            catalog.settle(key)
+            catalog.remember_in_sync(key)
         catalog.flush()
-        kept = [catalog.is_settled(key) for key in keys]
+        kept = [catalog.is_in_sync(key) for key in keys]
     assert kept == [True] + [False] * 50 + [True] * (len(keys) - 51)

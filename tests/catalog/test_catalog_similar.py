@@ -14,7 +14,7 @@ from rdc.catalog.catalog import Catalog
 from rdc.catalog.database import FILE_NAME
 from rdc.catalog.racy import LOCAL_MARGIN_NS, file_clock
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.similar import SimilarFiles, SoughtFile
+from rdc.catalog.similar import SimilarFiles, SimilarityQuery
 from rdc.catalog.store import NoCatalog
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.files.root.root import Root
@@ -34,8 +34,8 @@ def edited(data: bytes, edits: int) -> bytes:
     return bytes(out)
 
 
-def sought(data: bytes, path: bytes = b"") -> SoughtFile:
-    return SoughtFile(sign(data, SYNC_PARAMS).traits, len(data), path)
+def query_of(data: bytes, path: bytes = b"") -> SimilarityQuery:
+    return SimilarityQuery(sign(data, SYNC_PARAMS).traits, len(data), path)
 
 
 @pytest.fixture
@@ -70,22 +70,22 @@ def remember(catalog: Catalog, top: Path, params: ChunkParams = SYNC_PARAMS) -> 
         root.close()
 
 
-def names(files: SimilarFiles, one: SoughtFile, limit: int = 8) -> list[str]:
+def names(files: SimilarFiles, one: SimilarityQuery, limit: int = 8) -> list[str]:
     return [Path(os.fsdecode(found.path)).name for found in files.query(one, limit)]
 
 
 def test_the_most_similar_come_first(tree: Path, catalog: Catalog) -> None:
     remember(catalog, tree)
     files = catalog.similar(os.fsencode(tree), SYNC_PARAMS)
-    assert names(files, sought(BASE)) == ["same", "near", "far"]
-    assert names(files, sought(BASE), 1) == ["same"]
+    assert names(files, query_of(BASE)) == ["same", "near", "far"]
+    assert names(files, query_of(BASE), 1) == ["same"]
     assert len(files) == 4  # all but the one without features
-    best = files.query(sought(BASE))[0]
+    best = files.query(query_of(BASE))[0]
     assert best.path == b"treetop/same"
     assert (best.root, best.size, best.matches) == (sign(BASE, SYNC_PARAMS).root, len(BASE), 12)
     assert best.jaccard == 1
-    assert names(files, SoughtFile(b"", 5)) == []
-    assert names(files, sought(RNG.randbytes(9000))) == []
+    assert names(files, SimilarityQuery(b"", 5)) == []
+    assert names(files, query_of(RNG.randbytes(9000))) == []
 
 
 def test_only_what_lies_below_counts(tree: Path, catalog: Catalog) -> None:
@@ -99,15 +99,15 @@ def test_only_what_lies_below_counts(tree: Path, catalog: Catalog) -> None:
         (b"nowhere", []),
     ):
         files = catalog.similar(os.fsencode(tree) + b"/" + below, SYNC_PARAMS)
-        assert names(files, sought(BASE)) == expected, below
-    assert names(catalog.similar(b"/", SYNC_PARAMS), sought(BASE)) == ["same", "near", "far"]
+        assert names(files, query_of(BASE)) == expected, below
+    assert names(catalog.similar(b"/", SYNC_PARAMS), query_of(BASE)) == ["same", "near", "far"]
 
 
 def test_signatures_with_other_parameters_do_not_count(tree: Path, catalog: Catalog) -> None:
     other = ChunkParams(64, 256)
     remember(catalog, tree, other)
-    assert names(catalog.similar(os.fsencode(tree), SYNC_PARAMS), sought(BASE)) == []
-    assert names(catalog.similar(os.fsencode(tree), other), sought(BASE)) == ["same", "near", "far"]
+    assert names(catalog.similar(os.fsencode(tree), SYNC_PARAMS), query_of(BASE)) == []
+    assert names(catalog.similar(os.fsencode(tree), other), query_of(BASE)) == ["same", "near", "far"]
 
 
 def test_equals_are_told_apart_by_size_name_and_place(tree: Path, catalog: Catalog) -> None:
@@ -121,7 +121,7 @@ def test_equals_are_told_apart_by_size_name_and_place(tree: Path, catalog: Catal
     files = catalog.similar(os.fsencode(copies), SYNC_PARAMS)
 
     def order(path: str) -> list[str]:
-        return [os.fsdecode(one.path) for one in files.query(sought(BASE, os.fsencode(path)))]
+        return [os.fsdecode(one.path) for one in files.query(query_of(BASE, os.fsencode(path)))]
 
     assert order("b/new")[:2] == ["b/one", "b/three"]
     assert order("a/y/three") == ["b/three", "a/y/two", "a/x/one", "b/one"]
@@ -129,8 +129,8 @@ def test_equals_are_told_apart_by_size_name_and_place(tree: Path, catalog: Catal
     (copies / "longer").write_bytes(BASE + b"\0" * 500)
     remember(catalog, copies)
     files = catalog.similar(os.fsencode(copies), SYNC_PARAMS)
-    assert files.query(SoughtFile(sought(BASE).traits, len(BASE) + 400))[0].size == len(BASE) + 500
-    assert files.query(SoughtFile(sought(BASE).traits, len(BASE) + 100))[0].size == len(BASE)
+    assert files.query(SimilarityQuery(query_of(BASE).traits, len(BASE) + 400))[0].size == len(BASE) + 500
+    assert files.query(SimilarityQuery(query_of(BASE).traits, len(BASE) + 100))[0].size == len(BASE)
 
 
 def test_a_replaced_file_is_named_once_as_it_is_now(tree: Path, catalog: Catalog) -> None:
@@ -141,7 +141,7 @@ def test_a_replaced_file_is_named_once_as_it_is_now(tree: Path, catalog: Catalog
     (tree / "new").rename(tree / "tree" / "near")
     remember(catalog, tree / "tree")
     files = catalog.similar(os.fsencode(tree / "tree"), SYNC_PARAMS)
-    found = files.query(sought(BASE))
+    found = files.query(query_of(BASE))
     assert [Path(os.fsdecode(one.path)).name for one in found] == ["near", "far"]
     assert found[0].root == sign(new, SYNC_PARAMS).root
 
@@ -161,15 +161,15 @@ def test_a_file_that_is_replaced_before_anything_is_written(
     for version in (old, new):
         version.rename(top / "near")
         remember(catalog, top)
-    (found,) = catalog.similar(os.fsencode(top), SYNC_PARAMS).query(sought(BASE))
+    (found,) = catalog.similar(os.fsencode(top), SYNC_PARAMS).query(query_of(BASE))
     assert found.root == sign(wanted, SYNC_PARAMS).root
 
 
 def test_many_are_answered_as_each_alone(tree: Path, catalog: Catalog) -> None:
     remember(catalog, tree)
     files = catalog.similar(os.fsencode(tree), SYNC_PARAMS)
-    asked = [sought(edited(BASE, i % 9)) for i in range(SIMILAR_BATCH + 9)]
-    asked[3] = SoughtFile(b"")
+    asked = [query_of(edited(BASE, i % 9)) for i in range(SIMILAR_BATCH + 9)]
+    asked[3] = SimilarityQuery(b"")
     assert list(files.query_many(asked, 2)) == [files.query(one, 2) for one in asked]
 
 
@@ -181,7 +181,7 @@ def test_rows_that_went_meanwhile_are_left_out(tree: Path, catalog: Catalog, tmp
     other.execute("DELETE FROM signature WHERE path = ?", (os.fsencode(tree / "tree" / "near"),))
     other.commit()
     other.close()
-    assert names(files, sought(BASE)) == ["same", "far"]
+    assert names(files, query_of(BASE)) == ["same", "far"]
 
 
 @pytest.mark.parametrize(
@@ -208,26 +208,26 @@ def test_damaged_rows_are_no_hints(tree: Path, catalog: Catalog, tmp_path: Path,
     other.execute(f"UPDATE signature SET {damage} WHERE path = ?", (near,))  # noqa: S608
     other.commit()
     other.close()
-    assert names(catalog.similar(os.fsencode(tree), SYNC_PARAMS), sought(BASE)) == ["same", "far"]
+    assert names(catalog.similar(os.fsencode(tree), SYNC_PARAMS), query_of(BASE)) == ["same", "far"]
 
 
 def test_without_a_catalog_nothing_is_similar(tmp_path: Path) -> None:
     nothing = NoCatalog().similar(b"/", SYNC_PARAMS)
     assert len(nothing) == 0
-    assert nothing.query(sought(BASE)) == []
+    assert nothing.query(query_of(BASE)) == []
     with Catalog(tmp_path / "cache") as empty:
         files = empty.similar(os.fsencode(tmp_path), SYNC_PARAMS)
-        assert files.query(sought(BASE)) == []
+        assert files.query(query_of(BASE)) == []
     assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1017])
 def test_limits_are_checked(limit: int) -> None:
     with pytest.raises(ValueError, match="need 1 to 1016"):
-        NoCatalog().similar(b"/", SYNC_PARAMS).query(SoughtFile(bytes(9)), limit)
+        NoCatalog().similar(b"/", SYNC_PARAMS).query(SimilarityQuery(bytes(9)), limit)
 
 
 def test_nothing_is_read_before_the_first_question(tree: Path, catalog: Catalog) -> None:
     files = catalog.similar(os.fsencode(tree), SYNC_PARAMS)
     remember(catalog, tree)
-    assert names(files, sought(BASE)) == ["same", "near", "far"]
+    assert names(files, query_of(BASE)) == ["same", "near", "far"]

@@ -25,7 +25,7 @@ from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import move_directory, move_file
 from rdc.files.names.unlink_copy import unlink_copy
 from rdc.files.replace.commit_group import CommitGroup
-from rdc.files.replace.place_over import ANYTHING, PlaceOver
+from rdc.files.replace.checked_rename import ANYTHING, CheckedRename
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
@@ -90,10 +90,10 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     "the root's metadata": lambda root: root.set_metadata(b"", Kind.DIRECTORY, WANTED, owner=False),
     "a link's metadata": lambda root: root.set_metadata(b"link", Kind.SYMLINK, WANTED, owner=False),
     "metadata of a compared file": lambda root: set_metadata_if_unchanged(
-        root, PlaceOver(root), b"file", WANTED, owner=False, is_meant=lambda _: True
+        root, CheckedRename(root), b"file", WANTED, owner=False, is_meant=lambda _: True
     ),
     "a copy in a name's place": lambda root: copy_file(
-        root, PlaceOver(root), b"twin", root.identity(b"twin")
+        root, CheckedRename(root), b"twin", root.identity(b"twin")
     ),
     "a file's move": lambda root: move_file(
         root, b"file", b"new", root.identity(b"file"), WANTED, owner=False
@@ -141,7 +141,7 @@ def test_what_has_no_error_does_nothing(root: Root, place: Path) -> None:
         modes, mtimes, uids, gids = bytes(2), bytes(8), bytes(4), bytes(4)
 
     with OpenedFiles(root, b"full/file\0") as opened:
-        assert opened.settle([0], [0], Columns(), owner=False) == bytes([FAILED])
+        assert opened.set_metadata([0], [0], Columns(), owner=False) == bytes([FAILED])
     root.make_directory(b"full")
     root.set_metadata(b"file", Kind.FILE, root.metadata(b"file"), owner=True)
     assert snapshot(place) == before
@@ -225,8 +225,8 @@ OF_OS = (
 )
 OF_OS += " symlink truncate unlink utime fchmod fchown mkfifo lchmod write writev pwrite pwritev ftruncate"
 OF_OS += " copy_file_range sendfile splice posix_fallocate"
-OF_RDC = "chmod_no_follow rename_exchange rename_no_replace rename_no_replace_between stage_small place_small"
-OF_RDC += " settle_files directory_over_file file_over_directory put_back set_on_name set_on_found"
+OF_RDC = "chmod_no_follow rename_exchange rename_no_replace rename_no_replace_between stage_small rename_small"
+OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
 OF_RDC += " set_on_descriptor write_attributes _rename_new _unlink _rmdir dedupe_range fallocate_keep_size"
 
@@ -239,7 +239,7 @@ CHANGING = {
     "entry_writer.EntryWriter._rename_symlink": "rename_to_free_name",
     "entry_writer.EntryWriter.set_metadata": "check_made",
     "entry_writer.EntryWriter.narrow_directory": "check_made",
-    "place_over.PlaceOver.place": "rename_to_free_name",
+    "checked_rename.CheckedRename.rename": "rename_to_free_name",
     "set_metadata_if_unchanged._Change.set_by_name": "check_made, in _check",
     "set_metadata_if_unchanged._Change.set_by_descriptor": "check_made, in _check",
     "link_in_place.link_file": "rename_to_free_name",
@@ -249,7 +249,7 @@ CHANGING = {
     "apply_xattrs.write_entry_attributes": "check_made",
     "apply_xattrs._writable": "check_made, in write_entry_attributes",
     "small_files.stage_versions": "append_only",
-    "open_many.OpenedFiles.settle": "append_only",
+    "open_many.OpenedFiles.set_metadata": "append_only",
     "preserved_metadata._granularity": "append_only, in preserved_by",
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",
     "hard_link.LinkSwap.link": "check_change, in __init__",
@@ -264,7 +264,7 @@ CHANGING = {
     "append_only.rename_to_free_name": "a free name",
     "small_files.stage_small": "temporaries",
     "commit_group.CommitGroup.add_small": "temporaries",
-    "small_files.StagedFiles.place": "a free name: of versions nothing is staged",
+    "small_files.StagedFiles.rename": "a free name: of versions nothing is staged",
     "small_files.StagedFiles.drop": "our temporary",
     "replacement.Replacement.seal": "our temporary",
     "replacement.Replacement._create": "our temporary",
@@ -279,10 +279,10 @@ CHANGING = {
     "entry_writer._unlink": "Root.remove_file",
     "entry_writer._rmdir": "Root.remove_directory",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
-    "own_ctime_changes.OwnCtimeChanges.replace": "PlaceOver.place",
+    "own_ctime_changes.OwnCtimeChanges.replace": "CheckedRename.rename",
     "link_in_place._rename": "link_file",
     "replace_kind.directory_over_file": "Root.replace_with_directory",
-    "replace_kind.file_over_directory": "Root.replace_symlink, PlaceOver.place, link_file",
+    "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
     "replace_kind._rmdir_quietly": "directory_over_file",
     "swap_names.put_back": "LinkSwap, unlink_copy",
     "metadata.set_on_descriptor": "Replacement.seal",

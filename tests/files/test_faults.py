@@ -17,7 +17,7 @@ from rdc.files.base import directory_descriptors as directory_module
 from rdc.files.base import durability as durable_module
 from rdc.files.base import metadata as metadata_module
 from rdc.files.replace import commit_group as commit_module
-from rdc.files.replace import place_over as placing_module
+from rdc.files.replace import checked_rename as rename_module
 from rdc.files.replace import replacement as replacement_module
 from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement, sweep_temporaries
 from rdc.files.root.root import Root
@@ -56,7 +56,7 @@ CALLS: list[tuple[object, str]] = [
     (os, "symlink"),
     (fcntl, "flock"),
     (replacement_module, "fallocate_keep_size"),
-    (placing_module, "rename_no_replace"),
+    (rename_module, "rename_no_replace"),
     (durable_module, "syncfs"),
     (directory_module, "open_directory_beneath"),
     (metadata_module, "chmod_no_follow"),

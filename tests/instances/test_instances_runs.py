@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
 from rdc.instances.runs import ChunkedFile, RunFinder
-from rdc.model.instances import EqualRuns, Place
+from rdc.model.instances import EqualRuns, RootedPath
 from rdc.signature.build import sign
 from tests.support.running.deduping import blob
 
@@ -22,7 +22,7 @@ def found_in(*contents: bytes, finder: RunFinder | None = None, protected: int =
     finder = finder or RunFinder()
     runs = []
     for number, content in enumerate(contents):
-        name = Place(0, b"%d" % number)
+        name = RootedPath(0, b"%d" % number)
         runs += finder.add(ChunkedFile(name, b"v", BLOCK, sign(content, PARAMS), number < protected))
     return runs
 
@@ -110,7 +110,7 @@ def test_volumes_are_apart() -> None:
     finder = RunFinder()
     for number in (0, 1):
         tree = sign(blob(1, 50_000) + b"%d" % number, PARAMS)
-        file = ChunkedFile(Place(0, b"%d" % number), b"volume %d" % number, BLOCK, tree, False)
+        file = ChunkedFile(RootedPath(0, b"%d" % number), b"volume %d" % number, BLOCK, tree, False)
         assert finder.add(file) == []
 
 

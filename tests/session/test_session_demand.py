@@ -241,7 +241,7 @@ def test_more_may_be_asked_for_as_more_is_announced(monkeypatch: pytest.MonkeyPa
     whole, manifest = build({name: entry(name, size=10_000) for name in names}), Manifest()
     demand = Demand(manifest)
     for start in range(0, 300, 100):
-        manifest.extend(b"", whole.piece(0, start, start + 100))
+        manifest.extend(b"", whole.packed_slice(0, start, start + 100))
         for _ in range(SENT_TIMES):
             demand.take(FileRequest(tuple(range(start, start + 100))))
     with pytest.raises(ProtocolError, match="to send"):

@@ -65,10 +65,10 @@ def walked(root: Root) -> Manifest:
 def test_a_pair_is_settled_as_it_was_met(root: Root) -> None:
     store = Remembering()
     settlement(store, root).again(SOURCE, OWN)
-    assert settlement(store, root).is_settled(SOURCE, OWN)
+    assert settlement(store, root).is_in_sync(SOURCE, OWN)
     # The other way round it is another pair.
-    assert not settlement(store, root).is_settled(OWN, SOURCE)
-    assert not settlement(store, root).is_settled(SOURCE, SOURCE)
+    assert not settlement(store, root).is_in_sync(OWN, SOURCE)
+    assert not settlement(store, root).is_in_sync(SOURCE, SOURCE)
 
 
 @pytest.mark.parametrize("name", MATTER)
@@ -77,21 +77,21 @@ def test_options_that_say_what_is_compared_matter(name: str, root: Root) -> None
     store = Remembering()
     settlement(store, root, MATTER[name]).again(SOURCE, OWN)
     others = [PLAIN, *(options for other, options in MATTER.items() if other != name)]
-    assert settlement(store, root, MATTER[name]).is_settled(SOURCE, OWN)
-    assert not any(settlement(store, root, options).is_settled(SOURCE, OWN) for options in others)
+    assert settlement(store, root, MATTER[name]).is_in_sync(SOURCE, OWN)
+    assert not any(settlement(store, root, options).is_in_sync(SOURCE, OWN) for options in others)
 
 
 def test_a_name_alone_and_mount_points_matter(root: Root) -> None:
     store = Remembering()
     settlement(store, root, only=b"d").again(SOURCE, OWN)
-    assert not settlement(store, root).is_settled(SOURCE, OWN)
+    assert not settlement(store, root).is_in_sync(SOURCE, OWN)
     options = MATTER["one_file_system"]
     mine, other = settlement(store, root, options), settlement(store, root, options)
     mine.note_mount_points([b"mounted"])
     mine.again(SOURCE, OWN)
-    assert not other.is_settled(SOURCE, OWN)
+    assert not other.is_in_sync(SOURCE, OWN)
     other.note_mount_points([b"mounted"])
-    assert other.is_settled(SOURCE, OWN)
+    assert other.is_in_sync(SOURCE, OWN)
 
 
 def test_equal_trees_are_not_remembered(root: Root) -> None:
@@ -104,18 +104,18 @@ def test_equal_trees_are_not_remembered(root: Root) -> None:
 def test_nothing_is_settled_without_a_memory(root: Root) -> None:
     alone = settlement(None, root)
     alone.again(SOURCE, OWN)
-    alone.settle(Manifest(), None, set())
-    assert not alone.is_settled(SOURCE, OWN)
+    alone.remember_in_sync(Manifest(), None, set())
+    assert not alone.is_in_sync(SOURCE, OWN)
 
 
 def test_a_destination_with_more_is_settled_after_a_run(root: Root) -> None:
     store = Remembering()
     run = settlement(store, root)
     wanted, own = Manifest(), walked(root)
-    run.settle(wanted, None, set())
+    run.remember_in_sync(wanted, None, set())
     top = root.metadata(b"")
     assert len(store.settled) == 1
-    assert settlement(store, root).is_settled(wanted.root(top, EVERYTHING), own.root(top, EVERYTHING))
+    assert settlement(store, root).is_in_sync(wanted.root(top, EVERYTHING), own.root(top, EVERYTHING))
 
 
 @pytest.mark.parametrize("options", [PLAIN, replace(PLAIN, delete=True)], ids=["", "--delete"])
@@ -124,5 +124,5 @@ def test_what_a_comparison_would_find_is_not_settled(options: SyncOptions, root:
     store = Remembering()
     metadata = root.metadata(b"")
     other = metadata if options.delete else replace(metadata, mode=metadata.mode ^ 0o022)
-    settlement(store, root, options, other).settle(Manifest(), None, set())
+    settlement(store, root, options, other).remember_in_sync(Manifest(), None, set())
     assert store.settled == set()

@@ -105,7 +105,7 @@ def test_a_file_changed_after_it_was_read_is_compared_again(
     """It is never given the mtime of a content that it does not have."""
     source, destination = make_pair(tmp_path, 60)
     wanted = read_tree(source)
-    settle = OpenedFiles.settle
+    set_metadata = OpenedFiles.set_metadata
     outcomes: list[bytes] = []
 
     def meddling(self: OpenedFiles, *given: object, **named: object) -> bytes:
@@ -114,10 +114,10 @@ def test_a_file_changed_after_it_was_read_is_compared_again(
             os.rename(destination / "d0" / "005", destination / "d0" / "away")
             (destination / "d0" / "005").write_bytes((destination / "d0" / "away").read_bytes())
             (destination / "d0" / "away").unlink()
-        outcomes.append(settle(self, *given, **named))  # type: ignore[arg-type]
+        outcomes.append(set_metadata(self, *given, **named))  # type: ignore[arg-type]
         return outcomes[-1]
 
-    monkeypatch.setattr(OpenedFiles, "settle", meddling)
+    monkeypatch.setattr(OpenedFiles, "set_metadata", meddling)
     run = run_sync(source, destination)
     assert outcomes[0].count(CHANGED) == 2
     assert run.problems == []
@@ -135,7 +135,7 @@ def test_what_cannot_be_settled_together_is_tried_singly_and_named(
         (destination / "d0" / "004").unlink(missing_ok=True)
         return bytes([FAILED]) * len(rows)
 
-    monkeypatch.setattr(OpenedFiles, "settle", failing)
+    monkeypatch.setattr(OpenedFiles, "set_metadata", failing)
     run = run_sync(source, destination)
     assert [(problem.code, problem.path) for problem in run.problems] == [(ExitCode.PARTIAL, b"d0/004")]
     found = read_tree(destination)

@@ -116,10 +116,10 @@ def test_any_stretch_of_rows_comes_directory_by_directory(rows: Rows, rng: rando
             assert part == listing(entries).packed()
         at = first
         for path, part in got:
-            # The same through `piece`, which remembers where names lie in the directory it saw last.
+            # The same through `packed_slice`, which remembers where names lie in the directory it saw last.
             number = manifest.number(path)
             assert number is not None
-            assert manifest.piece(number, at, at + part.count) == part
+            assert manifest.packed_slice(number, at, at + part.count) == part
             at += part.count
 
 
@@ -135,7 +135,7 @@ def test_a_manifest_put_together_from_pieces_is_the_same(rows: Rows, rng: random
                 # Looked at half-way: what is remembered of an unfinished directory must not stay.
                 assert joined.entry(len(joined) - 1) == whole.entry(len(joined) - 1)
                 assert joined.number(joined.directories[-1]) == len(joined.directories) - 1
-                joined.piece(len(joined.directories) - 1, len(joined) - 1, len(joined))
+                joined.packed_slice(len(joined.directories) - 1, len(joined) - 1, len(joined))
             joined.extend(path, part)
     assert columns(joined) == columns(whole)
     assert joined.directories == whole.directories
@@ -159,7 +159,7 @@ def test_rows_taken_at_once_are_those_taken_directory_by_directory(rows: Rows, r
                 quick.extend(path, part)
         if len(quick) and rng.random() < 0.3:
             quick.entry(len(quick) - 1)
-            quick.piece(len(quick.directories) - 1, len(quick) - 1, len(quick))
+            quick.packed_slice(len(quick.directories) - 1, len(quick) - 1, len(quick))
         for path, part in parts:
             slow.extend(path, part)
     assert columns(quick) == columns(slow)
@@ -362,7 +362,7 @@ def test_thousands_of_entries_and_one_large_directory() -> None:
     large = manifest.number(b"large")
     assert large is not None
     first = manifest.firsts[large]
-    assert manifest.piece(large, first + 19_990, first + 20_000).names == b"".join(
+    assert manifest.packed_slice(large, first + 19_990, first + 20_000).names == b"".join(
         b"%05d\0" % row for row in range(19_990, 20_000)
     )
 

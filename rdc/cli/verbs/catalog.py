@@ -89,7 +89,7 @@ def _show(words: Words, catalog: Catalog, environment: Environment) -> None:
         f"path       {printable(str(found.path))}",
         f"size       {exact_text(found.bytes)}",
         f"entries    {found.entries:,} (of files of {size_text(found.covered)})",
-        f"settled    {counted(found.settled, 'pair of trees', 'pairs of trees')}",
+        f"settled    {counted(found.pairs_in_sync, 'pair of trees', 'pairs of trees')}",
         f"last use   {_day(found.last_used)} (of the oldest entry: {_day(found.first_used)})",
     ]
     environment.data("\n".join(lines) + "\n")

@@ -12,7 +12,7 @@ from rdc.files.facts.block_sharing_volume import volume_of
 from rdc.instances.runs import ChunkedFile, RunFinder
 from rdc.instances.tree import is_below
 from rdc.model.entries import Kind
-from rdc.model.instances import EqualRuns, Place
+from rdc.model.instances import EqualRuns, RootedPath
 from rdc.progress import Problem
 from rdc.tree.walk import Walk, join
 
@@ -70,7 +70,7 @@ class RunSearch:
             text = f"{finder.forgotten:,} chunks were too many to remember: some equal parts were not found"
             self._reporter(Problem(ExitCode.OK, b"", text))
 
-    def _files(self) -> Iterator[tuple[Place, int]]:
+    def _files(self) -> Iterator[tuple[RootedPath, int]]:
         """Yields each regular file once, with its listed size."""
         for number, operand in enumerate(self._operands.all):
             root = operand.tree.root
@@ -80,9 +80,9 @@ class RunSearch:
                 listing = directory.listing
                 for name, kind, size in zip(listing.names, listing.kinds, listing.sizes, strict=True):
                     if kind == Kind.FILE and size >= self._min_size:
-                        yield Place(number, join(directory.path, name)), size
+                        yield RootedPath(number, join(directory.path, name)), size
 
-    def _task(self, location: Place, size: int) -> SignTask[Place]:
+    def _task(self, location: RootedPath, size: int) -> SignTask[RootedPath]:
         return SignTask(
             location, size, partial(self._operands.all[location.root].tree.root.open_read, location.path)
         )
@@ -94,11 +94,11 @@ class RunSearch:
 
         return report
 
-    def _protected(self, location: Place) -> bool:
+    def _protected(self, location: RootedPath) -> bool:
         real = self._operands.all[location.root].tree.real_path(location.path)
         return any(is_below(real, top) for top in self._operands.keep)
 
-    def _volume(self, location: Place) -> Volume:
+    def _volume(self, location: RootedPath) -> Volume:
         root = self._operands.all[location.root].tree.root
         with root.open_read(location.path) as source:
             return volume_of(source.fileno())

@@ -78,13 +78,13 @@ def has_default_acl(directory: Directory) -> bool:
     return True
 
 
-def _remove(place: bytes | int, name: bytes) -> None:
+def _remove(file: bytes | int, name: bytes) -> None:
     try:
         # An open file cannot be a symlink, so removexattr rejects follow_symlinks for it.
-        if isinstance(place, int):
-            os.removexattr(place, name)
+        if isinstance(file, int):
+            os.removexattr(file, name)
         else:
-            os.removexattr(place, name, follow_symlinks=False)
+            os.removexattr(file, name, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NONE:
             raise

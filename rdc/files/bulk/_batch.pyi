@@ -33,7 +33,7 @@ def stage_small(
     one behind another: device, inode, size, mtime, ctime (ns); where that is not there, the descriptor is
     -2."""
 
-def place_small(
+def rename_small(
     directories: Buffer, temporaries: Buffer, names: Buffer, fds: Buffer, expected: Buffer | None, /
 ) -> bytes:
     """Renames what is staged where nothing is in the way, or where just what is `expected` is: an errno each

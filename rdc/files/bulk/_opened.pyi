@@ -14,7 +14,7 @@ def read_files(fds: Buffer, sizes: Buffer, mtimes: Buffer, ctimes: Buffer, /) ->
     """Contents of the files that are as these columns say before and after, one behind another, and a byte a
     file: 1 where it is. At most 1 GiB."""
 
-def settle_files(
+def set_metadata_of_files(
     fds: Buffer,
     ctimes: Buffer,
     rows: Buffer,

@@ -177,14 +177,14 @@ done:
     return result;
 }
 
-static PyObject *place_small(PyObject *module, PyObject *args)
+static PyObject *rename_small(PyObject *module, PyObject *args)
 {
     rdc_expected looked_at = {0};
     Py_buffer directories, temporaries, names, fds, expected = {0};
     PyObject *errors = NULL, *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*z*:place_small", &directories, &temporaries, &names, &fds, &expected))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*z*:rename_small", &directories, &temporaries, &names, &fds, &expected))
         return NULL;
     const size_t count = (size_t)fds.len / sizeof(int32_t);
     if (!check_names(names.buf, names.len, count) || !check_names(temporaries.buf, temporaries.len, count) ||
@@ -196,7 +196,7 @@ static PyObject *place_small(PyObject *module, PyObject *args)
     if (!errors)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    rdc_place_small(directories.buf, count, temporaries.buf, names.buf, fds.buf, expected.buf ? &looked_at : NULL,
+    rdc_rename_small(directories.buf, count, temporaries.buf, names.buf, fds.buf, expected.buf ? &looked_at : NULL,
                     (int32_t *)(void *)PyBytes_AS_STRING(errors));
     Py_END_ALLOW_THREADS
     result = Py_NewRef(errors);
@@ -216,7 +216,7 @@ static PyMethodDef functions[] = {
 #ifdef __linux__
     {"read_small", read_small, METH_VARARGS, NULL},
     {"stage_small", stage_small, METH_VARARGS, NULL},
-    {"place_small", place_small, METH_VARARGS, NULL},
+    {"rename_small", rename_small, METH_VARARGS, NULL},
     {"close_files", close_files, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL},

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = [
     "CHANGED",
     "FAILED",
-    "SETTLED",
+    "METADATA_SET",
     "MetadataColumns",
     "OpenedFiles",
     "can_open",
     "most_opened",
 ]
 
-FAILED, SETTLED, CHANGED = range(3)
-"""Outcomes of `settle`: nothing is known to be done; metadata set; the file is not the one that was read."""
+FAILED, METADATA_SET, CHANGED = range(3)
+"""Outcomes of `set_metadata`: nothing is known to be done; metadata set; the file is not the one that was read."""
 
 
 def _built() -> ModuleType | None:
@@ -120,7 +120,7 @@ class OpenedFiles:
         content, good = _extension.read_files(*(_chosen(column, rows) for column in columns))
         return content, good
 
-    def settle(
+    def set_metadata(
         self, rows: Sequence[int], entries: Sequence[int], wanted: MetadataColumns, *, owner: bool
     ) -> bytes:
         """Set the metadata of open rows to that of `entries` (one per row) in `wanted`; return an outcome per
@@ -136,7 +136,7 @@ class OpenedFiles:
                 rows
             )  # the caller repeats each file singly, and its refusal names the file
         fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)
-        outcomes: bytes = _extension.settle_files(
+        outcomes: bytes = _extension.set_metadata_of_files(
             fds, ctimes, array("Q", entries), wanted.modes, wanted.mtimes, wanted.uids, wanted.gids, owner
         )
         return outcomes

@@ -112,14 +112,14 @@ done:
     return result;
 }
 
-static PyObject *settle_files(PyObject *module, PyObject *args)
+static PyObject *set_metadata_of_files(PyObject *module, PyObject *args)
 {
     rdc_wanted_metadata wanted = {0};
     Py_buffer fds, ctimes, rows, modes, mtimes, uids, gids;
     PyObject *outcomes = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*p:settle_files", &fds, &ctimes, &rows, &modes, &mtimes, &uids, &gids,
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*p:set_metadata_of_files", &fds, &ctimes, &rows, &modes, &mtimes, &uids, &gids,
                           &wanted.owner))
         return NULL;
     const size_t count = (size_t)fds.len / 4, listed = (size_t)modes.len / 2;
@@ -140,7 +140,7 @@ static PyObject *settle_files(PyObject *module, PyObject *args)
     if (!outcomes)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    rdc_settle_files(fds.buf, count, ctimes.buf, &wanted, (uint8_t *)PyBytes_AS_STRING(outcomes));
+    rdc_set_metadata_of_files(fds.buf, count, ctimes.buf, &wanted, (uint8_t *)PyBytes_AS_STRING(outcomes));
     Py_END_ALLOW_THREADS
 done:
     PyBuffer_Release(&fds);
@@ -159,7 +159,7 @@ static PyMethodDef functions[] = {
 #ifdef __linux__
     {"open_files", open_files, METH_VARARGS, NULL},
     {"read_files", read_files, METH_VARARGS, NULL},
-    {"settle_files", settle_files, METH_VARARGS, NULL},
+    {"set_metadata_of_files", set_metadata_of_files, METH_VARARGS, NULL},
     {"close_files", close_files, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL},

@@ -20,7 +20,7 @@
 #include "bulk/column.h"
 #include "base/nanoseconds.h"
 #include "root/open_beneath.h"
-#include "base/tick.h"
+#include "base/file_clock.h"
 
 #define PARENT_MOST 4000 /* bytes of a directory's path; names in one with a longer path are opened by their own */
 
@@ -147,18 +147,18 @@ static int set_metadata(int fd, const struct stat *now, const rdc_wanted_metadat
     return !((chowned || (now->st_mode & 07777) != mode) && fchmod(fd, mode));
 }
 
-void rdc_settle_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,
+void rdc_set_metadata_of_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,
                       uint8_t *outcomes)
 {
     for (size_t i = 0; i < count; i++) {
         struct stat now;
 
         if (fds[i] < 0 || fstat(fds[i], &now))
-            outcomes[i] = RDC_SETTLE_FAILED;
+            outcomes[i] = RDC_METADATA_FAILED;
         else if (rdc_nanoseconds(now.st_ctim) != ctimes[i])
-            outcomes[i] = RDC_SETTLE_CHANGED;
+            outcomes[i] = RDC_FILE_CHANGED;
         else
-            outcomes[i] = set_metadata(fds[i], &now, wanted, (size_t)wanted->rows[i]) ? RDC_SETTLED : RDC_SETTLE_FAILED;
+            outcomes[i] = set_metadata(fds[i], &now, wanted, (size_t)wanted->rows[i]) ? RDC_METADATA_SET : RDC_METADATA_FAILED;
     }
 }
 

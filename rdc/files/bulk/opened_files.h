@@ -21,8 +21,8 @@ typedef struct {
     int owner;             /* whether uids and gids are set */
 } rdc_wanted_metadata;
 
-/* Outcomes of rdc_settle_files; rdc/files/bulk/open_many.py has the same. */
-enum { RDC_SETTLE_FAILED = 0, RDC_SETTLED = 1, RDC_SETTLE_CHANGED = 2 };
+/* Outcomes of rdc_set_metadata_of_files; rdc/files/bulk/open_many.py has the same. */
+enum { RDC_METADATA_FAILED = 0, RDC_METADATA_SET = 1, RDC_FILE_CHANGED = 2 };
 
 /*
  * Opens `count` regular files below the directory open (also with O_PATH) at `directory`. `paths` are relative, single
@@ -43,7 +43,7 @@ size_t rdc_read_files(const int32_t *fds, size_t count, const uint64_t *sizes, c
  * ctime is the one given, which is to say that nothing about it was changed since. Another mtime is not set on a file
  * with several names, which may be to keep the one they have: that is RDC_SETTLE_FAILED.
  */
-void rdc_settle_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,
+void rdc_set_metadata_of_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,
                       uint8_t *outcomes);
 
 #endif

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "bulk/column.h"
-#include "base/tick.h"
+#include "base/file_clock.h"
 
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
 #define READING (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)

@@ -56,7 +56,7 @@ void rdc_stage_small(const int32_t *directories, const rdc_small_files *files, c
  * a regular file without further names. errors[i] is 0 or an errno, and the temporary then still has its name. Files
  * whose fd is negative are passed over.
  */
-void rdc_place_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
+void rdc_rename_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
                      const int32_t *fds, const rdc_expected *expected, int32_t *errors);
 
 #endif

@@ -194,7 +194,7 @@ def _columns(expected: Sequence[Identity]) -> bytes | None:
 class StagedFiles:
     """Files of one directory under temporary names, open and locked. The bulk form of Replacement."""
 
-    __slots__ = ("_fds", "_names", "_temporaries", "_unplaced", "directory", "names", "path")
+    __slots__ = ("_fds", "_names", "_temporaries", "_unrenamed", "directory", "names", "path")
 
     def __init__(
         self, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
@@ -207,7 +207,7 @@ class StagedFiles:
         self._names = names
         self._fds = array("i", fds)
         self._temporaries = temporaries
-        self._unplaced = set(self.live)
+        self._unrenamed = set(self.live)
         """Rows whose files still have their temporary names."""
 
     def __len__(self) -> int:
@@ -235,7 +235,7 @@ class StagedFiles:
         """Return the identity that the file is to replace; None if nothing was there."""
         return None
 
-    def places(self) -> list[list[int]]:
+    def rows_by_directory(self) -> list[list[int]]:
         """Return the live rows, grouped by directory."""
         live = self.live
         return [live] if live else []
@@ -248,7 +248,7 @@ class StagedFiles:
         """Return the temporary name of a row."""
         return self._temporaries[row * TEMPORARY_BYTES : (row + 1) * TEMPORARY_BYTES - 1]
 
-    def place(self, passed_over: Set[int] = frozenset()) -> list[int]:
+    def rename(self, passed_over: Set[int] = frozenset()) -> list[int]:
         """Rename each file but `passed_over` to its name; return the rows that still have their temporary
         name.
 
@@ -261,24 +261,24 @@ class StagedFiles:
             fds = array("i", [FAILED if row in passed_over else fd for row, fd in enumerate(fds)])
         directories, expected = self._where()
         errors = array(
-            "i", _extension.place_small(directories, self._temporaries, self._names, fds, expected)
+            "i", _extension.rename_small(directories, self._temporaries, self._names, fds, expected)
         )
         failed = [row for row, error in enumerate(errors) if error] if any(errors) else []
-        self._unplaced = {*failed, *passed_over}
+        self._unrenamed = {*failed, *passed_over}
         return failed
 
     def _where(self) -> tuple[array[int], bytes | None]:
         """Return a directory descriptor per row, and the packed identities that are to be replaced."""
         return array("i", [self.directory.fd]) * len(self), None
 
-    def placed(self, row: int) -> None:
+    def mark_renamed(self, row: int) -> None:
         """Record that the file of a row was renamed by other means."""
-        self._unplaced.discard(row)
+        self._unrenamed.discard(row)
 
     def drop(self, row: int) -> None:
         """Remove and close the file of a row."""
         fd, self._fds[row] = self._fds[row], FAILED
-        self._unplaced.discard(row)
+        self._unrenamed.discard(row)
         if fd >= 0:
             # It is gone already, or a later sweep removes it: the lock ends with the descriptor.
             with suppress(OSError):
@@ -288,7 +288,7 @@ class StagedFiles:
 
     def discard(self) -> None:
         """Close all files, and remove those that were not placed. Never raises; may be called again."""
-        for row in list(self._unplaced):
+        for row in list(self._unrenamed):
             self.drop(row)
         if _extension is not None:
             fds, self._fds = self._fds, array("i", [FAILED]) * len(self._fds)
@@ -329,7 +329,7 @@ class StagedVersions(StagedFiles):
     def expected(self, row: int) -> Identity | None:
         return self._versions.expected[row]
 
-    def places(self) -> list[list[int]]:
+    def rows_by_directory(self) -> list[list[int]]:
         found: dict[int, list[int]] = {}
         for row in self.live:
             found.setdefault(self._directories[row].fd, []).append(row)

@@ -36,7 +36,7 @@ class Snapshot:
         self._content = content
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """Bytes of content in memory."""
         return len(self._content or b"")
 
@@ -73,8 +73,8 @@ class Look:
         """Return the part for `rows`, all of which were read."""
         sizes = [0 if found is None else found.size for found in self.identities]
         ends = list(accumulate(sizes))
-        pieces = [self.content[ends[row] - sizes[row] : ends[row]] for row in rows]
-        return Look([self.identities[row] for row in rows], b"".join(pieces))
+        contents = [self.content[ends[row] - sizes[row] : ends[row]] for row in rows]
+        return Look([self.identities[row] for row in rows], b"".join(contents))
 
 
 def look(root: Root, paths: Sequence[bytes], most: int = BUNDLED_FILE_BYTES) -> Look:

@@ -141,7 +141,7 @@ void rdc_stage_small(const int32_t *directories, const rdc_small_files *files, c
 }
 
 /* An errno, or 0. What is another file by now, or has further names, is left to commit_group.py, which knows what to do. */
-static int place_over(int directory, const char *temporary, const char *name, const rdc_expected *expected, size_t row)
+static int rename_over(int directory, const char *temporary, const char *name, const rdc_expected *expected, size_t row)
 {
     struct stat found;
 
@@ -152,7 +152,7 @@ static int place_over(int directory, const char *temporary, const char *name, co
     return renameat(directory, temporary, directory, name) ? errno : 0;
 }
 
-void rdc_place_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
+void rdc_rename_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
                      const int32_t *fds, const rdc_expected *expected, int32_t *errors)
 {
     for (size_t i = 0; i < count; i++, names += strlen(names) + 1, temporaries += RDC_TEMPORARY_SIZE) {
@@ -160,7 +160,7 @@ void rdc_place_small(const int32_t *directories, size_t count, const char *tempo
         if (fds[i] < 0)
             continue;
         if (expected)
-            errors[i] = place_over(directories[i], temporaries, names, expected, i);
+            errors[i] = rename_over(directories[i], temporaries, names, expected, i);
         /* Not every C library has renameat2. */
         else if (syscall(SYS_renameat2, directories[i], temporaries, directories[i], names, NO_REPLACE))
             errors[i] = errno;

@@ -109,12 +109,12 @@ def _write(path_below_proc: bytes, present: Attributes, wanted: Attributes, *, f
 def _writable(path_below_proc: bytes, now: os.stat_result) -> Iterator[None]:
     """Lend the owner write permission, which a user other than root needs to set user attributes of a
     file."""
-    lent = os.geteuid() != 0 and not now.st_mode & stat.S_IWUSR and not stat.S_ISLNK(now.st_mode)
-    if lent:
+    made_writable = os.geteuid() != 0 and not now.st_mode & stat.S_IWUSR and not stat.S_ISLNK(now.st_mode)
+    if made_writable:
         os.chmod(path_below_proc, stat.S_IMODE(os.stat(path_below_proc).st_mode) | stat.S_IWUSR)
     try:
         yield
     finally:
-        if lent:
+        if made_writable:
             # Only this bit is taken back, because an ACL may have changed the mode meanwhile.
             os.chmod(path_below_proc, stat.S_IMODE(os.stat(path_below_proc).st_mode) & ~stat.S_IWUSR)

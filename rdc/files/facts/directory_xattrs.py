@@ -86,10 +86,10 @@ def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) ->
     return ()
 
 
-def read_attributes_at(place: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
+def read_attributes_at(path: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
     """Return the attributes of these kinds at a path such as `path_of_entry` gives. Raises OSError."""
-    listed = _list_at(place, follow=follow)
-    return _values(_chosen(listed, kinds), partial(os.getxattr, place, follow_symlinks=follow))
+    listed = _list_at(path, follow=follow)
+    return _values(_chosen(listed, kinds), partial(os.getxattr, path, follow_symlinks=follow))
 
 
 def _listed(root: Root, path: bytes, names: bytes) -> Iterator[tuple[int, bytes | int]]:
@@ -121,10 +121,10 @@ def _list_by_path(directory: int, names: list[bytes]) -> list[tuple[int, bytes |
     return rows
 
 
-def _list_at(place: bytes, *, follow: bool) -> bytes:
+def _list_at(path: bytes, *, follow: bool) -> bytes:
     """Return the attribute names, each followed by NUL. Raises OSError."""
     try:
-        found = os.listxattr(place, follow_symlinks=follow)
+        found = os.listxattr(path, follow_symlinks=follow)
     except OSError as error:
         if error.errno in _NONE_HERE:
             return b""

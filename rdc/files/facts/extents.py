@@ -61,7 +61,7 @@ class Extent:
         """
         return not self.flags & (_SHARED | _ENCODED | _UNKNOWN | _INLINE | _TAIL)
 
-    def place(self, offset: int) -> int:
+    def physical_offset(self, offset: int) -> int:
         """Return where on the volume the byte at `offset` of the file lies."""
         return self.physical + (0 if self.flags & _ENCODED else offset - self.start)
 

@@ -45,4 +45,4 @@ def _first_location(fd: int) -> int | None:
         first = next(extents(fd, 0, 1), None)
     except OSError:
         return None
-    return None if first is None or first.in_metadata else first.place(0)
+    return None if first is None or first.in_metadata else first.physical_offset(0)

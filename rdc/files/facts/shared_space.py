@@ -8,10 +8,10 @@ from rdc.files.facts.extents import Extent, extents
 from rdc.model.instances import Sharing
 from rdc.typed import NamedTuple
 
-__all__ = ["compare_places"]
+__all__ = ["measure_sharing"]
 
 
-class _Piece(NamedTuple):
+class _Part(NamedTuple):
     """The part of an extent within a range, relative to the range's start."""
 
     start: int
@@ -20,11 +20,11 @@ class _Piece(NamedTuple):
     offset: int
     """Offset of the range's start in the file."""
 
-    def place(self, at: int) -> int | None:
-        return None if self.extent.in_metadata else self.extent.place(self.offset + at)
+    def physical_offset(self, at: int) -> int | None:
+        return None if self.extent.in_metadata else self.extent.physical_offset(self.offset + at)
 
 
-def compare_places(
+def measure_sharing(
     source: int, source_offset: int, destination: int, offset: int, length: int, *, whole_extents: bool
 ) -> Sharing:
     """Return how much of the destination's range already lies where the source's does, and how much it alone
@@ -33,24 +33,24 @@ def compare_places(
     `length` is rounded up to blocks if the range ends with the file. `whole_extents` says that the file
     system frees an extent only as a whole (btrfs). Raises OSError as `extents` does.
     """
-    others = _pieces(source, source_offset, length)
+    others = _parts(source, source_offset, length)
     other = next(others, None)
     same = own = perhaps = 0
-    for piece in _pieces(destination, offset, length):
-        extent = piece.extent
+    for part in _parts(destination, offset, length):
+        extent = part.extent
         inside = extent.start >= offset and extent.end <= offset + length
         alone = extent.alone and (inside or not whole_extents)
-        at = piece.start
-        while at < piece.end:
+        at = part.start
+        while at < part.end:
             while other is not None and other.end <= at:
                 other = next(others, None)
-            if other is None or other.start >= piece.end:
-                stop, equal = piece.end, False
+            if other is None or other.start >= part.end:
+                stop, equal = part.end, False
             elif other.start > at:
                 stop, equal = other.start, False
             else:
-                stop = min(piece.end, other.end)
-                equal = other.place(at) is not None and other.place(at) == piece.place(at)
+                stop = min(part.end, other.end)
+                equal = other.physical_offset(at) is not None and other.physical_offset(at) == part.physical_offset(at)
             if equal:
                 same += stop - at
             elif not extent.in_metadata:
@@ -60,7 +60,7 @@ def compare_places(
     return Sharing(same, own, perhaps)
 
 
-def _pieces(fd: int, offset: int, length: int) -> Iterator[_Piece]:
+def _parts(fd: int, offset: int, length: int) -> Iterator[_Part]:
     for extent in extents(fd, offset, offset + length):
         start, end = max(extent.start, offset), min(extent.end, offset + length)
-        yield _Piece(start - offset, end - offset, extent, offset)
+        yield _Part(start - offset, end - offset, extent, offset)

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define PASS_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define HELD_MOST (256 << 10) /* a call stops here: directories may have any number of entries */
+#define LISTED_MOST (256 << 10) /* a call stops here: directories may have any number of entries */
 #define VALUE_USUAL 256
 #define VALUE_MOST 65536 /* XATTR_SIZE_MAX: a longer value is E2BIG, whatever is offered */
 
@@ -73,7 +73,7 @@ static PyObject *list_xattrs(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     const int fd = length ? rdc_open_beneath(directory, path, PASS_FLAGS) : directory;
     failed = fd < 0 ? errno
-                    : rdc_list_xattrs(fd, entries, (size_t)size, row, (size_t)offset, HELD_MOST, by_name, &listed);
+                    : rdc_list_xattrs(fd, entries, (size_t)size, row, (size_t)offset, LISTED_MOST, by_name, &listed);
     if (length && fd >= 0)
         close(fd);
     Py_END_ALLOW_THREADS

@@ -78,19 +78,19 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class LinkSwap:
-    """One name on its way from its own file, `old`, to the file `kept`. Calls come in the order of the module
+    """One name on its way from its own file, `old`, to the file `original`. Calls come in the order of the module
     docstring.
 
     The caller has compared the two LeasedFiles and holds them until the end. Each call raises FileError or
     FileChangedError and leaves the name with a whole file. After an error nothing remains to be done.
     """
 
-    def __init__(self, root: Root, path: bytes, old: LeasedFile, kept: LeasedFile) -> None:
+    def __init__(self, root: Root, path: bytes, old: LeasedFile, original: LeasedFile) -> None:
         root.check_change(path, "link it")
         self.root = root
         self.path = path
         self._old = old
-        self._kept = kept
+        self._original = original
         directory, self.name = root.locate(path, fresh=True)
         self.directory: Directory = directory
         self.displaced = displaced_name(self.name, old.identity.size, old.metadata)
@@ -99,7 +99,7 @@ class LinkSwap:
     def link(self) -> None:
         try:
             # The path through the descriptor links the file that was compared, whichever name it has now.
-            os.link(b"/proc/self/fd/%d" % self._kept.fileno(), self.displaced, dst_dir_fd=self.directory.fd)
+            os.link(b"/proc/self/fd/%d" % self._original.fileno(), self.displaced, dst_dir_fd=self.directory.fd)
         except OSError as error:
             raise self._failure(error, "link it") from error
 
@@ -133,7 +133,7 @@ class LinkSwap:
         If the kept file is being written to, the old file stays beside it for a later run.
         """
         with suppress(OSError):
-            if self._kept.is_intact():
+            if self._original.is_intact():
                 self._put_back()
 
     def _unlike_compared(self) -> str | None:
@@ -141,7 +141,7 @@ class LinkSwap:
         try:
             if not self._old.is_at(self.name, self.directory.fd):
                 return "another file in its place"
-            return self._old.describe_change() or self._kept.describe_change()
+            return self._old.describe_change() or self._original.describe_change()
         except OSError as error:
             self._unlink_quietly()
             raise self._failure(error, "link it") from error
@@ -156,11 +156,11 @@ class LinkSwap:
             found = None
             if not self._old.is_at(self.displaced, self.directory.fd):
                 found = "another file in its place"
-            elif stalled and self._kept.describe_rewrite() is not None:
+            elif stalled and self._original.describe_rewrite() is not None:
                 found = "that the file it should become was written to"
             else:
                 found = self._old.describe_change()
-                if found is not None and not self._kept.is_intact():
+                if found is not None and not self._original.is_intact():
                     raise self._two_files("that both it and the file it became were written to")
             if found is not None:
                 self._put_back()
@@ -182,7 +182,7 @@ class LinkSwap:
         return changed(self.path, self.root.shown(self.path), "the file that was compared", found)
 
     def _put_back(self) -> None:
-        put_back(self.displaced, self.name, self.directory.fd, os.fstat(self._kept.fileno()))
+        put_back(self.displaced, self.name, self.directory.fd, os.fstat(self._original.fileno()))
 
     def _failure(self, error: OSError, doing: str) -> RdcError:
         if error.errno not in _FOUND_AND_ADVICE:
@@ -200,7 +200,7 @@ class LinkSwap:
     def _unlink_quietly(self) -> None:
         # The file has other names. If its spare link stays, a later run removes it.
         with suppress(OSError):
-            if self._kept.is_at(self.displaced, self.directory.fd):
+            if self._original.is_at(self.displaced, self.directory.fd):
                 os.unlink(self.displaced, dir_fd=self.directory.fd)
 
 

@@ -116,8 +116,8 @@ class LeasedFile:
         OSError."""
         now = os.fstat(self._source.fileno())
         then = self._found
-        kept = ("st_size", "st_mtime_ns", "st_mode", "st_uid", "st_gid")
-        if any(getattr(now, name) != getattr(then, name) for name in kept):
+        compared = ("st_size", "st_mtime_ns", "st_mode", "st_uid", "st_gid")
+        if any(getattr(now, name) != getattr(then, name) for name in compared):
             return "another size, time, mode or owner"
         if read_attributes(self._source.fileno()) != self.attributes:
             return "other extended attributes"

@@ -36,8 +36,8 @@ def check_output(path: bytes) -> None:
     raise FileError(path, f"{name}: cannot write it: {reason}", code=ExitCode.FILE_IO)
 
 
-def write_output(path: bytes, pieces: Iterable[bytes]) -> None:
-    """Replace the file at `path`, or the target of a link there, by the joined `pieces`.
+def write_output(path: bytes, parts: Iterable[bytes]) -> None:
+    """Replace the file at `path`, or the target of a link there, by the joined `parts`.
 
     A regular file is replaced atomically (mode 0666 less the umask). A pipe, terminal or device is written
     to. Raises OutOfSpaceError or FileError. A regular file then keeps its old content, unless only the sync
@@ -48,24 +48,24 @@ def write_output(path: bytes, pieces: Iterable[bytes]) -> None:
         target = os.path.realpath(path)
         # /dev/stdout leads to a name such as pipe:[7] that cannot be resolved, so it is opened by `path`.
         if os.path.lexists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            _write_into(path, pieces)
+            _write_into(path, parts)
             return
     except FileNotFoundError:
         pass  # a dangling link: its target is created
     except OSError as error:
         raise failure(error, path, path, "write it") from error
-    _replace(target, path, pieces)
+    _replace(target, path, parts)
 
 
-def _write_into(path: bytes, pieces: Iterable[bytes]) -> None:
+def _write_into(path: bytes, parts: Iterable[bytes]) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
     try:
-        _write_all(fd, pieces)
+        _write_all(fd, parts)
     finally:
         os.close(fd)
 
 
-def _replace(target: bytes, path: bytes, pieces: Iterable[bytes]) -> None:
+def _replace(target: bytes, path: bytes, parts: Iterable[bytes]) -> None:
     directory, name = os.path.split(target)
     aside = os.path.join(directory, temporary_name(name))
     try:
@@ -74,7 +74,7 @@ def _replace(target: bytes, path: bytes, pieces: Iterable[bytes]) -> None:
         raise failure(error, path, path, "write it") from error
     try:
         try:
-            _write_all(fd, pieces)
+            _write_all(fd, parts)
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -88,8 +88,8 @@ def _replace(target: bytes, path: bytes, pieces: Iterable[bytes]) -> None:
         raise
 
 
-def _write_all(fd: int, pieces: Iterable[bytes]) -> None:
-    for piece in pieces:
-        left = memoryview(piece)
+def _write_all(fd: int, parts: Iterable[bytes]) -> None:
+    for part in parts:
+        left = memoryview(part)
         while left:
             left = left[os.write(fd, left) :]

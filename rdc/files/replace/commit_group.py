@@ -10,7 +10,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import sync_directory, sync_file_systems
 from rdc.files.bulk.small_files import stage_small, stage_versions
-from rdc.files.replace.place_over import PlaceOver
+from rdc.files.replace.checked_rename import CheckedRename
 from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Identity, Metadata, little_endian_integers
 from rdc.typed import NamedTuple
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
-    from rdc.files.replace.place_over import Anything
+    from rdc.files.replace.checked_rename import Anything
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedListing
@@ -84,7 +84,7 @@ class CommitGroup:
         the identity of each file after its rename, when rdc changes it no more. `files` and `size` (bytes)
         bound what is staged before a flush. Fewer files are staged if the descriptor limit is low."""
         self._root = root
-        self._placer = PlaceOver(root)
+        self._renamer = CheckedRename(root)
         self._fsync = fsync
         self._on_commit = on_commit
         self._on_error = on_error
@@ -124,7 +124,7 @@ class CommitGroup:
         self._staged.append(_Staged(replacement, path, expected))
         self._count(1, replacement.size)
 
-    def settle(
+    def set_metadata(
         self, path: bytes, metadata: Metadata, owner: bool, is_meant: Callable[[Identity], bool]
     ) -> None:
         """Set the metadata of a file already in place, at once, if it is the intended one.
@@ -134,16 +134,16 @@ class CommitGroup:
         """
         from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
 
-        set_metadata_if_unchanged(self._root, self._placer, path, metadata, owner=owner, is_meant=is_meant)
+        set_metadata_if_unchanged(self._root, self._renamer, path, metadata, owner=owner, is_meant=is_meant)
 
-    def part(self, path: bytes, metadata: Metadata, owner: bool, held: Identity) -> None:
+    def part(self, path: bytes, metadata: Metadata, owner: bool, expected: Identity) -> None:
         """Give one name of a file a copy with its own metadata; the other names keep theirs.
 
         The copy is staged. Raises OutOfSpaceError if it does not fit.
         """
         from rdc.files.replace.set_metadata_if_unchanged import copy_file
 
-        self.add(copy_file(self._root, self._placer, path, held), path, metadata, owner, held)
+        self.add(copy_file(self._root, self._renamer, path, expected), path, metadata, owner, expected)
 
     def add_small(self, directory: bytes, listing: PackedListing, content: Buffer, owner: bool) -> list[int]:
         """Write and stage small files of one directory, at paths where nothing was. Flushes whenever the
@@ -162,15 +162,15 @@ class CommitGroup:
         view = memoryview(content)
         first = at = 0
         while first < listing.count:
-            piece = listing.slice(first, min(first + self._files - self._staged_files, listing.count))
-            size = piece.total_size
-            run = stage_small(self._root, directory, piece, view[at : at + size], owner=owner)
+            batch = listing.slice(first, min(first + self._files - self._staged_files, listing.count))
+            size = batch.total_size
+            run = stage_small(self._root, directory, batch, view[at : at + size], owner=owner)
             if run is None:
                 return failed + list(range(first, listing.count))
             failed += [first + row for row in run.failed]
             self._runs.append(run)
-            first, at = first + piece.count, at + size
-            self._count(piece.count, size)
+            first, at = first + batch.count, at + size
+            self._count(batch.count, size)
         return failed
 
     def add_versions(
@@ -192,16 +192,16 @@ class CommitGroup:
         view = memoryview(content)
         first = at = 0
         while first < len(versions):
-            piece = versions.slice(first, min(first + self._files - self._staged_files, len(versions)))
-            size = sum(little_endian_integers("Q", piece.sizes))
-            run = stage_versions(self._root, piece, view[at : at + size], owner=owner)
+            batch = versions.slice(first, min(first + self._files - self._staged_files, len(versions)))
+            size = sum(little_endian_integers("Q", batch.sizes))
+            run = stage_versions(self._root, batch, view[at : at + size], owner=owner)
             if run is None:
                 return changed, failed + everything[first:]
             changed += [first + row for row in run.changed]
             failed += [first + row for row in run.failed]
             self._runs.append(run)
-            first, at = first + len(piece), at + size
-            self._count(len(piece), size)
+            first, at = first + len(batch), at + size
+            self._count(len(batch), size)
         return changed, failed
 
     def _count(self, files: int, size: int) -> None:
@@ -266,7 +266,7 @@ class CommitGroup:
         count = len(staged) + sum(len(rows) for _, rows in live)
         # Small files lie on the file system of their directory, so one descriptor per directory is enough.
         some = [item.replacement.fileno() for item in staged]
-        some += [run.fileno(rows[0]) for run in runs for rows in run.places()]
+        some += [run.fileno(rows[0]) for run in runs for rows in run.rows_by_directory()]
         if count >= SYNCFS_FILES and sync_file_systems(some):
             return staged
         # After a failed syncfs, the fsync of each file reports whether its own content was lost.
@@ -300,9 +300,9 @@ class CommitGroup:
             parent = path.rpartition(b"/")[0]
             try:
                 if checked.get(parent) is not replacement.directory:
-                    self._placer.check_directory(path, parent, replacement.directory)
+                    self._renamer.check_directory(path, parent, replacement.directory)
                     checked[parent] = replacement.directory
-                self._placer.place(path, replacement.directory.fd, replacement.temporary, item.expected)
+                self._renamer.rename(path, replacement.directory.fd, replacement.temporary, item.expected)
             except FileError as error:
                 replacement.abandon()
                 self._report(error)
@@ -320,32 +320,32 @@ class CommitGroup:
         for run in runs:
             # Rows whose directory moved. They are repeated singly, so that each gets an error of its own.
             moved: set[int] = set()
-            for rows in run.places():
+            for rows in run.rows_by_directory():
                 path, directory = run.path_of(rows[0]), run.directory_of(rows[0])
                 parent = path.rpartition(b"/")[0]
                 if checked.get(parent) is directory:
                     continue
                 try:
-                    self._placer.check_directory(path, parent, directory)
+                    self._renamer.check_directory(path, parent, directory)
                 except (FileError, OSError):
                     moved.update(rows)
                 else:
                     checked[parent] = directory
             live = run.live
-            unplaced = moved.union(run.place(moved)) if live else moved
-            if unplaced:
-                live = [row for row in live if row not in unplaced or self._placed_singly(run, row)]
+            unrenamed = moved.union(run.rename(moved)) if live else moved
+            if unrenamed:
+                live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
             renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
         return renamed
 
-    def _placed_singly(self, run: StagedFiles, row: int) -> bool:
+    def _renamed_singly(self, run: StagedFiles, row: int) -> bool:
         """Repeat one row that failed in bulk, for file systems that cannot rename in bulk or to get the
         reason."""
         path = run.path_of(row)
         try:
             directory = run.directory_of(row)
-            self._placer.check_directory(path, path.rpartition(b"/")[0], directory)
-            self._placer.place(path, directory.fd, run.temporary(row), run.expected(row))
+            self._renamer.check_directory(path, path.rpartition(b"/")[0], directory)
+            self._renamer.rename(path, directory.fd, run.temporary(row), run.expected(row))
         except FileError as error:
             run.drop(row)
             self._report(error)
@@ -353,7 +353,7 @@ class CommitGroup:
             run.drop(row)
             self._fail(path, error, "put its new content in place")
         else:
-            run.placed(row)
+            run.mark_renamed(row)
             return True
         return False
 

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.files.replace.place_over import PlaceOver
+    from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
@@ -33,7 +33,7 @@ _DOING = "set its metadata"
 
 def set_metadata_if_unchanged(
     root: Root,
-    placer: PlaceOver,
+    renamer: CheckedRename,
     path: bytes,
     metadata: Metadata,
     *,
@@ -43,7 +43,7 @@ def set_metadata_if_unchanged(
     """Set mode, mtime and, with `owner`, uid and gid of the regular file at `path`, if it is the intended
     file.
 
-    `is_meant` decides that from its identity, now or before a change of this run that `placer` knows.
+    `is_meant` decides that from its identity, now or before a change of this run that `renamer` knows.
     Otherwise nothing is set and FileError is raised.
 
     Where ACLs are kept, a file whose mode or owner changes loses its ACL first, because the group bits act as
@@ -55,7 +55,7 @@ def set_metadata_if_unchanged(
     hides it.
     """
 
-    change = _Change(root, placer, path, metadata, owner, is_meant)
+    change = _Change(root, renamer, path, metadata, owner, is_meant)
     if root.perform(path, _DOING, partial(change.set_by_name, mtime=False)):
         return
     try:
@@ -78,7 +78,7 @@ class _Change(NamedTuple):
     """The wanted metadata of one file, and which file is meant."""
 
     root: Root
-    placer: PlaceOver
+    renamer: CheckedRename
     path: bytes
     metadata: Metadata
     owner: bool
@@ -122,7 +122,7 @@ class _Change(NamedTuple):
         found = identity_of(now)
         if not stat.S_ISREG(now.st_mode):
             raise _another(self.root, self.path)
-        if not (self.is_meant(found) or self.placer.explains(self.is_meant, found)):
+        if not (self.is_meant(found) or self.renamer.explains(self.is_meant, found)):
             raise _another(self.root, self.path)
         self.root.check_made(self.path, now, _DOING)
 
@@ -132,14 +132,14 @@ class _Change(NamedTuple):
     def _note(self, before: os.stat_result, after: os.stat_result) -> None:
         """Record the change for the file's other names, unless its size or mtime is not as expected."""
         if (after.st_size, after.st_mtime_ns) == (before.st_size, self.metadata.mtime_ns):
-            self.placer.own_changes.note(identity_of(before), identity_of(after))
+            self.renamer.own_changes.note(identity_of(before), identity_of(after))
 
 
-def copy_file(root: Root, placer: PlaceOver, path: bytes, expected: Identity) -> Replacement:
+def copy_file(root: Root, renamer: CheckedRename, path: bytes, expected: Identity) -> Replacement:
     """Return a copy of the regular file at `path`, to be put in its place, if the file still has identity
     `expected`.
 
-    Changes that `placer` knows as this run's own do not count. Raises FileError if it is another file or
+    Changes that `renamer` knows as this run's own do not count. Raises FileError if it is another file or
     cannot be copied, and OutOfSpaceError; nothing is left then.
     """
     root.check_change(path, _DOING)
@@ -148,7 +148,7 @@ def copy_file(root: Root, placer: PlaceOver, path: bytes, expected: Identity) ->
     except FileChangedError as error:
         raise _another(root, path) from error
     with source:
-        if source.identity != expected and not placer.explains(
+        if source.identity != expected and not renamer.explains(
             lambda state: state == expected, source.identity
         ):
             raise _another(root, path)

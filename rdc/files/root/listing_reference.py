@@ -88,7 +88,7 @@ def _read(
     targets: list[bytes] = []
     if kinds.count(Kind.SYMLINK):
         rows = zip(names, kinds, strict=True)
-        links = {name: _target(name, fd) for name, kind in rows if kind == Kind.SYMLINK}
+        links = {name: _read_link(name, fd) for name, kind in rows if kind == Kind.SYMLINK}
         targets = [target for target in links.values() if target is not None]
         if sum(map(len, targets)) + len(targets) > limit:
             raise _failed(errno.EOVERFLOW)
@@ -126,7 +126,7 @@ def _is_there(entry: os.DirEntry[str]) -> bool:
     return True
 
 
-def _target(name: bytes, directory: int) -> bytes | None:
+def _read_link(name: bytes, directory: int) -> bytes | None:
     """Return the link's target, or None if the link vanished since its stat.
 
     A link replaced by another kind of entry is an error (EINVAL), because leaving it out would make it look

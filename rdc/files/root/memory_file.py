@@ -26,7 +26,7 @@ class MemoryFile(SourceFile):
         self._path = path
         self._content = content
         self._fd = -1
-        self._tick_passed = True
+        self._outlasted = True
         self.on_span = None
         self.identity = identity
         self.size = len(content)

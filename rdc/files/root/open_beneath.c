@@ -42,9 +42,9 @@ static int open_name(int directory, const char *name, int flags)
 
 static void close_quietly(int fd)
 {
-    const int kept = errno;
+    const int saved_errno = errno;
     close(fd);
-    errno = kept;
+    errno = saved_errno;
 }
 
 /* Nothing that leads elsewhere: no empty name, no "." and no "..". */

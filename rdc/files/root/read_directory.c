@@ -24,7 +24,7 @@
 #include "base/nanoseconds.h"
 
 #define NAME_MOST 255    /* NAME_BYTES of rdc/limits/paths.py: file systems in user space may send longer ones */
-#define TARGET_MOST 4096 /* the kernel gives at most a page */
+#define LINK_MOST 4096 /* the kernel gives at most a page */
 #define RECORDS_SIZE (32 << 10)
 #define TEMPORARY 255 /* as a kind: of which no more than the name is wanted */
 
@@ -42,7 +42,7 @@ typedef struct {
     uint64_t head;
     uint32_t at; /* in the blob of names */
     uint32_t row; /* of its facts */
-} place;
+} sort_entry;
 
 /* What the columns have of an entry. */
 typedef struct {
@@ -61,7 +61,7 @@ typedef struct {
 typedef struct {
     size_t left;
     blob names, targets, temporaries;
-    place *places;
+    sort_entry *sort_entries;
     facts *facts;
     size_t count, room;
 } reader;
@@ -116,10 +116,10 @@ static int add_name(reader *r, const char *name, size_t length, const facts *fou
 {
     if (r->count == r->room) {
         const size_t room = 2 * r->room + 64;
-        place *places = realloc(r->places, room * sizeof *places);
-        if (!places)
+        sort_entry *sort_entries = realloc(r->sort_entries, room * sizeof *sort_entries);
+        if (!sort_entries)
             return ENOMEM;
-        r->places = places;
+        r->sort_entries = sort_entries;
         facts *all = realloc(r->facts, room * sizeof *all);
         if (!all)
             return ENOMEM;
@@ -127,7 +127,7 @@ static int add_name(reader *r, const char *name, size_t length, const facts *fou
         r->room = room;
     }
     r->facts[r->count] = *found;
-    place *p = r->places + r->count;
+    sort_entry *p = r->sort_entries + r->count;
     uint8_t head[8] = {0};
     memcpy(head, name, length < 8 ? length : 8);
     memcpy(&p->head, head, 8);
@@ -207,7 +207,7 @@ static int read_entries(reader *r, int fd, int part_temporaries)
 }
 
 /* Names hold no NUL: equal heads that end in one are equal names, and others go on after 8 bytes. */
-static int compare(const uint8_t *names, const place *a, const place *b)
+static int compare(const uint8_t *names, const sort_entry *a, const sort_entry *b)
 {
     if (a->head != b->head)
         return a->head < b->head ? -1 : 1;
@@ -219,7 +219,7 @@ static int compare(const uint8_t *names, const place *a, const place *b)
 /* Merges sorted runs of doubling length: n log n comparisons whatever the names, which may be chosen to hurt. */
 static int sort_names(reader *r)
 {
-    place *from = r->places, *to = malloc((r->count + 1) * sizeof *to);
+    sort_entry *from = r->sort_entries, *to = malloc((r->count + 1) * sizeof *to);
     const uint8_t *names = r->names.at;
     size_t count = r->count;
 
@@ -235,26 +235,26 @@ static int sort_names(reader *r)
             memcpy(to + out, from + a, (middle - a) * sizeof *to);
             memcpy(to + out + (middle - a), from + b, (end - b) * sizeof *to);
         }
-        place *swapped = from;
+        sort_entry *swapped = from;
         from = to;
         to = swapped;
     }
-    r->places = from;
+    r->sort_entries = from;
     free(to);
     return 0;
 }
 
 /* EINVAL when the link has been replaced by something else: left out, the entry would look deleted. */
-static int read_target(reader *r, int fd, const char *name)
+static int read_link(reader *r, int fd, const char *name)
 {
-    char target[TARGET_MOST + 1];
+    char target[LINK_MOST + 1];
     ssize_t length;
     do
         length = readlinkat(fd, name, target, sizeof target);
     while (length < 0 && errno == EINTR);
     if (length < 0)
         return errno;
-    if (length > TARGET_MOST)
+    if (length > LINK_MOST)
         return ENAMETOOLONG;
     if (memchr(target, 0, (size_t)length))
         return EIO; /* a damaged file system: no path holds a NUL */
@@ -284,7 +284,7 @@ static int fill_columns(reader *r, int fd, rdc_entries *entries)
     if (!entries->names)
         return ENOMEM;
     for (size_t i = 0; i < most; i++) {
-        const place *p = r->places + i;
+        const sort_entry *p = r->sort_entries + i;
         const char *name = (const char *)r->names.at + p->at;
         const facts *f = r->facts + p->row;
         const size_t length = strlen(name);
@@ -296,7 +296,7 @@ static int fill_columns(reader *r, int fd, rdc_entries *entries)
         if (f->kind == TEMPORARY)
             failed = append(&r->temporaries, name, length);
         else if (f->kind == RDC_SYMLINK)
-            failed = read_target(r, fd, name);
+            failed = read_link(r, fd, name);
         if (failed && failed != ENOENT)
             return failed;
         if (failed || f->kind == TEMPORARY)
@@ -331,10 +331,10 @@ int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *
     if (!failed)
         failed = fill_columns(&r, fd, entries);
     free(r.names.at);
-    free(r.places);
+    free(r.sort_entries);
     free(r.facts);
     entries->targets = r.targets.at;
-    entries->targets_size = r.targets.size;
+    entries->link_bytes = r.targets.size;
     entries->temporaries = r.temporaries.at;
     entries->temporaries_size = r.temporaries.size;
     if (failed)

@@ -15,7 +15,7 @@ enum { RDC_FILE = 0, RDC_DIRECTORY = 1, RDC_SYMLINK = 2, RDC_SPECIAL = 3 };
 typedef struct {
     size_t count;
     uint8_t *names, *targets, *temporaries; /* strings, each followed by NUL */
-    size_t names_size, targets_size, temporaries_size;
+    size_t names_size, link_bytes, temporaries_size;
     uint64_t *sizes; /* one allocation with the columns below */
     uint64_t *mtimes;
     uint32_t *uids;

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from rdc.files.base.os_errors import changed, failure
-from rdc.files.base.timestamp_tick import outlast
+from rdc.files.base.file_clock import outlast
 from rdc.model.entries import Identity, Metadata
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ class SourceFile:
         "_owner",
         "_path",
         "_shown",
-        "_tick_passed",
+        "_outlasted",
         "allocated",
         "identity",
         "links",
@@ -51,7 +51,7 @@ class SourceFile:
         self._fd = fd
         self._path = path
         self._shown = shown
-        self._tick_passed = False
+        self._outlasted = False
         self._mode = found.st_mode & 0o7777
         self._owner = (found.st_uid, found.st_gid)
         self.identity = identity_of(found)
@@ -93,11 +93,11 @@ class SourceFile:
         """Wait until check_unchanged will see any later change. The first read calls this.
 
         The wait is at most one tick of the file system's clock, for a file changed in that tick
-        (rdc.files.base.timestamp_tick).
+        (rdc.files.base.file_clock).
         """
-        if not self._tick_passed:
+        if not self._outlasted:
             outlast(self.identity.ctime_ns)
-            self._tick_passed = True
+            self._outlasted = True
 
     def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
         """Yield the content from the start, `size` bytes at a time, `self.size` bytes in all. May be called
@@ -122,7 +122,7 @@ class SourceFile:
 
     def pread(self, offset: int, length: int) -> bytes:
         """Return exactly `length` bytes at `offset`. Raises FileChangedError if the file ends before."""
-        if not self._tick_passed:
+        if not self._outlasted:
             self.rest()
         try:
             data = os.pread(self._fd, length, offset)

@@ -26,7 +26,7 @@ static PyObject *columns_of(rdc_entries *e, int inodes)
     PyObject *result = Py_BuildValue(
         "(ny#y#y#y#y#y#y#y#y#)", n, (char *)e->names, (Py_ssize_t)e->names_size, (char *)e->kinds, n, (char *)e->modes,
         2 * n, (char *)e->sizes, 8 * n, (char *)e->mtimes, 8 * n, (char *)e->uids, 4 * n, (char *)e->gids, 4 * n,
-        e->targets ? (char *)e->targets : "", (Py_ssize_t)e->targets_size, e->temporaries ? (char *)e->temporaries : "",
+        e->targets ? (char *)e->targets : "", (Py_ssize_t)e->link_bytes, e->temporaries ? (char *)e->temporaries : "",
         (Py_ssize_t)e->temporaries_size);
     if (result && inodes) {
         PyObject *more = Py_BuildValue("(y#y#y#y#y#)", (char *)e->devices, 8 * n, (char *)e->inodes, 8 * n,

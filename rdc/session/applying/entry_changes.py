@@ -81,7 +81,7 @@ class EntryChanges:
             return self._change_symlink(path, target, metadata, decision)
         if decision.change is Change.METADATA:
             metadata = self._permissions.guarded(file, listing.metadata(decision.row))
-            self._landing.settle(path, metadata, decision, _is_as_listed(existing, path))
+            self._landing.set_metadata(path, metadata, decision, _is_as_listed(existing, path))
             return False
         self._landing.decide(file, decision)
         self._route(file, path, listing.sizes[decision.row], decision, bases)

@@ -164,7 +164,7 @@ class HardLinks:
             self._transfers.update(file, entry.size)
         elif differing:
             decision = Decision(Change.METADATA, -1, -1, differing)
-            self._landing.settle(entry.path, entry.metadata, decision, lambda now: now == held)
+            self._landing.set_metadata(entry.path, entry.metadata, decision, lambda now: now == held)
 
 
 def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tuple[bytes, ...]:

@@ -194,7 +194,7 @@ class Destination:
                 self._parts.wind_down()
             raise
         if self._may_be_in_sync and self._directories.changed is not None:
-            self._in_sync.settle(self._wanted, self._own, self._directories.changed)
+            self._in_sync.remember_in_sync(self._wanted, self._own, self._directories.changed)
         yield from self._events.tell(round_)
         if parts is None:
             done = Done(0, 0, 0, 0, self._events.errors, ExitCode.OK)
@@ -332,7 +332,7 @@ class Destination:
         """Whether the trees are equal, or an earlier run found that this pair of trees needs nothing."""
         own_root = self._own_tree.digest(own, self._preserved)
         equal = own_root == source_root and not (self._own_tree.unreadable and self._options.delete)
-        if not (equal or self._in_sync.is_settled(source_root, own_root)):
+        if not (equal or self._in_sync.is_in_sync(source_root, own_root)):
             return False
         self._in_sync.again(source_root, own_root)
         return True

@@ -29,10 +29,10 @@ __all__ = ["InSyncPair", "InSyncStore"]
 class InSyncStore(Protocol):
     """Remembers keys between runs. It is a cache: a run works without it."""
 
-    def is_settled(self, key: bytes) -> bool:
+    def is_in_sync(self, key: bytes) -> bool:
         """Whether the store has the key."""
 
-    def settle(self, key: bytes) -> None:
+    def remember_in_sync(self, key: bytes) -> None:
         """Stores the key as the latest."""
 
 
@@ -70,18 +70,18 @@ class InSyncPair:
         """Adds mount points that the source did not enter."""
         self._mount_points.update(paths)
 
-    def is_settled(self, source_root: bytes, own_root: bytes) -> bool:
+    def is_in_sync(self, source_root: bytes, own_root: bytes) -> bool:
         """Whether an earlier run found that trees with these manifest roots need nothing."""
-        return self._settlements is not None and self._settlements.is_settled(
+        return self._settlements is not None and self._settlements.is_in_sync(
             self._key(source_root, own_root)
         )
 
     def again(self, source_root: bytes, own_root: bytes) -> None:
         """Marks a known pair as the latest one in the store."""
         if self._settlements is not None and source_root != own_root:
-            self._settlements.settle(self._key(source_root, own_root))
+            self._settlements.remember_in_sync(self._key(source_root, own_root))
 
-    def settle(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> None:
+    def remember_in_sync(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> None:
         """Stores the pair after a run without problems, if the trees need nothing now.
 
         `wanted`: the source's manifest. `before`: the destination's manifest as this run compared it; all
@@ -103,7 +103,7 @@ class InSyncPair:
         source_root = wanted.root(theirs, self._kept)
         own_root = own.root(top, self._kept)
         if source_root != own_root:
-            self._settlements.settle(self._key(source_root, own_root))
+            self._settlements.remember_in_sync(self._key(source_root, own_root))
 
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
         """The store's key: both roots and the options that a comparison depends on.

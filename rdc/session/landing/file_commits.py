@@ -198,7 +198,7 @@ class FileCommits:
         if decision.change is Change.CONTENT and not self._dry and self._stays_elsewhere(file, entry.path):
             self._part(file, entry.path, wanted, decision, held)
         else:
-            self.settle(entry.path, wanted, decision, lambda now: now == held)
+            self.set_metadata(entry.path, wanted, decision, lambda now: now == held)
 
     def _stays_elsewhere(self, file: int, path: bytes) -> bool:
         """Whether the local file has hard links that this run does not make the source's file.
@@ -246,7 +246,7 @@ class FileCommits:
 
         Returns the files that changed since they were read. Nothing was done or reported for those.
         """
-        from rdc.files.bulk.open_many import CHANGED, FAILED, SETTLED
+        from rdc.files.bulk.open_many import CHANGED, FAILED, METADATA_SET
 
         codes = self._decisions.take(files)
         if 0 in codes.translate(DIFFERS):
@@ -256,19 +256,19 @@ class FileCommits:
         if not files:
             return []
         if self._dry:
-            outcomes = bytes([SETTLED]) * len(files)
+            outcomes = bytes([METADATA_SET]) * len(files)
         elif self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS):
             outcomes = bytes([FAILED]) * len(files)  # one by one: ACLs have to be removed first
         else:
-            outcomes = opened.settle(rows, files, self._entries, owner=self.owner)
-        if outcomes.count(SETTLED) == len(files) and not self._events.lists_items:
+            outcomes = opened.set_metadata(rows, files, self._entries, owner=self.owner)
+        if outcomes.count(METADATA_SET) == len(files) and not self._events.lists_items:
             self.changed += len(files)
             return []
         changed = []
         paths = self._entries.paths(files)
         for file, row, path, code, outcome in zip(files, rows, paths, codes, outcomes, strict=True):
             decision = self._decisions.decision(code)
-            if outcome == SETTLED:
+            if outcome == METADATA_SET:
                 self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
                 continue
             self._decisions.put(file, decision.change, decision.difference)
@@ -279,13 +279,13 @@ class FileCommits:
                 self.same(file, None, opened.identity(row))
         return changed
 
-    def settle(
+    def set_metadata(
         self, path: bytes, metadata: Metadata, decision: Decision, is_meant: Callable[[Identity], bool]
     ) -> None:
         """Sets the metadata of a file whose content stays, if `is_meant` accepts the file at `path`."""
         try:
             if not self._dry:
-                self._group.settle(path, metadata, self.owner, is_meant)
+                self._group.set_metadata(path, metadata, self.owner, is_meant)
         except FileError as error:
             self._failed(error)
             return
@@ -359,7 +359,7 @@ class FileCommits:
 
         try:
             if not self._dry:
-                self._group.settle(entry.path, entry.metadata, self.owner, is_moved)
+                self._group.set_metadata(entry.path, entry.metadata, self.owner, is_moved)
         except FileError as error:
             self._failed(error)
         self.report(ItemChanged(RENAMING, old, entry.path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.similar import SoughtFile
+from rdc.catalog.similar import SimilarityQuery
 from rdc.errors import FileError
 from rdc.files.facts.filesystem_id import path_of
 from rdc.limits.sessions import BASES_PER_FILE
@@ -120,7 +120,7 @@ class SimilarBases:
         for query in filter(None, (traits, coarse)):
             if len(paths) < BASES_PER_FILE:
                 known = self._known.query(
-                    SoughtFile(query, entry.size, entry.path), BASES_PER_FILE - len(paths), MATCHES
+                    SimilarityQuery(query, entry.size, entry.path), BASES_PER_FILE - len(paths), MATCHES
                 )
                 paths.update(dict.fromkeys(similar.path for similar in known))
         paths.update(dict.fromkeys(self._hints.get(file, ())[: BASES_PER_FILE - len(paths)]))

@@ -100,13 +100,13 @@ class BundleAnswers:
         """Forgets a bundle: no more requests about it follow."""
         bundle = self._bundles.pop(number, None)
         if bundle is not None:
-            self._cached -= bundle.held
+            self._cached -= bundle.cached_bytes
 
     def _remember(self, number: int, bundle: Snapshot) -> None:
         self.forget(number)
-        if self._cached + bundle.held > BUNDLES_CACHED_BYTES:
+        if self._cached + bundle.cached_bytes > BUNDLES_CACHED_BYTES:
             bundle.drop()
-        self._cached += bundle.held
+        self._cached += bundle.cached_bytes
         self._bundles[number] = bundle
         while len(self._bundles) > BUNDLES_IN_FLIGHT:
             self.forget(next(iter(self._bundles)))

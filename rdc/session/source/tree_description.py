@@ -229,7 +229,7 @@ class Description:
             yield from self._send_attributes(self._attributes.begin(top=self._tree.only is None), round_)
         for path, found in walk:
             at = len(self.manifest)
-            packed = self._kept.told(found)
+            packed = self._kept.announced(found)
             sets = deque(self._add(path, packed))
             parts = list(slice_listing(packed.unpacked()))
             for i, part in enumerate(parts):
@@ -271,7 +271,7 @@ class Description:
         for number, (path, listing) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
-            self._add(path, kept.told(listing))
+            self._add(path, kept.announced(listing))
         yield from self._news.tell(round_)
         yield from self._send_mount_points(round_)
         top = None if self._tree.only is not None else kept.metadata(self._tree.root.metadata(b""))

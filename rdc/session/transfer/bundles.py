@@ -170,9 +170,9 @@ class Bundles:
 
     def _cache(self, base: Snapshot) -> None:
         """Keeps the old versions in memory if there is room."""
-        if self._cached + base.held > BUNDLES_CACHED_BYTES:
+        if self._cached + base.cached_bytes > BUNDLES_CACHED_BYTES:
             base.drop()
-        self._cached += base.held
+        self._cached += base.cached_bytes
 
     def concerns(self, message: Message) -> bool:
         """Tells whether a message is about a bundle. Bundles have numbers beyond those of all entries."""
@@ -209,14 +209,14 @@ class Bundles:
         bundle = self._bundles[message.bundle]
         for row in message.without:
             self._descents.add(bundle.request.files[row])
-        self._cached -= bundle.base.held
+        self._cached -= bundle.base.cached_bytes
         try:
             bundle.take(message, rounds_left(round_))
         except FileError:
-            self._cached += bundle.base.held
+            self._cached += bundle.base.cached_bytes
             self._give_up(bundle)
             return
-        self._cached += bundle.base.held
+        self._cached += bundle.base.cached_bytes
         yield from self._continue(bundle, round_)
 
     def _take_blocks(self, bundle: Bundle, fingerprints: bytes, round_: int) -> Conversation[None]:
@@ -316,5 +316,5 @@ class Bundles:
         self._end(bundle)
 
     def _end(self, bundle: Bundle) -> None:
-        self._cached -= bundle.base.held
+        self._cached -= bundle.base.cached_bytes
         del self._bundles[bundle.request.bundle]

@@ -66,11 +66,11 @@ class CappedStore:
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
         return self._store.similar(below, params)
 
-    def settle(self, key: bytes) -> None:
-        self._store.settle(key)
+    def remember_in_sync(self, key: bytes) -> None:
+        self._store.remember_in_sync(key)
 
-    def is_settled(self, key: bytes) -> bool:
-        return self._store.is_settled(key)
+    def is_in_sync(self, key: bytes) -> bool:
+        return self._store.is_in_sync(key)
 
     def flush(self) -> None:
         self._store.flush()

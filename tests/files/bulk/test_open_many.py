@@ -12,7 +12,7 @@ import pytest
 
 from rdc.files.bulk import _opened
 from rdc.files.bulk import open_many as opened
-from rdc.files.bulk.open_many import CHANGED, FAILED, SETTLED, OpenedFiles
+from rdc.files.bulk.open_many import CHANGED, FAILED, METADATA_SET, OpenedFiles
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, PackedListing
 from tests.support.trees.descriptors import open_descriptors
@@ -165,7 +165,7 @@ def test_metadata_are_set_as_singly(tmp_path: Path, root: Root) -> None:
     for number, row in enumerate(rows):
         root.set_metadata(b"d/%03d" % number, Kind.FILE, unpacked.metadata(row), owner=OWNER)
     with OpenedFiles(root, paths_of(*(f"d/e/{number:03}" for number in range(count)))) as files:
-        assert files.settle(range(count), rows, listing, owner=OWNER) == bytes([SETTLED]) * count
+        assert files.set_metadata(range(count), rows, listing, owner=OWNER) == bytes([METADATA_SET]) * count
     for number in range(count):
         singly, together = (tmp_path / where / f"{number:03}" for where in ("d", "d/e"))
         assert together.stat().st_atime_ns == singly.stat().st_atime_ns == 77
@@ -177,7 +177,7 @@ def test_what_is_right_is_not_set(tmp_path: Path, root: Root) -> None:
     (tmp_path / "d" / "f").write_bytes(b"x")
     listing = root.list(b"d").rows([1]).packed()
     with OpenedFiles(root, paths_of("d/f")) as files:
-        assert files.settle([0], [0], listing, owner=True) == bytes([SETTLED])
+        assert files.set_metadata([0], [0], listing, owner=True) == bytes([METADATA_SET])
         assert (tmp_path / "d" / "f").stat().st_ctime_ns == files.ctimes[0]
 
 
@@ -187,9 +187,9 @@ def test_a_file_that_changed_since_is_not_settled(tmp_path: Path, root: Root) ->
     with OpenedFiles(root, paths_of("d/a", "d/b", "d/c")) as files:
         (tmp_path / "d" / "b").write_bytes(b"y")
         os.rename(tmp_path / "d" / "b", tmp_path / "d" / "c")
-        found = files.settle(range(3), [0, 1, 2], wanted(3), owner=False)
+        found = files.set_metadata(range(3), [0, 1, 2], wanted(3), owner=False)
     # Of "c", whose name "b" has now, the ctime is that of its last name's end.
-    assert found == bytes([SETTLED, CHANGED, CHANGED])
+    assert found == bytes([METADATA_SET, CHANGED, CHANGED])
     assert (tmp_path / "d" / "c").stat().st_mtime_ns not in MTIMES
 
 
@@ -204,7 +204,7 @@ def test_a_file_with_other_names_gets_no_other_mtime(tmp_path: Path, root: Root)
     os.utime(tmp_path / "d" / "b", ns=(mtime, mtime))
     before = (tmp_path / "d" / "a").stat()
     with OpenedFiles(root, paths_of("d/a", "d/b")) as files:
-        assert files.settle(range(2), [0, 1], listing, owner=False) == bytes([FAILED, SETTLED])
+        assert files.set_metadata(range(2), [0, 1], listing, owner=False) == bytes([FAILED, METADATA_SET])
     assert (tmp_path / "d" / "a").stat() == before
     assert (tmp_path / "d" / "b.more").stat().st_mode & 0o7777 == mode
 
@@ -217,14 +217,14 @@ def test_what_may_not_be_opened_or_set_fails_alone() -> None:
                 (place / name).write_bytes(b"x")
             os.chmod(place / "closed", 0)
             with OpenedFiles(Root.open(os.fsencode(place)), paths_of("closed", "mine", "theirs")) as files:
-                return files.failed, files.settle([1, 2], [0, 1], wanted(2), owner=False)
+                return files.failed, files.set_metadata([1, 2], [0, 1], wanted(2), owner=False)
 
         (place / "theirs").write_bytes(b"x")
         os.chmod(place / "theirs", 0o644)
         failed, outcomes = as_nobody(settled)
     assert failed == [0]
-    assert outcomes[0] == SETTLED
-    assert outcomes[1] == (FAILED if OWNER else SETTLED)
+    assert outcomes[0] == METADATA_SET
+    assert outcomes[1] == (FAILED if OWNER else METADATA_SET)
 
 
 def test_columns_that_do_not_fit_are_refused(root: Root) -> None:
@@ -238,11 +238,11 @@ def test_columns_that_do_not_fit_are_refused(root: Root) -> None:
         _opened.read_files(bytes(4), b"\xff" * 8, bytes(8), bytes(8))
     for fds, ctimes, rows in ((4, 8, 16), (4, 16, 8), (8, 8, 8)):
         with pytest.raises(ValueError, match="fit"):
-            _opened.settle_files(bytes(fds), bytes(ctimes), bytes(rows), *columns, False)
+            _opened.set_metadata_of_files(bytes(fds), bytes(ctimes), bytes(rows), *columns, False)
     with pytest.raises(ValueError, match="fit"):
-        _opened.settle_files(b"\xff" * 4, bytes(8), array("Q", [2]), *columns, False)
+        _opened.set_metadata_of_files(b"\xff" * 4, bytes(8), array("Q", [2]), *columns, False)
     with pytest.raises(ValueError, match="fit"):
-        _opened.settle_files(b"\xff" * 4, bytes(8), array("Q", [0]), *columns[:3], bytes(4), False)
+        _opened.set_metadata_of_files(b"\xff" * 4, bytes(8), array("Q", [0]), *columns[:3], bytes(4), False)
     closed = array("i", [-1])
     assert _opened.read_files(closed, array("Q", [1 << 60]), bytes(8), bytes(8)) == (b"", b"\0")
-    assert _opened.settle_files(closed, bytes(8), array("Q", [1]), *columns, True) == bytes([FAILED])
+    assert _opened.set_metadata_of_files(closed, bytes(8), array("Q", [1]), *columns, True) == bytes([FAILED])

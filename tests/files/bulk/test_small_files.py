@@ -310,7 +310,7 @@ def test_columns_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, b
                 _batch.read_small(fd, names, sizes, mtimes, 100)
         if "names" in change:
             with pytest.raises(ValueError):
-                _batch.place_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8), None)
+                _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8), None)
     finally:
         os.close(fd)
     assert os.listdir(tmp_path) == []

@@ -16,7 +16,7 @@ import rdc.files.names.dedupe_range
 from rdc.errors import ExitCode, FileError, OutOfSpaceError
 from rdc.files.facts.block_sharing_volume import volume_of
 from rdc.files.facts.extents import EXTENTS_PER_CALL, extents, shared_bytes
-from rdc.files.facts.shared_space import compare_places
+from rdc.files.facts.shared_space import measure_sharing
 from rdc.files.names.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
 from rdc.files.root.root import Root
 from tests.support.trees.loop_images import free_bytes, places_on_disk, settle
@@ -58,13 +58,13 @@ def test_whole_files_come_to_lie_in_one_place(sharing: Path, opened: Open) -> No
     one, two = opened(sharing / "one", content), opened(sharing / "two", content)
     before = os.stat(sharing / "two")
     free = free_bytes(sharing)
-    places = compare_places(one, 0, two, 0, volume_of(two).rounded(len(content)), whole_extents=False)
+    places = measure_sharing(one, 0, two, 0, volume_of(two).rounded(len(content)), whole_extents=False)
     assert (places.same, places.own, places.perhaps) == (0, volume_of(two).rounded(len(content)), 0)
     share_all(one, two, len(content))
     assert places_on_disk(sharing / "one") == places_on_disk(sharing / "two")
     won = free_bytes(sharing) - free
     assert won == pytest.approx(places.own, rel=0.02)
-    after = compare_places(one, 0, two, 0, volume_of(two).rounded(len(content)), whole_extents=False)
+    after = measure_sharing(one, 0, two, 0, volume_of(two).rounded(len(content)), whole_extents=False)
     assert (after.same, after.own, after.perhaps) == (places.own, 0, 0)
     # A program that looks sees nothing of it: not even the change time moved.
     now = os.stat(sharing / "two")
@@ -86,7 +86,7 @@ def test_ranges_elsewhere_in_the_files(sharing: Path, opened: Open) -> None:
     one = opened(sharing / "one", os.urandom(BLOCK) + middle)
     two = opened(sharing / "two", os.urandom(3 * BLOCK) + middle + os.urandom(100))
     assert dedupe_range(one, BLOCK, 4 * BLOCK, two, 3 * BLOCK) == 4 * BLOCK
-    places = compare_places(one, BLOCK, two, 3 * BLOCK, 4 * BLOCK, whole_extents=False)
+    places = measure_sharing(one, BLOCK, two, 3 * BLOCK, 4 * BLOCK, whole_extents=False)
     assert (places.same, places.own, places.perhaps) == (4 * BLOCK, 0, 0)
 
 
@@ -123,7 +123,7 @@ def test_what_is_shared_with_others_is_not_won_for_sure(sharing: Path, opened: O
     one, two = opened(sharing / "one", content), opened(sharing / "two", content)
     third = opened(sharing / "third", content)
     share_all(two, third, len(content))
-    places = compare_places(one, 0, two, 0, len(content), whole_extents=False)
+    places = measure_sharing(one, 0, two, 0, len(content), whole_extents=False)
     assert (places.same, places.own, places.perhaps) == (0, 0, len(content))
 
 
@@ -145,10 +145,10 @@ def test_holes_and_what_lies_behind_them(sharing: Path, opened: Open) -> None:
             file.seek(1 << 19)
             file.write(bytes([7]) * 5 * BLOCK)
     one, two = opened(sharing / "one"), opened(sharing / "two")
-    places = compare_places(one, 0, two, 0, 1 << 20, whole_extents=False)
+    places = measure_sharing(one, 0, two, 0, 1 << 20, whole_extents=False)
     assert (places.same, places.own, places.perhaps) == (0, 5 * BLOCK, 0)
     share_all(one, two, 1 << 20)
-    places = compare_places(one, 0, two, 0, 1 << 20, whole_extents=False)
+    places = measure_sharing(one, 0, two, 0, 1 << 20, whole_extents=False)
     assert (places.same, places.own, places.perhaps) == (5 * BLOCK, 0, 0)
 
 
@@ -158,7 +158,7 @@ def test_btrfs_gives_back_whole_extents(btrfs: Path, opened: Open) -> None:
     one, two = opened(btrfs / "one", content), opened(btrfs / "two", content)
     settle(btrfs)
     half = 1 << 19
-    places = compare_places(one, 0, two, 0, half, whole_extents=volume_of(two).whole_extents)
+    places = measure_sharing(one, 0, two, 0, half, whole_extents=volume_of(two).whole_extents)
     assert (places.own, places.perhaps) == (0, half)
     free = free_bytes(btrfs)
     share_all(one, two, half)
@@ -167,7 +167,7 @@ def test_btrfs_gives_back_whole_extents(btrfs: Path, opened: Open) -> None:
 
 def test_inline_files_have_nothing_to_share(btrfs: Path, opened: Open) -> None:
     one, two = opened(btrfs / "one", b"few"), opened(btrfs / "two", b"few")
-    places = compare_places(one, 0, two, 0, BLOCK, whole_extents=True)
+    places = measure_sharing(one, 0, two, 0, BLOCK, whole_extents=True)
     assert (places.same, places.own, places.perhaps) == (0, 0, 0)
 
 
@@ -194,10 +194,10 @@ def test_files_of_many_extents(sharing: Path, opened: Open) -> None:
     one, two = opened(sharing / "one"), opened(sharing / "two")
     found = list(extents(two, 0, 2 * pieces * BLOCK))
     assert [extent.start for extent in found] == [2 * number * BLOCK for number in range(pieces)]
-    places = compare_places(one, 0, two, 0, 2 * pieces * BLOCK, whole_extents=False)
+    places = measure_sharing(one, 0, two, 0, 2 * pieces * BLOCK, whole_extents=False)
     assert (places.same, places.own) == (0, pieces * BLOCK)
     share_all(one, two, 2 * pieces * BLOCK)
-    places = compare_places(one, 0, two, 0, 2 * pieces * BLOCK, whole_extents=False)
+    places = measure_sharing(one, 0, two, 0, 2 * pieces * BLOCK, whole_extents=False)
     assert (places.same, places.own) == (pieces * BLOCK, 0)
 
 

@@ -18,7 +18,7 @@ from rdc.files.base import durability as durable_module
 from rdc.files.base.descriptor_limit import OTHER_DESCRIPTORS
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.replace import commit_group as commit_module
-from rdc.files.replace import place_over as placing_module
+from rdc.files.replace import checked_rename as rename_module
 from rdc.files.replace.replace import (
     ANYTHING,
     CommitGroup,
@@ -141,7 +141,7 @@ def test_new_files_without_the_kernels_promise(
     def missing(old: bytes, new: bytes, directory: int) -> None:
         raise OSError(number, "")
 
-    monkeypatch.setattr(placing_module, "rename_no_replace", missing)
+    monkeypatch.setattr(rename_module, "rename_no_replace", missing)
     commit(root, b"f", b"new", None)
     with pytest.raises(FileError, match="expected nothing there, found a file"):
         commit(root, b"f", b"newer", None)

@@ -247,7 +247,7 @@ static void names_and_targets_too_long(void)
     fake *link = add("l", S_IFLNK);
     link->target = long_text;
     link->target_length = 4096;
-    assert(rdc_read_directory(3, 1 << 20, 1, &found) == 0 && found.targets_size == 4097);
+    assert(rdc_read_directory(3, 1 << 20, 1, &found) == 0 && found.link_bytes == 4097);
     rdc_entries_free(&found);
     link->target_length = 4097;
     expect_failure(ENAMETOOLONG);
@@ -305,7 +305,7 @@ static void memory_that_runs_out(void)
         assert(failed == 0 || failed == ENOMEM);
     } while (failed);
     assert(allocations > 10);
-    assert(found.count == 200 && found.temporaries_size == 100 * 26 && found.targets_size == 100 * 3);
+    assert(found.count == 200 && found.temporaries_size == 100 * 26 && found.link_bytes == 100 * 3);
     rdc_entries_free(&found);
 }
 

@@ -248,7 +248,7 @@ class Fuzzer:
                     pass
             rows = self.column("Q", [self.rng.randrange(count + 2) for _ in range(count)])
             made = (self.ids(count, "H"), self.times(count), self.ids(count, "I"), self.ids(count, "I"))
-            _opened.settle_files(fds, ctimes, rows, *made, False)
+            _opened.set_metadata_of_files(fds, ctimes, rows, *made, False)
         finally:
             _opened.close_files(fds)
 
@@ -287,7 +287,7 @@ class Fuzzer:
             assert len(fds) == 4 * count
             assert len(temporaries) == 26 * count
             given = self.mangled(temporaries)
-            failed = _batch.place_small(directories, given, names, fds, expected)
+            failed = _batch.rename_small(directories, given, names, fds, expected)
             assert len(failed) == 4 * count
         finally:
             _batch.close_files(fds)

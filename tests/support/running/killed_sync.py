@@ -19,7 +19,7 @@ from typing import Any
 
 import rdc.files.base.replace_kind
 import rdc.files.names.rename
-import rdc.files.replace.place_over
+import rdc.files.replace.checked_rename
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import FAR, Way, run_sync
@@ -214,7 +214,7 @@ _STEPS = {
         "unlink",
         "utime",
     ),
-    rdc.files.replace.place_over: ("rename_no_replace",),
+    rdc.files.replace.checked_rename: ("rename_no_replace",),
     rdc.files.base.replace_kind: ("rename_exchange",),
     rdc.files.names.rename: ("rename_no_replace_between",),
 }

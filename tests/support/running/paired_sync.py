@@ -26,10 +26,10 @@ class Remembering(NoCatalog):
     def __init__(self) -> None:
         self.settled: set[bytes] = set()
 
-    def settle(self, key: bytes) -> None:
+    def remember_in_sync(self, key: bytes) -> None:
         self.settled.add(key)
 
-    def is_settled(self, key: bytes) -> bool:
+    def is_in_sync(self, key: bytes) -> bool:
         return key in self.settled
 
 

@@ -20,7 +20,7 @@ from rdc.files.base import replace_kind as exchange_module
 from rdc.files.base.lease import take_lease
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace
 from rdc.files.replace import set_metadata_if_unchanged as settle_module
-from rdc.files.replace.place_over import PlaceOver
+from rdc.files.replace.checked_rename import CheckedRename
 from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
 from rdc.files.root import entry_writer as confined_module
 from rdc.files.root.root import Root
@@ -218,7 +218,7 @@ METADATA = Metadata(0o600, SOURCE_TIME, os.getuid(), os.getgid())
 
 def settle(root: Root, path: bytes, found: Identity) -> None:
     set_metadata_if_unchanged(
-        root, PlaceOver(root), path, METADATA, owner=False, is_meant=lambda now: now == found
+        root, CheckedRename(root), path, METADATA, owner=False, is_meant=lambda now: now == found
     )
 
 
@@ -240,7 +240,7 @@ def test_nobody_writes_between_the_look_and_the_setting(tmp_path: Path) -> None:
         assert not wrote.wait(0.1)
         return True
 
-    set_metadata_if_unchanged(root, PlaceOver(root), b"f", METADATA, owner=False, is_meant=is_meant)
+    set_metadata_if_unchanged(root, CheckedRename(root), b"f", METADATA, owner=False, is_meant=is_meant)
     writer.join()
     found = path.stat()
     assert path.read_bytes() == WRITTEN

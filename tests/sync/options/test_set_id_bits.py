@@ -33,9 +33,9 @@ def test_every_form_of_modes_loses_the_same(modes: list[int]) -> None:
     rows = listing([entry(b"%d" % number, mode=mode) for number, mode in enumerate(modes)])
     rows_left = listing([entry(b"%d" % number, mode=mode) for number, mode in enumerate(left)])
     assert NO_OWNER.listing(rows) == rows_left
-    assert NO_OWNER.told(rows.packed()) == rows_left.packed()
+    assert NO_OWNER.announced(rows.packed()) == rows_left.packed()
     assert EVERYTHING.listing(rows) == rows
-    assert EVERYTHING.told(rows.packed()) == rows.packed()
+    assert EVERYTHING.announced(rows.packed()) == rows.packed()
 
 
 def make(top: Path, modes: tuple[int, ...] = MODES, *, more: int = 0) -> Path:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.base import timestamp_tick as tick_module
-from rdc.files.base.timestamp_tick import FUTURE_NS, file_clock, outlast
+from rdc.files.base import file_clock as clock_module
+from rdc.files.base.file_clock import FUTURE_NS, file_clock, outlast
 from rdc.files.bulk.open_many import OpenedFiles
 from rdc.files.bulk.small_files import read_small
 from rdc.files.bulk.snapshot import look
@@ -28,7 +28,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, now: int) -> None:
         self.now = now
         self.slept = 0
-        monkeypatch.setattr(tick_module, "file_clock", lambda: self.now)
+        monkeypatch.setattr(clock_module, "file_clock", lambda: self.now)
         monkeypatch.setattr(time, "sleep", self._sleep)
 
     def _sleep(self, seconds: float) -> None:

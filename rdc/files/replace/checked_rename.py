@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rdc.files.replace.own_ctime_changes import OwnCtimeChanges
     from rdc.files.root.root import Root
 
-__all__ = ["ANYTHING", "Anything", "PlaceOver"]
+__all__ = ["ANYTHING", "Anything", "CheckedRename"]
 
 
 class Anything(Enum):
@@ -36,7 +36,7 @@ ANYTHING: Final = Anything.ANYTHING
 """As `expected`: replace any file or link, or nothing. A directory still stays."""
 
 
-class PlaceOver:
+class CheckedRename:
     """Places files of one tree. If a file loses one of several names, its ctime changes. The file is still
     recognised under its other names."""
 
@@ -67,7 +67,7 @@ class PlaceOver:
         if not self._root.directory(parent, fresh=True).same(directory):
             raise self._unexpected(path, "the directory it had", "another one at that path")
 
-    def place(self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None) -> None:
+    def rename(self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None) -> None:
         """Rename `old` to `path`, whose directory is open.
 
         `expected` is as in CommitGroup.add. Raises FileError if another entry is there, OSError if the rename

@@ -1,6 +1,6 @@
-/* tick.h - waits for the clock that stamps files; rdc/files/base/timestamp_tick.py has the definition and the reasons. */
-#ifndef RDC_TICK_H
-#define RDC_TICK_H
+/* tick.h - waits for the clock that stamps files; rdc/files/base/file_clock.py has the definition and the reasons. */
+#ifndef RDC_FILE_CLOCK_H
+#define RDC_FILE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

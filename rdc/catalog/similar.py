@@ -152,7 +152,9 @@ class SimilarFiles:
         if batch:
             yield from self._answers(batch, limit, min_matches)
 
-    def _answers(self, batch: list[SimilarityQuery], limit: int, min_matches: int) -> Iterator[list[SimilarFile]]:
+    def _answers(
+        self, batch: list[SimilarityQuery], limit: int, min_matches: int
+    ) -> Iterator[list[SimilarFile]]:
         index = self._known()
         asked = [one for one in batch if one.traits] if len(index) else []
         found = index.query_many(

@@ -147,7 +147,13 @@ class Fold:
         for at in range(0, len(bounds), NODES_AT_ONCE):
             some = bounds[at : at + NODES_AT_ONCE]
             names, sizes, position = node_names(
-                manifest.text, manifest.texts, manifest.firsts, manifest.kinds, manifest.targets, some, position
+                manifest.text,
+                manifest.texts,
+                manifest.firsts,
+                manifest.kinds,
+                manifest.targets,
+                some,
+                position,
             )
             digests[Group.NAMES] += name_parts(names, array("Q", sizes), GROUND_KEYS[Group.NAMES])
             for group, columns in fixed:

@@ -88,7 +88,11 @@ class Manifest(ManifestColumns):
     def same(self, directory: int, other: Manifest, other_directory: int, preserved: Preserved) -> bool:
         """Return whether a directory equals directory `other_directory` of `other`, in all that `preserved` preserves."""
         # Most directories of most trees are equal, so columns are compared without unpacking them.
-        a, b, ends = self.firsts[directory], other.firsts[other_directory], (self.end(directory), other.end(other_directory))
+        a, b, ends = (
+            self.firsts[directory],
+            other.firsts[other_directory],
+            (self.end(directory), other.end(other_directory)),
+        )
         count = ends[0] - a
         if count != ends[1] - b or self.kinds[a : a + count] != other.kinds[b : b + count]:
             return False
@@ -123,7 +127,10 @@ class Manifest(ManifestColumns):
                 first, end = self.firsts[directory], self.end(directory)
                 row = first - run.first + run.source
                 other_directory = other.directory_of(row) if first >= run.first and end <= stop else -1
-                if other_directory < 0 or (other.firsts[other_directory], other.end(other_directory) - row) != (row, end - first):
+                if other_directory < 0 or (
+                    other.firsts[other_directory],
+                    other.end(other_directory) - row,
+                ) != (row, end - first):
                     whole[directory] = 0
         return whole
 

@@ -24,8 +24,8 @@ from rdc.files.names.leased_file import LeasedFile
 from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import move_directory, move_file
 from rdc.files.names.unlink_copy import unlink_copy
-from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.checked_rename import ANYTHING, CheckedRename
+from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
@@ -225,7 +225,9 @@ OF_OS = (
 )
 OF_OS += " symlink truncate unlink utime fchmod fchown mkfifo lchmod write writev pwrite pwritev ftruncate"
 OF_OS += " copy_file_range sendfile splice posix_fallocate"
-OF_RDC = "chmod_no_follow rename_exchange rename_no_replace rename_no_replace_between stage_small rename_small"
+OF_RDC = (
+    "chmod_no_follow rename_exchange rename_no_replace rename_no_replace_between stage_small rename_small"
+)
 OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
 OF_RDC += " set_on_descriptor write_attributes _rename_new _unlink _rmdir dedupe_range fallocate_keep_size"

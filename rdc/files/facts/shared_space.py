@@ -50,7 +50,9 @@ def measure_sharing(
                 stop, equal = other.start, False
             else:
                 stop = min(part.end, other.end)
-                equal = other.physical_offset(at) is not None and other.physical_offset(at) == part.physical_offset(at)
+                equal = other.physical_offset(at) is not None and other.physical_offset(
+                    at
+                ) == part.physical_offset(at)
             if equal:
                 same += stop - at
             elif not extent.in_metadata:

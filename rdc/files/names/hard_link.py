@@ -99,7 +99,9 @@ class LinkSwap:
     def link(self) -> None:
         try:
             # The path through the descriptor links the file that was compared, whichever name it has now.
-            os.link(b"/proc/self/fd/%d" % self._original.fileno(), self.displaced, dst_dir_fd=self.directory.fd)
+            os.link(
+                b"/proc/self/fd/%d" % self._original.fileno(), self.displaced, dst_dir_fd=self.directory.fd
+            )
         except OSError as error:
             raise self._failure(error, "link it") from error
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 
-from rdc.files.base.os_errors import changed, failure
 from rdc.files.base.file_clock import outlast
+from rdc.files.base.os_errors import changed, failure
 from rdc.model.entries import Identity, Metadata
 
 TYPE_CHECKING = False
@@ -36,10 +36,10 @@ class SourceFile:
     __slots__ = (
         "_fd",
         "_mode",
+        "_outlasted",
         "_owner",
         "_path",
         "_shown",
-        "_outlasted",
         "allocated",
         "identity",
         "links",

@@ -81,7 +81,9 @@ class InSyncPair:
         if self._settlements is not None and source_root != own_root:
             self._settlements.remember_in_sync(self._key(source_root, own_root))
 
-    def remember_in_sync(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> None:
+    def remember_in_sync(
+        self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
+    ) -> None:
         """Stores the pair after a run without problems, if the trees need nothing now.
 
         `wanted`: the source's manifest. `before`: the destination's manifest as this run compared it; all

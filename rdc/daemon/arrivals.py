@@ -104,7 +104,7 @@ class Arrivals:
             return
         self._advance(arrival, selectors.EVENT_READ)
 
-    def expire(self, now: float) -> None:
+    def drop_overdue(self, now: float) -> None:
         for arrival in [a for a in self._arrivals.values() if a.deadline <= now]:
             if not arrival.farewell:
                 self._log.stranger("timeout", address=str(arrival.address), phase="handshake")
@@ -139,10 +139,10 @@ class Arrivals:
             return False
         hosts = Counter(arrival.address.host for arrival in self._arrivals.values())
         (crowded, _), *_rest = hosts.most_common(1)
-        theirs = [a for a in self._arrivals.values() if a.address.host == crowded]
-        idle = (a for a in theirs if a.farewell or not a.transport.bytes_received)
+        from_host = [a for a in self._arrivals.values() if a.address.host == crowded]
+        idle = (a for a in from_host if a.farewell or not a.transport.bytes_received)
         latest = time.monotonic() - SHAKE_SECONDS
-        begun = (a for a in theirs if a.since <= latest)
+        begun = (a for a in from_host if a.since <= latest)
         victim = next(idle, None) or next(begun, None)
         if victim is None:
             return False

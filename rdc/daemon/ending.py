@@ -37,7 +37,7 @@ class Ending:
         """late: the message of a session whose time is over."""
         self._late = late
         self._error: RdcError | None = None
-        self._told = False
+        self._reported = False
 
     def heed(self) -> None:
         """Install this object's handlers for the process's signals."""
@@ -49,8 +49,8 @@ class Ending:
 
     def check(self) -> None:
         """Raise RdcError, once, if the session is to end."""
-        if self._error is not None and not self._told:
-            self._told = True
+        if self._error is not None and not self._reported:
+            self._reported = True
             signal.setitimer(signal.ITIMER_REAL, 0)
             raise self._error
 

@@ -128,7 +128,7 @@ class Listeners:
             self._loop.unwatch(sock.fileno())
         self.due = time.monotonic() + seconds
 
-    def expire(self, now: float) -> None:
+    def drop_overdue(self, now: float) -> None:
         if self.due is not None and self.due <= now:
             self.due = None
             try:

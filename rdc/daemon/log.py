@@ -107,8 +107,8 @@ def fault(error: BaseException) -> str:
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__, limit=-FRAMES)
-    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
-    return f"{type(error).__name__}: {error} at {places}"
+    locations = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+    return f"{type(error).__name__}: {error} at {locations}"
 
 
 def _plain(value: str | bytes | float, most: int) -> str | int | float:

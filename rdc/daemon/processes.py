@@ -115,7 +115,7 @@ class Processes:
                 _signal(pid, signal.SIGTERM)
         return count
 
-    def expire(self, now: float) -> None:
+    def drop_overdue(self, now: float) -> None:
         for pid, running in self._running.items():
             if running.killed_at is not None and running.killed_at <= now:
                 running.killed_at = None

@@ -122,7 +122,7 @@ class Server:
         self._heed()
         now = time.monotonic()
         for part in (self._arrivals, self._processes, self._listeners):
-            self._guarded(part.expire, now)
+            self._guarded(part.drop_overdue, now)
 
     def close(self) -> None:
         self._arrivals.close()

@@ -21,7 +21,7 @@ from rdc.limits.wire import (
     SIZE_LIMIT,
 )
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
-from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def check_block_ranges(check_blocks: Sequence[int]) -> Iterator[tuple[int, int]]
     in full, even past the end of the file."""
     breaks = [row for row, step in enumerate(map(sub, check_blocks[1:], check_blocks), 1) if step != 1]
     for first, stop in pairwise((0, *breaks, len(check_blocks))) if check_blocks else ():
-        yield check_blocks[first] * CELL_BYTES, (check_blocks[stop - 1] + 1) * CELL_BYTES
+        yield check_blocks[first] * CHECK_BLOCK_BYTES, (check_blocks[stop - 1] + 1) * CHECK_BLOCK_BYTES
 
 
 def _with_matches(parts: Sequence[Part], starts: Sequence[int]) -> list[int]:
@@ -79,7 +79,7 @@ def _with_matches(parts: Sequence[Part], starts: Sequence[int]) -> list[int]:
     behind = 0
     for at, part in zip(starts, parts, strict=False):
         if isinstance(part, Patch):
-            first, stop = at // CELL_BYTES, (at + part.length - 1) // CELL_BYTES + 1
+            first, stop = at // CHECK_BLOCK_BYTES, (at + part.length - 1) // CHECK_BLOCK_BYTES + 1
             check_blocks += range(max(behind, first), stop)
             behind = stop
     return check_blocks
@@ -92,7 +92,7 @@ def _with_repeats(parts: Sequence[Part], starts: Sequence[int]) -> set[int]:
     for row, part in enumerate(parts):
         start = starts[row] if isinstance(part, Repeat) else starts[row] + part.length
         if start < starts[row + 1]:
-            check_blocks.update((start // CELL_BYTES, (starts[row + 1] - 1) // CELL_BYTES))
+            check_blocks.update((start // CHECK_BLOCK_BYTES, (starts[row + 1] - 1) // CHECK_BLOCK_BYTES))
     return check_blocks
 
 
@@ -139,7 +139,9 @@ def check_block_digests(secret: bytes, images: Buffer) -> bytes:
     The key differs from the one for block fingerprints. With the same polynomial, a false match at the end of
     a check block would stay unnoticed.
     """
-    return block_fingerprints(bytes([byte ^ 0xFF for byte in secret]), images, CELL_BYTES, CELL_DIGEST_BYTES)
+    return block_fingerprints(
+        bytes([byte ^ 0xFF for byte in secret]), images, CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
+    )
 
 
 def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
@@ -154,7 +156,7 @@ def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[a
         yield array("Q"), slice(first, min(first + CHECK_BLOCKS_PER_MESSAGE, len(check_blocks)))
         first += CHECK_BLOCKS_PER_MESSAGE
     while left:
-        stop = min(left.stop, ranges[-2] + ranges[-1] + CELL_BYTES * CHECK_BLOCKS_PER_MESSAGE)
+        stop = min(left.stop, ranges[-2] + ranges[-1] + CHECK_BLOCK_BYTES * CHECK_BLOCKS_PER_MESSAGE)
         last = _check_blocks_before(stop, check_blocks, first)
         some = left.take(min(stop, _start_of(check_blocks, first + CHECK_BLOCKS_PER_MESSAGE)))
         if some:
@@ -174,14 +176,17 @@ def divided_wholly(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[
 
 def _start_of(check_blocks: Sequence[int], row: int) -> int:
     """Returns the file offset of the check block in this row, or SIZE_LIMIT past the last row."""
-    return check_blocks[row] * CELL_BYTES if row < len(check_blocks) else SIZE_LIMIT
+    return check_blocks[row] * CHECK_BLOCK_BYTES if row < len(check_blocks) else SIZE_LIMIT
 
 
 def _check_blocks_before(stop: int, check_blocks: Sequence[int], first: int) -> int:
     """Returns the first row from `first` on whose check block begins at `stop` or later, or exceeds the room
     of a request."""
     return bisect_left(
-        check_blocks, -(-stop // CELL_BYTES), first, min(first + CHECK_BLOCKS_PER_MESSAGE, len(check_blocks))
+        check_blocks,
+        -(-stop // CHECK_BLOCK_BYTES),
+        first,
+        min(first + CHECK_BLOCKS_PER_MESSAGE, len(check_blocks)),
     )
 
 
@@ -204,7 +209,11 @@ class _Ranges:
         """Start of the check block up to which one request can take all ranges."""
         row = self._first + RANGES_PER_MESSAGE
         # This many ranges do not touch each other, so they span more than one check block.
-        return self._offsets[row] // CELL_BYTES * CELL_BYTES if row < len(self._offsets) else SIZE_LIMIT
+        return (
+            self._offsets[row] // CHECK_BLOCK_BYTES * CHECK_BLOCK_BYTES
+            if row < len(self._offsets)
+            else SIZE_LIMIT
+        )
 
     def take(self, stop: int) -> array[int]:
         """Removes and returns the ranges before offset `stop`. A range across it is cut."""

@@ -23,7 +23,7 @@ from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
-from rdc.session.trees.destination_place import (
+from rdc.session.trees.destination_root import (
     ANYWHERE,
     asked_attributes,
     keeps,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.trees.destination_place import Site
+    from rdc.session.trees.destination_root import Site
 
 __all__ = ["Admission", "Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
 
@@ -165,29 +165,38 @@ def _answer_as_destination(
 ) -> Conversation[None]:
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source."""
     site, path, options = admitted.site, admitted.path, admitted.options
-    whole, kept = wants_listing(path, options, site), keeps(path, options, site)
+    whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(), round_)
-    yield Send(Describe(whole, kept), round_)
+    yield Send(Describe(whole, preserved), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
         from rdc.session.destination.following import LiveDestination
 
-        live = LiveDestination(path, site, options, filters, open_.secret, signer, whole=whole, kept=kept)
+        live = LiveDestination(
+            path, site, options, filters, open_.secret, signer, whole=whole, preserved=preserved
+        )
         yield from live.run(received.message)
         return
     start, round_ = announced(received, None)
     from rdc.session.destination.context import destination_context
     from rdc.session.destination.conversation import Destination
 
-    place = open_destination(path, start, options, site)
+    destination_root = open_destination(path, start, options, site)
     try:
         context = destination_context(
-            place, start, options, filters, open_.secret, signer, EventRelay(None, items=options.items), kept
+            destination_root,
+            start,
+            options,
+            filters,
+            open_.secret,
+            signer,
+            EventRelay(None, items=options.items),
+            preserved,
         )
-        half = Destination(context, whole=whole, settlements=signer.catalog)
+        half = Destination(context, whole=whole, in_sync_store=signer.catalog)
         yield from half.run(round_)
     finally:
-        place.root.release()
+        destination_root.root.release()
 
 
 def serve_stdio(

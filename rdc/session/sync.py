@@ -29,7 +29,7 @@ from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.serve import answer, greeting
 from rdc.session.trees.announced_entries import announced, entry_of
-from rdc.session.trees.destination_place import (
+from rdc.session.trees.destination_root import (
     asked_attributes,
     keeps,
     keeps_owner,
@@ -101,14 +101,14 @@ def sync(
             run_.close()
 
 
-def _location(place: Location | str | os.PathLike[str]) -> Location:
-    if isinstance(place, Location):
-        return place
-    if isinstance(place, str):
-        return parse_location(place)
-    path = os.fsencode(place)
+def _location(destination_root: Location | str | os.PathLike[str]) -> Location:
+    if isinstance(destination_root, Location):
+        return destination_root
+    if isinstance(destination_root, str):
+        return parse_location(destination_root)
+    path = os.fsencode(destination_root)
     if b"\0" in path:
-        raise UsageError(f"{place}: a path cannot contain a NUL character")
+        raise UsageError(f"{destination_root}: a path cannot contain a NUL character")
     return Location(None, path)
 
 
@@ -237,32 +237,32 @@ class _Run:
         """The conversation if the far side is the source."""
         # The source can start with these two messages, without another round trip.
         path, options = self._destination.path, self._options
-        kept, whole = keeps(path, options), wants_listing(path, options)
+        preserved, whole = keeps(path, options), wants_listing(path, options)
         yield from self._open(Role.SOURCE, self._source.path)
-        yield Send(Describe(whole, kept), 0)
+        yield Send(Describe(whole, preserved), 0)
         yield from self._opened()
         start, round_ = announced((yield Receive()), entry_of(self._source.inner))
         # Imported here: a run needs only one of the two halves.
         from rdc.session.destination.context import destination_context
         from rdc.session.destination.conversation import Destination
 
-        place = open_destination(self._destination.path, start, self._options)
+        destination_root = open_destination(self._destination.path, start, self._options)
         try:
             context = destination_context(
-                place,
+                destination_root,
                 start,
                 self._options,
                 self._filters,
                 self._secret,
                 self._signer,
                 self._events,
-                kept,
+                preserved,
                 pack=self._pack,
             )
-            half = Destination(context, whole=whole, settlements=self._signer.catalog)
+            half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
         finally:
-            place.root.release()
+            destination_root.root.release()
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
 

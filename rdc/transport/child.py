@@ -48,9 +48,9 @@ class Child:
             for fd in ends:
                 os.close(fd)
             raise
-        theirs_in, self.stdin, self.stdout, theirs_out = ends
-        os.close(theirs_in)
-        os.close(theirs_out)
+        child_in, self.stdin, self.stdout, child_out = ends
+        os.close(child_in)
+        os.close(child_out)
         self._code: int | None = None
 
     def poll(self) -> int | None:

@@ -86,7 +86,7 @@ class Manifest(ManifestColumns):
         return row is not None and self.kinds[row] == Kind.DIRECTORY
 
     def same(self, directory: int, other: Manifest, other_directory: int, preserved: Preserved) -> bool:
-        """Return whether a directory equals directory `other_directory` of `other`, in all that `preserved` preserves."""
+        """Return whether a directory equals directory `other_directory` of `other`, in what is preserved."""
         # Most directories of most trees are equal, so columns are compared without unpacking them.
         a, b, ends = (
             self.firsts[directory],

@@ -12,7 +12,7 @@ from rdc.protocol.messages.registry import Condition, Describe, Follow, Notice, 
 from rdc.session.destination.following import LiveDestination
 from rdc.session.runtime.commands import Idle, Send
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.trees.destination_place import ANYWHERE, keeps, wants_listing
+from rdc.session.trees.destination_root import ANYWHERE, keeps, wants_listing
 from rdc.watch.follower import Meter
 from rdc.watch.troubles import Troubles
 
@@ -79,7 +79,7 @@ class Receiver:
             self._secret,
             self._signer,
             whole=wants_listing(self._path, options),
-            kept=keeps(self._path, options),
+            preserved=keeps(self._path, options),
             audience=self,
             asked=self._asked,
         )
@@ -91,7 +91,7 @@ class Receiver:
             message = received.message
             if isinstance(message, Watch):
                 self.origin = message.origin
-                yield Send(Describe(destination.whole, destination.kept), received.round + 1)
+                yield Send(Describe(destination.whole, destination.preserved), received.round + 1)
                 yield from destination.run(message)
                 break
             if not self.hear(message):
@@ -105,7 +105,7 @@ class Receiver:
         self._began = time.monotonic()
         self._troubles.begin(whole=False)
 
-    def news(self) -> EventRelay:
+    def events(self) -> EventRelay:
         return _TurnRelay(self._take, self._hear_problem)
 
     def ended(self, done: Done, *, whole: bool, files: int) -> None:
@@ -127,7 +127,7 @@ class Receiver:
             else:
                 self._user.emit(Resumed())
             return True
-        return self.news().take(message)
+        return self.events().take(message)
 
     def _take(self, event: Event) -> None:
         """Handle an event of this side."""

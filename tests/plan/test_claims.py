@@ -24,7 +24,7 @@ from rdc.limits.wire import (
 from rdc.plan.block_requests import fingerprint_width
 from rdc.plan.check_blocks import check_block_digests, divided, unverified_check_blocks
 from rdc.plan.descent import ChunkRecipe, Copy, Fetch, Literal, Part, Patch, Repeat, Reuse, literal_rows
-from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES, Claims, rests
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, Claims, rests
 from rdc.protocol.messages.registry import Correction, RangeRequest
 from rdc.session.delta.range_requests import Corrections
 from rdc.session.source.range_answers import corrections
@@ -50,17 +50,19 @@ def test_rests_are_what_is_in_a_check_block_and_in_no_range(
     drawn: tuple[list[tuple[int, int]], int], data: st.DataObject
 ) -> None:
     asked, size = drawn
-    some = sorted(data.draw(st.sets(st.integers(0, (size - 1) // CELL_BYTES))))
+    some = sorted(data.draw(st.sets(st.integers(0, (size - 1) // CHECK_BLOCK_BYTES))))
     wanted = {at for offset, length in asked for at in range(offset, offset + length)}
     expected = [
         at
         for check_block in some
-        for at in range(check_block * CELL_BYTES, min(size, (check_block + 1) * CELL_BYTES))
+        for at in range(check_block * CHECK_BLOCK_BYTES, min(size, (check_block + 1) * CHECK_BLOCK_BYTES))
         if at not in wanted
     ]
     found = list(rests(rows_of(asked), some, size))
     assert [at for _, offset, length in found for at in range(offset, offset + length)] == expected
-    assert all(check_block == offset // CELL_BYTES and length > 0 for check_block, offset, length in found)
+    assert all(
+        check_block == offset // CHECK_BLOCK_BYTES and length > 0 for check_block, offset, length in found
+    )
 
 
 @given(ranges(), st.data())
@@ -68,16 +70,16 @@ def test_requests_have_each_range_once_and_no_check_block_in_two(
     drawn: tuple[list[tuple[int, int]], int], data: st.DataObject
 ) -> None:
     asked, size = drawn
-    some = sorted(data.draw(st.sets(st.integers(0, (size - 1) // CELL_BYTES))))
+    some = sorted(data.draw(st.sets(st.integers(0, (size - 1) // CHECK_BLOCK_BYTES))))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rdc.plan.check_blocks.RANGES_PER_MESSAGE", CELL_BYTES)
+        patch.setattr("rdc.plan.check_blocks.RANGES_PER_MESSAGE", CHECK_BLOCK_BYTES)
         patch.setattr("rdc.plan.check_blocks.CHECK_BLOCKS_PER_MESSAGE", data.draw(st.integers(1, 4)))
         check_requests(requests_of(divided(rows_of(asked), some), some), asked, some)
 
 
 def test_requests_of_many_short_ranges() -> None:
     asked = [(at, 3) for at in range(5, 40 * RANGES_PER_MESSAGE, 17)]
-    some = range(asked[-1][0] // CELL_BYTES + 1)
+    some = range(asked[-1][0] // CHECK_BLOCK_BYTES + 1)
     requests = requests_of(divided(rows_of(asked), some), some)
     check_requests(requests, asked, some)
     assert [check_block for _, cells in requests for check_block in cells] == list(some)
@@ -116,9 +118,9 @@ def check_requests(
         assert len(cells) <= CHECK_BLOCKS_PER_MESSAGE
         if cells:
             assert all(
-                sum(one) <= cells[0] * CELL_BYTES for more, _ in requests[:number] for one in more[-1:]
+                sum(one) <= cells[0] * CHECK_BLOCK_BYTES for more, _ in requests[:number] for one in more[-1:]
             )
-            after = (cells[-1] + 1) * CELL_BYTES
+            after = (cells[-1] + 1) * CHECK_BLOCK_BYTES
             assert all(one[0] >= after for more, _ in requests[number + 1 :] for one in more[:1])
 
 
@@ -196,7 +198,8 @@ def test_exactly_the_check_blocks_that_are_wrong_are_corrected(
     for offset, length in asked:
         true[offset : offset + length] = bytes(length)
     assert images == b"".join(
-        bytes(true[check_block * CELL_BYTES : (check_block + 1) * CELL_BYTES]) for check_block in cells
+        bytes(true[check_block * CHECK_BLOCK_BYTES : (check_block + 1) * CHECK_BLOCK_BYTES])
+        for check_block in cells
     )
     claims = Claims(cells, check_block_digests(SECRET, images))
     if not claims.cells:
@@ -205,14 +208,14 @@ def test_exactly_the_check_blocks_that_are_wrong_are_corrected(
     inside = [
         at
         for check_block in claims.cells
-        for at in (check_block * CELL_BYTES, min(size, (check_block + 1) * CELL_BYTES) - 1)
+        for at in (check_block * CHECK_BLOCK_BYTES, min(size, (check_block + 1) * CHECK_BLOCK_BYTES) - 1)
     ]
     for at in data.draw(st.lists(st.sampled_from(inside) | st.integers(0, size - 1), max_size=3)):
         true[at] ^= 1
     wanted = {at for offset, length in asked for at in range(offset, offset + length)}
-    wrong = {at // CELL_BYTES for at in range(size) if true[at] != content[at] and at not in wanted} & set(
-        claims.cells
-    )
+    wrong = {
+        at // CHECK_BLOCK_BYTES for at in range(size) if true[at] != content[at] and at not in wanted
+    } & set(claims.cells)
     request = RangeRequest.of(7, rows_of(asked), claims=claims)
     answers = list(answered(bytes(true), request))
     # Two bytes deceive once in 65,536 times; the examples are always the same ones.
@@ -228,10 +231,10 @@ def test_exactly_the_check_blocks_that_are_wrong_are_corrected(
         assert held.amend(start, changeable) == (amended, count)
         assert changeable == amended
         for i in range(len(part)):
-            corrected = (start + i) // CELL_BYTES in wrong and start + i not in wanted
+            corrected = (start + i) // CHECK_BLOCK_BYTES in wrong and start + i not in wanted
             assert amended[i] == (true if corrected else content)[start + i]
         assert count == sum(
-            (start + i) // CELL_BYTES in wrong and start + i not in wanted for i in range(len(part))
+            (start + i) // CHECK_BLOCK_BYTES in wrong and start + i not in wanted for i in range(len(part))
         )
 
 
@@ -256,7 +259,7 @@ def answered(content: bytes, request: RangeRequest) -> list[Correction]:
 
 def test_corrections_of_many_check_blocks_fit_messages() -> None:
     cells = tuple(range(2 * CHECK_BLOCKS_PER_ANSWER + 2))
-    content = bytes(len(cells) * CELL_BYTES - 5_000)
+    content = bytes(len(cells) * CHECK_BLOCK_BYTES - 5_000)
     request = RangeRequest.of(1, array("Q", (100, 50)), claims=Claims(cells, b"??" * len(cells)))
     answers = answered(content, request)
     assert [len(answer.cells) for answer in answers] == [CHECK_BLOCKS_PER_ANSWER, CHECK_BLOCKS_PER_ANSWER, 2]
@@ -265,8 +268,8 @@ def test_corrections_of_many_check_blocks_fit_messages() -> None:
 
 
 def test_a_check_block_that_is_wholly_asked_for_claims_nothing() -> None:
-    request = RangeRequest.of(1, array("Q", (0, 3 * CELL_BYTES)), claims=Claims((0, 2, 3), b"??????"))
-    answers = answered(b"x" * (3 * CELL_BYTES + 1), request)
+    request = RangeRequest.of(1, array("Q", (0, 3 * CHECK_BLOCK_BYTES)), claims=Claims((0, 2, 3), b"??????"))
+    answers = answered(b"x" * (3 * CHECK_BLOCK_BYTES + 1), request)
     assert [(answer.cells, bytes(answer.payload)) for answer in answers] == [((3,), b"x")]
 
 
@@ -279,26 +282,26 @@ def test_a_correction_of_another_length_is_refused(length: int) -> None:
 
 
 def test_blocks_wait_for_the_verdict_on_their_check_blocks_and_no_longer() -> None:
-    held = Corrections(100 * CELL_BYTES)
-    assert held.settled == SIZE_LIMIT
+    held = Corrections(100 * CHECK_BLOCK_BYTES)
+    assert held.corrected_up_to == SIZE_LIMIT
     for first in (10, 40, 70):
         claims = Claims((first + 1, first + 2), b"abcd") if first != 40 else Claims((), b"")
-        held.ask(RangeRequest.of(1, array("Q", (first * CELL_BYTES, 10)), claims=claims))
-    assert held.settled == 11 * CELL_BYTES
-    held.take(Correction(1, (12,), bytes(CELL_BYTES)))
-    assert held.settled == 11 * CELL_BYTES
-    held.settle()
-    assert held.settled == 71 * CELL_BYTES
-    held.end(13 * CELL_BYTES - 1)
-    assert held.amend(13 * CELL_BYTES - 1, b"ab") == (b"\0b", 1)
-    held.settle()
-    held.end(13 * CELL_BYTES)
-    assert held.settled == 71 * CELL_BYTES
-    assert held.amend(12 * CELL_BYTES, b"ab") == (b"ab", 0)
-    held.settle()
-    assert held.settled == SIZE_LIMIT
-    held.end(80 * CELL_BYTES)
-    held.end(80 * CELL_BYTES)  # of chunks that slipped through
+        held.ask(RangeRequest.of(1, array("Q", (first * CHECK_BLOCK_BYTES, 10)), claims=claims))
+    assert held.corrected_up_to == 11 * CHECK_BLOCK_BYTES
+    held.take(Correction(1, (12,), bytes(CHECK_BLOCK_BYTES)))
+    assert held.corrected_up_to == 11 * CHECK_BLOCK_BYTES
+    held.mark_corrected()
+    assert held.corrected_up_to == 71 * CHECK_BLOCK_BYTES
+    held.end(13 * CHECK_BLOCK_BYTES - 1)
+    assert held.amend(13 * CHECK_BLOCK_BYTES - 1, b"ab") == (b"\0b", 1)
+    held.mark_corrected()
+    held.end(13 * CHECK_BLOCK_BYTES)
+    assert held.corrected_up_to == 71 * CHECK_BLOCK_BYTES
+    assert held.amend(12 * CHECK_BLOCK_BYTES, b"ab") == (b"ab", 0)
+    held.mark_corrected()
+    assert held.corrected_up_to == SIZE_LIMIT
+    held.end(80 * CHECK_BLOCK_BYTES)
+    held.end(80 * CHECK_BLOCK_BYTES)  # of chunks that slipped through
 
 
 @given(st.integers(1, 1 << 40), st.integers(1, 1 << 16), st.integers(1, 1_000))
@@ -312,7 +315,7 @@ def test_no_other_width_costs_less(candidates: int, cost: int, blocks: int) -> N
     assert 2 <= width <= 8
     for other in range(2, 9):
         assert total(width) <= total(other) + blocks / 256
-    assert CELL_DIGEST_BYTES == 2
+    assert CHECK_BLOCK_DIGEST_BYTES == 2
 
 
 def test_a_block_taken_for_another_shows_where_it_ends_a_check_block() -> None:
@@ -327,7 +330,7 @@ def test_a_block_taken_for_another_shows_where_it_ends_a_check_block() -> None:
             break
     else:
         raise AssertionError("no two blocks with one fingerprint")
-    rest = rng.randbytes(CELL_BYTES - 64)
+    rest = rng.randbytes(CHECK_BLOCK_BYTES - 64)
     assert check_block_digests(SECRET, rest + block) != check_block_digests(SECRET, rest + other)
     # As it would be.
-    assert len({block_fingerprints(SECRET, rest + end, CELL_BYTES, 2) for end in (block, other)}) == 1
+    assert len({block_fingerprints(SECRET, rest + end, CHECK_BLOCK_BYTES, 2) for end in (block, other)}) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from rdc.errors import ExitCode, ProtocolError
 from rdc.limits.wire import OUTSTANDING_REQUESTS
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import (
     BlockAnswer,
     BlockRequest,
@@ -132,7 +132,7 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         [
             Targets(3, b"some"),
             Correction(3, (2,), b"right"),
-            Targets(3, bytes(3 * CELL_BYTES - 4)),
+            Targets(3, bytes(3 * CHECK_BLOCK_BYTES - 4)),
             Data(3, b"ab"),
             FileEnd(3, 2),
         ],
@@ -248,7 +248,7 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (RangeRequest(1, (0,), (3,), False, CLAIMS, True), [Data(1, b"a"), Targets(1, b"x")]),
     (
         RangeRequest(1, (0,), (3,), False, CLAIMS, True),
-        [Targets(1, bytes(2 * CELL_BYTES)), Targets(1, bytes(CELL_BYTES + 1))],
+        [Targets(1, bytes(2 * CHECK_BLOCK_BYTES)), Targets(1, bytes(CHECK_BLOCK_BYTES + 1))],
     ),
     (RangeRequest(1, (0,), (3,)), [Literals(1, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Literals(2, b"abc")]),

@@ -116,8 +116,8 @@ def test_a_frame_past_the_limit_is_refused_at_its_header() -> None:
         reader.next()
 
 
-def blocks_of(stream: bytes, pressing: CompressionLevel, parts: Split = whole) -> bytes:
-    writer = BlockWriter(pressing)
+def blocks_of(stream: bytes, compression: CompressionLevel, parts: Split = whole) -> bytes:
+    writer = BlockWriter(compression)
     for part in parts(stream):
         writer.write(part)
     writer.flush()
@@ -149,15 +149,15 @@ STREAMS = {
 
 
 @pytest.mark.parametrize(
-    "pressing", [RAW, PLAIN, QUICK, QUICKEST, HARD, CompressionLevel(9), CompressionLevel(MAX_LEVEL)]
+    "compression", [RAW, PLAIN, QUICK, QUICKEST, HARD, CompressionLevel(9), CompressionLevel(MAX_LEVEL)]
 )
 @pytest.mark.parametrize("name", STREAMS)
-def test_blocks_carry_any_stream(name: str, pressing: CompressionLevel) -> None:
+def test_blocks_carry_any_stream(name: str, compression: CompressionLevel) -> None:
     stream = STREAMS[name]
-    wire = blocks_of(stream, pressing)
+    wire = blocks_of(stream, compression)
     assert read_all(wire) == stream
     assert len(wire) <= len(stream) * 1.001 + 32
-    if pressing.level and name in {"text", "zeros"}:
+    if compression.level and name in {"text", "zeros"}:
         assert len(wire) < len(stream) / 10
 
 
@@ -196,7 +196,7 @@ def test_raw_pieces_between_compressed_ones_leave_both_windows_equal() -> None:
     writer, reader = BlockWriter(PLAIN), BlockReader()
     for turn in range(400):
         if turn % 3 == 0:
-            writer.pressing = rng.choice(
+            writer.compression = rng.choice(
                 [RAW, PLAIN, PLAIN, PLAIN, CompressionLevel(1), CompressionLevel(3, frame_log=17)]
             )
         start = rng.randrange(len(TEXT))
@@ -308,7 +308,7 @@ def test_what_a_bomb_expands_to_before_it_is_refused_is_bounded() -> None:
     reader.feed(block(bomb(4 << 30)[:BLOCK_BYTES], False))
     with pytest.raises(ProtocolError):
         reader.next()
-    assert BLOCK_CONTENT_BYTES < reader._piece.size <= 64 << 20
+    assert BLOCK_CONTENT_BYTES < reader._block_content.size <= 64 << 20
 
 
 @given(st.binary(min_size=1, max_size=300))
@@ -419,8 +419,8 @@ def test_any_content_at_any_level_arrives(steps: list[tuple[CompressionLevel, bo
     data = TEXT + NOISE
     writer = BlockWriter(RAW)
     sent = b""
-    for pressing, whole_frame, length, from_the_end in steps:
-        writer.pressing = pressing
+    for compression, whole_frame, length, from_the_end in steps:
+        writer.compression = compression
         content = data[-length:] if from_the_end and length else data[:length]
         if whole_frame:
             writer.write_content(b"head", content)

@@ -369,28 +369,28 @@ def test_a_source_takes_in_a_bounded_number_of_requests(tmp_path: Path) -> None:
 
 
 def test_items_that_wait_hold_their_directory_once() -> None:
-    news = EventRelay(None)
+    events = EventRelay(None)
     gc.collect()
     tracemalloc.start()
     try:
         for name in names(4_000):
-            news.report(ItemChanged("cd+++++++++", DEEP + b"/" + name + b"/"))
+            events.report(ItemChanged("cd+++++++++", DEEP + b"/" + name + b"/"))
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert kept < 4_000 * 400 + 2 * PATH_BYTES
-    told = [command.message for command in news.tell(1) if isinstance(command, Send)]
+    told = [command.message for command in events.send_waiting(1) if isinstance(command, Send)]
     paths = [path for message in told if isinstance(message, Items) for path in message.paths]
     assert paths == [DEEP + b"/" + name + b"/" for name in names(4_000)]
 
 
 def test_problems_beyond_those_that_may_wait_are_counted() -> None:
-    news = EventRelay(None)
+    events = EventRelay(None)
     for number in range(PROBLEMS_WAITING + 7):
-        news.report(Problem(ExitCode.PARTIAL, b"f", f"f: {number}"))
-    told = [command.message for command in news.tell(1) if isinstance(command, Send)]
+        events.report(Problem(ExitCode.PARTIAL, b"f", f"f: {number}"))
+    told = [command.message for command in events.send_waiting(1) if isinstance(command, Send)]
     assert len(told) == PROBLEMS_WAITING + 1
     last = told[-1]
     assert isinstance(last, Notice)
     assert (last.code, last.message[:15]) == (ExitCode.PARTIAL, "7 more problems")
-    assert news.errors == PROBLEMS_WAITING + 7
+    assert events.errors == PROBLEMS_WAITING + 7

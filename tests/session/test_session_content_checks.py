@@ -65,10 +65,10 @@ class Case:
             mtime = OLD_MTIME if file.touched else NOW
             os.utime(path, ns=(mtime, mtime))
         self.events: list[Event] = []
-        news = EventRelay(self.events.append)
+        events = EventRelay(self.events.append)
         root, entries = Root.open(os.fsencode(place)), build(rows)
-        self.landing = FileCommits(root, entries, news, fsync=False, owner=False, dry=dry)
-        self.tally = TransferProgress(news)
+        self.landing = FileCommits(root, entries, events, fsync=False, owner=False, dry=dry)
+        self.progress = TransferProgress(events)
         context = TransferContext(
             root,
             entries,
@@ -76,8 +76,8 @@ class Case:
             PartialFiles(root),
             SECRET,
             FileSigner(workers=1),
-            news,
-            self.tally,
+            events,
+            self.progress,
             pack=True,
             fsync=False,
             dry=dry,
@@ -101,8 +101,8 @@ class Case:
         self.landing.decide_many(touched, Change.CONTENT, Difference.TIME)
         self.landing.decide_many(demanded, Change.CHECK, Difference.NONE)
         size = sum(self.files[row].listed for row in touched)
-        self.tally.total_bytes += size
-        self.tally.compare_bytes += size
+        self.progress.total_bytes += size
+        self.progress.compare_bytes += size
         self.checks.touched(touched)
         if demanded:
             self.checks.demand(demanded)
@@ -170,7 +170,7 @@ def check(case: Case) -> None:
     assert not [event for event in case.events if isinstance(event, Problem)]
     # All that was compared is told; what goes on to be fetched is compared there once more.
     fetched = sum(case.files[row].listed for row in different if not case.files[row].touched)
-    assert case.tally.compare_bytes == sum(file.listed for file in case.files) + fetched
+    assert case.progress.compare_bytes == sum(file.listed for file in case.files) + fetched
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def test_what_is_written_to_after_it_was_read_is_compared_again(
     problems = [event.path for event in case.events if isinstance(event, Problem)]
     # Small ones are still open, and known to have changed; a large one is found out where it is settled.
     assert (case.changed, problems) == (([row], []) if size == 1 else ([], [b"%03d" % row]))
-    assert (case.tally.total_bytes, case.tally.compare_bytes) == (6 * size, 6 * size)
+    assert (case.progress.total_bytes, case.progress.compare_bytes) == (6 * size, 6 * size)
     others = [path for number, path in enumerate(case.paths) if number != row]
     assert {path.stat().st_mtime_ns for path in others} == {NOW}
 

@@ -30,8 +30,8 @@ class Deleting:
     def __init__(self, top: Path, rules: tuple[FilterRule, ...], *, limit: int | None, dry: bool) -> None:
         self.events: list[Event] = []
         root = Root.open(os.fsencode(top))
-        news = EventRelay(self.events.append)
-        self.deletion = Deletion(root, FilterList(rules), news, limit=limit, dry=dry)
+        events = EventRelay(self.events.append)
+        self.deletion = Deletion(root, FilterList(rules), events, limit=limit, dry=dry)
         self.gone = True
         for name in sorted(os.listdir(os.fsencode(top))):
             kind = root.kind(name)

@@ -23,7 +23,7 @@ DELETE = SyncOptions(delete=True)
 
 
 class Case:
-    """`extras` of a tree of three files and two directories, one of which is not empty."""
+    """`extraneous` of a tree of three files and two directories, one of which is not empty."""
 
     def __init__(
         self, place: Path, options: SyncOptions = DELETE, *, excluded: bytes = b"", single: bool = False
@@ -37,17 +37,19 @@ class Case:
         self.root = Root.open(os.fsencode(place))
         rules = [FilterRule(RuleAction.EXCLUDE, excluded)] if excluded else []
         self.filters = FilterList(rules)
-        news = EventRelay(self.events.append)
-        self.deletion = Deletion(self.root, self.filters, news, limit=options.max_delete, dry=False)
-        self.extras = ExtraneousEntries(self.root, options, self.filters, self.deletion, news, single=single)
+        events = EventRelay(self.events.append)
+        self.deletion = Deletion(self.root, self.filters, events, limit=options.max_delete, dry=False)
+        self.extraneous = ExtraneousEntries(
+            self.root, options, self.filters, self.deletion, events, single=single
+        )
 
     @property
     def held(self) -> Listing:
         return self.root.list(b"d")
 
     def add_all(self) -> ExtraneousEntries:
-        self.extras.add(b"d", self.held, range(len(self.held.names)))
-        return self.extras
+        self.extraneous.add(b"d", self.held, range(len(self.held.names)))
+        return self.extraneous
 
     @property
     def problems(self) -> list[str]:
@@ -56,13 +58,13 @@ class Case:
 
 def test_all_of_them_go(tmp_path: Path) -> None:
     case = Case(tmp_path)
-    extras = case.add_all()
+    extraneous = case.add_all()
     kinds = {b"d/a": Kind.FILE, b"d/b": Kind.FILE, b"d/empty": Kind.DIRECTORY, b"d/full": Kind.DIRECTORY}
-    assert dict(extras.found) == kinds
-    assert extras.may_go(1, 0)
-    extras.delete(1, 0)
+    assert dict(extraneous.found) == kinds
+    assert extraneous.may_go(1, 0)
+    extraneous.delete(1, 0)
     assert list(case.top.iterdir()) == []
-    assert not extras.differ
+    assert not extraneous.differ
     assert case.problems == []
 
 
@@ -80,19 +82,19 @@ def test_none_goes_where_the_source_seems_to_have_lost_them(
     tmp_path: Path, entries: int, errors: int, single: bool, reason: str
 ) -> None:
     case = Case(tmp_path, single=single)
-    extras = case.add_all()
-    assert not extras.may_go(entries, errors)
-    extras.delete(entries, errors)
+    extraneous = case.add_all()
+    assert not extraneous.may_go(entries, errors)
+    extraneous.delete(entries, errors)
     assert case.problems == [f"nothing was deleted: {reason}"]
     assert len(case.held.names) == 4
 
 
 def test_an_empty_source_may_be_meant(tmp_path: Path) -> None:
     case = Case(tmp_path, SyncOptions(delete=True, force_empty=True))
-    extras = case.add_all()
-    assert extras.may_go(0, 0)
-    assert not extras.may_go(0, 1)
-    extras.delete(0, 0)
+    extraneous = case.add_all()
+    assert extraneous.may_go(0, 0)
+    assert not extraneous.may_go(0, 1)
+    extraneous.delete(0, 0)
     assert case.held.names == ()
 
 
@@ -105,10 +107,10 @@ def test_what_is_excluded_is_no_reason_to_complain(tmp_path: Path) -> None:
 
 def test_what_could_not_be_deleted_stays(tmp_path: Path) -> None:
     case = Case(tmp_path, excluded=b"inner")
-    extras = case.add_all()
-    extras.delete(9, 0)
+    extraneous = case.add_all()
+    extraneous.delete(9, 0)
     assert case.held.names == (b"full",)
-    assert extras.differ
+    assert extraneous.differ
 
 
 def test_without_delete_they_are_for_new_files_and_bounded(
@@ -117,12 +119,12 @@ def test_without_delete_they_are_for_new_files_and_bounded(
     monkeypatch.setattr(extras_module, "REMOVED_FILES", 3)
     case = Case(tmp_path, SyncOptions())
     held = case.held
-    case.extras.add(b"d", held, [0, 1])
-    case.extras.add(b"d", held, [2])
-    case.extras.add(b"d", held, [3])
-    assert [path for path, _ in case.extras.found] == [b"d/a", b"d/b", b"d/empty"]
-    assert case.extras.differ
-    assert not case.extras.may_go(9, 0)
+    case.extraneous.add(b"d", held, [0, 1])
+    case.extraneous.add(b"d", held, [2])
+    case.extraneous.add(b"d", held, [3])
+    assert [path for path, _ in case.extraneous.found] == [b"d/a", b"d/b", b"d/empty"]
+    assert case.extraneous.differ
+    assert not case.extraneous.may_go(9, 0)
 
 
 class Devices:
@@ -177,7 +179,7 @@ def test_what_is_beyond_a_boundary_or_gone_is_not_extra(tmp_path: Path) -> None:
     case = Case(tmp_path)
     beyond, _ = boundary({b"": 1, b"d": 2})
     for path in (b"d", b"vanished"):
-        extras = ExtraneousEntries(
+        extraneous = ExtraneousEntries(
             case.root,
             DELETE,
             case.filters,
@@ -186,24 +188,26 @@ def test_what_is_beyond_a_boundary_or_gone_is_not_extra(tmp_path: Path) -> None:
             single=False,
             boundary=beyond,
         )
-        extras.add(path, case.held, [0, 1])
-        assert list(extras.found) == []
-        assert extras.differ
+        extraneous.add(path, case.held, [0, 1])
+        assert list(extraneous.found) == []
+        assert extraneous.differ
 
 
 def test_a_directory_in_the_way_is_emptied_or_says_why_not(tmp_path: Path) -> None:
     case = Case(tmp_path, excluded=b"inner")
-    assert case.extras.make_way(b"d/empty", 3) is None
-    assert case.extras.make_way(b"d/full", 1) == "and stays because the source could not be read completely"
-    assert "left in it was not to be deleted (a filter" in (case.extras.make_way(b"d/full", 0) or "")
+    assert case.extraneous.make_way(b"d/empty", 3) is None
+    assert (
+        case.extraneous.make_way(b"d/full", 1) == "and stays because the source could not be read completely"
+    )
+    assert "left in it was not to be deleted (a filter" in (case.extraneous.make_way(b"d/full", 0) or "")
     assert (case.top / "full" / "inner").exists()
     other = Case(tmp_path / "other")
-    assert other.extras.make_way(b"d/full", 0) is None
+    assert other.extraneous.make_way(b"d/full", 0) is None
     assert not (other.top / "full" / "inner").exists()
 
 
 def test_nothing_is_emptied_without_delete(tmp_path: Path) -> None:
     case = Case(tmp_path, SyncOptions())
-    assert case.extras.make_way(b"d/empty", 0) is None
-    assert case.extras.make_way(b"d/full", 0) == "and it is not empty; --delete removes it"
-    assert (case.extras.make_way(b"d/none", 0) or "").startswith("which cannot be read: ")
+    assert case.extraneous.make_way(b"d/empty", 0) is None
+    assert case.extraneous.make_way(b"d/full", 0) == "and it is not empty; --delete removes it"
+    assert (case.extraneous.make_way(b"d/none", 0) or "").startswith("which cannot be read: ")

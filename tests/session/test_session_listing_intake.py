@@ -61,7 +61,7 @@ class Intake:
         self.compared = Compared(announced)
         self.wanted = Manifest()
         both: Any = self.compared
-        self.intake = ListingIntake(self.wanted, both, both, kept=EVERYTHING, only=only, name=name)
+        self.intake = ListingIntake(self.wanted, both, both, preserved=EVERYTHING, only=only, name=name)
 
     def take(self, directory: int, path: bytes, found: Listing, *, last: bool = True) -> None:
         self.intake.take(ListingPart(directory, path, 0, last, found))

@@ -66,7 +66,7 @@ def test_what_a_discovery_did_not_ask_for_ends_it(top: bool, first: Message, tex
                 b"k" * 16,
                 EventRelay(lambda _: None),
                 1,
-                kept=Preserved(owner=False),
+                preserved=Preserved(owner=False),
                 top=top,
             ),
             first,

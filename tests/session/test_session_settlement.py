@@ -52,7 +52,9 @@ def settlement(
     only: bytes = b"",
 ) -> InSyncPair:
     given = root.metadata(b"") if metadata is None else metadata
-    return InSyncPair(store, root, Start(only, Kind.DIRECTORY, given), options, NO_RULES, kept=EVERYTHING)
+    return InSyncPair(
+        store, root, Start(only, Kind.DIRECTORY, given), options, NO_RULES, preserved=EVERYTHING
+    )
 
 
 def walked(root: Root) -> Manifest:

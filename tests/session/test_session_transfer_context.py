@@ -29,9 +29,9 @@ ROWS = {b"d": entry(b"d", Kind.DIRECTORY), b"f": entry(b"f", mode=0o600, mtime_n
 
 def context(place: Path, *, new: bool = False, far: bool = False, dry: bool = False) -> TransferContext:
     """`far`: the user sits at the other side."""
-    events: list[Event] = []
-    news = EventRelay(None if far else events.append, iter(range(1 << 20)).__next__)
-    tally = TransferProgress(news)
+    reported: list[Event] = []
+    events = EventRelay(None if far else reported.append, iter(range(1 << 20)).__next__)
+    progress = TransferProgress(events)
     landing: Any = SimpleNamespace(is_new=lambda file: new)
     root = Root.open(os.fsencode(place))
     return TransferContext(
@@ -41,8 +41,8 @@ def context(place: Path, *, new: bool = False, far: bool = False, dry: bool = Fa
         SimpleNamespace(),  # type: ignore[arg-type] # nothing is asked of it
         bytes(16),
         FileSigner(workers=1),
-        news,
-        tally,
+        events,
+        progress,
         pack=True,
         fsync=False,
         dry=dry,
@@ -77,8 +77,8 @@ def test_what_could_not_be_written_is_no_fault_of_the_source(
 ) -> None:
     found = context(tmp_path)
     found.problem(b"shown", FileError(b"f", "f: why", code=code))
-    assert found.news.codes == {told}
-    assert found.news.errors == 1
+    assert found.events.codes == {told}
+    assert found.events.errors == 1
 
 
 def steps_of(found: TransferContext, path: Path, size: int, **more: bool) -> tuple[list[Message | None], Any]:
@@ -107,14 +107,14 @@ def test_a_long_file_is_told_of_while_it_is_read(far: bool, new_size: int, tmp_p
     (tmp_path / "f").write_bytes(content)
     found = context(tmp_path, far=far)
     told: list[int] = []
-    show = found.news.report
+    show = found.events.report
 
     def report(event: Event) -> None:
         assert isinstance(event, Progressed)
         told.append(event.done)
         show(event)
 
-    found.news.report = report  # type: ignore[method-assign]
+    found.events.report = report  # type: ignore[method-assign]
     steps, tree = steps_of(found, tmp_path / "f", new_size)
     assert tree == sign(content, found.signer.params)
     assert told == sorted(told)
@@ -130,7 +130,7 @@ def test_a_short_file_is_signed_at_once_and_lets_older_news_go_first(tmp_path: P
     (tmp_path / "f").write_bytes(bytes(QUIET_BYTES))
     found = context(tmp_path, far=True)
     assert steps_of(found, tmp_path / "f", 9)[0] == []
-    found.news.report(Progressed("compare", 1, 2))
+    found.events.report(Progressed("compare", 1, 2))
     assert steps_of(found, tmp_path / "f", 9)[0] == [Progress("compare", 1, 2), None]
 
 

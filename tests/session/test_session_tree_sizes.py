@@ -37,7 +37,7 @@ from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.trees.destination_place import open_destination
+from rdc.session.trees.destination_root import open_destination
 from rdc.tree.filters import FilterList
 from tests.session.test_session_sizes import OPTIONS, PART, ROLES, noise, places
 from tests.support.running.paired_sync import sync_in_turns
@@ -166,7 +166,7 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
         bytes(16),
         FileSigner(),
         EventRelay(lambda event: problems.append(event) if isinstance(event, Problem) else None),
-        kept=Preserved(owner=False),
+        preserved=Preserved(owner=False),
     )
     content = noise(1, 1000)
     end = FileEnd(0, 1000, blake3(content).digest())

@@ -322,7 +322,7 @@ def test_a_turn_that_tells_of_them_is_refused_by_name(tmp_path: Path) -> None:
     before = {path: seen(path) for path in here.rglob("*")}
     for number, lie in enumerate(lies):
         done = turn(here, *lies[: number + 1], only=b"")
-        assert done._news.codes == {ExitCode.PARTIAL}, lie
+        assert done._events.codes == {ExitCode.PARTIAL}, lie
     assert {path: seen(path) for path in here.rglob("*")} == before
 
 

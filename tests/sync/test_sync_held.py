@@ -77,7 +77,7 @@ def test_beyond_the_bound_they_are_opened_again(
 
     def taking(self: DeltaFile) -> Steps[TreeAnswer]:
         tree = yield from take(self)
-        held.append(self._shared.bases.held_bytes)
+        held.append(self._shared.bases.cached_bytes)
         return tree
 
     monkeypatch.setattr(DeltaFile, "_take_tree", taking)

@@ -16,7 +16,7 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
 from rdc.model.sync import SyncOptions, SyncReport
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from tests.support.running.syncing import Run, Way, command
 from tests.support.running.syncing import run_sync as run_with_problems
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
@@ -93,7 +93,7 @@ def test_a_file_moved_renamed_and_edited(way: Way, tmp_path: Path) -> None:
         costs.append(wire(report))
     # In one run of 250 a block only seems to be there, and its cell comes (measured): not in two of two.
     assert min(costs) <= 6_000, costs
-    assert max(costs) <= 6_000 + CELL_BYTES, costs
+    assert max(costs) <= 6_000 + CHECK_BLOCK_BYTES, costs
 
 
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL], ids=["push", "pull"])
@@ -109,7 +109,7 @@ def test_kin_is_found_across_the_size_where_features_change(grows: bool, way: Wa
     run = run_sync(source, destination, DELETE, way=way)
     check_equal(source, destination)
     # With each block that only seems to be there, its cell comes.
-    assert run.done.literal_bytes <= 20 * ((15_000 if grows else 0) + 300) + 4 * CELL_BYTES
+    assert run.done.literal_bytes <= 20 * ((15_000 if grows else 0) + 300) + 4 * CHECK_BLOCK_BYTES
     assert run.done.round_trips <= 10
 
 

@@ -114,26 +114,26 @@ def test_only_the_user_here_hears_of_the_destination_from_the_source() -> None:
 def test_what_arises_here_and_what_the_destination_tells_have_their_own_takers() -> None:
     here: list[Event] = []
     there: list[Event] = []
-    news = SourceRelay(here.append, there.append)
+    events = SourceRelay(here.append, there.append)
     own = Problem(ExitCode.PARTIAL, b"a", "here")
-    news.report(own)
-    assert news.take(Notice(ExitCode.VANISHED, b"b", "there"))
+    events.report(own)
+    assert events.take(Notice(ExitCode.VANISHED, b"b", "there"))
     assert (here, there) == ([own], [Problem(ExitCode.VANISHED, b"b", "there")])
     # The rest of what it tells is of this turn, too.
-    assert news.take(Plan(1, 2, 3))
-    assert news.take(Progress("compare", 1, 2))
-    assert news.take(Items(".d..t......", (b"d/",)))
+    assert events.take(Plan(1, 2, 3))
+    assert events.take(Progress("compare", 1, 2))
+    assert events.take(Items(".d..t......", (b"d/",)))
     assert here[1:] == [PlanKnown(1, 2, 3), Progressed("compare", 1, 2), ItemChanged(".d..t......", b"d/")]
     assert len(there) == 1
-    assert not news.take(Condition(SourceState.FOLLOWED, "", 0))
+    assert not events.take(Condition(SourceState.FOLLOWED, "", 0))
     # What the destination has trouble with is no error of this side's half.
-    assert (news.errors, news.codes) == (1, {ExitCode.PARTIAL})
+    assert (events.errors, events.codes) == (1, {ExitCode.PARTIAL})
 
 
 def test_what_a_hostile_destination_says_moves_no_cursor() -> None:
     there: list[Event] = []
-    news = SourceRelay(lambda _: None, there.append)
-    assert news.take(Notice(ExitCode.PARTIAL, b"a", "\x1b[2J\r\nfine\x07"))
+    events = SourceRelay(lambda _: None, there.append)
+    assert events.take(Notice(ExitCode.PARTIAL, b"a", "\x1b[2J\r\nfine\x07"))
     (problem,) = there
     assert isinstance(problem, Problem)
     assert problem.message.isprintable()

@@ -78,8 +78,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class LinkSwap:
-    """One name on its way from its own file, `old`, to the file `original`. Calls come in the order of the module
-    docstring.
+    """One name on its way from its own file, `old`, to the file `original`.
+
+    Calls come in the order of the module docstring.
 
     The caller has compared the two LeasedFiles and holds them until the end. Each call raises FileError or
     FileChangedError and leaves the name with a whole file. After an error nothing remains to be done.

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator, Sequence
 
-__all__ = ["CELL_BYTES", "CELL_DIGEST_BYTES", "NO_CLAIMS", "Claimed", "Claims", "rests"]
+__all__ = ["CHECK_BLOCK_BYTES", "CHECK_BLOCK_DIGEST_BYTES", "NO_CLAIMS", "Claimed", "Claims", "rests"]
 
-CELL_BYTES = 8 << 10
+CHECK_BLOCK_BYTES = 8 << 10
 """Bytes of a check block. After a false block match the whole check block is sent again, some 3 KB after
 compression. Smaller ones cost more in digests than they save; 4 and 16 KiB were tried."""
 
-CELL_DIGEST_BYTES = 2
+CHECK_BLOCK_DIGEST_BYTES = 2
 """Bytes of a claim's digest. One wrong check block in 65,536 passes unnoticed and then costs another round
 trip."""
 
@@ -39,7 +39,8 @@ class Claims:
     def part(self, rows: slice) -> Claims:
         """The claims about the check blocks in `rows`."""
         return Claims(
-            self.cells[rows], self.digests[rows.start * CELL_DIGEST_BYTES : rows.stop * CELL_DIGEST_BYTES]
+            self.cells[rows],
+            self.digests[rows.start * CHECK_BLOCK_DIGEST_BYTES : rows.stop * CHECK_BLOCK_DIGEST_BYTES],
         )
 
 
@@ -50,7 +51,7 @@ class Claimed:
     """The gaps between check blocks as a column, followed by their digests; empty bytes without claims."""
 
     def pack(self, value: Claims) -> object:
-        if len(value.digests) != CELL_DIGEST_BYTES * len(value.cells):
+        if len(value.digests) != CHECK_BLOCK_DIGEST_BYTES * len(value.cells):
             raise ValueError(f"{len(value.digests)} bytes of digests for {len(value.cells)} cells")
         if len(value.cells) > CHECK_BLOCKS_PER_MESSAGE:
             raise ValueError(f"{len(value.cells)} cells, the limit is {CHECK_BLOCKS_PER_MESSAGE}")
@@ -61,13 +62,13 @@ class Claimed:
             raise ValueError(f"expected bytes, found {type(raw).__name__}")
         if not raw:
             return NO_CLAIMS
-        count, rest = divmod(len(raw) - 1, raw[0] + CELL_DIGEST_BYTES)
+        count, rest = divmod(len(raw) - 1, raw[0] + CHECK_BLOCK_DIGEST_BYTES)
         if rest or count > CHECK_BLOCKS_PER_MESSAGE:
             raise ValueError(
                 f"{len(raw)} bytes are not at most {CHECK_BLOCKS_PER_MESSAGE} cells with digests"
             )
-        column = len(raw) - count * CELL_DIGEST_BYTES
-        cells = unpack_gaps(raw[:column], count, SIZE_LIMIT // CELL_BYTES)
+        column = len(raw) - count * CHECK_BLOCK_DIGEST_BYTES
+        cells = unpack_gaps(raw[:column], count, SIZE_LIMIT // CHECK_BLOCK_BYTES)
         return Claims(cells, raw[column:])
 
 
@@ -77,13 +78,13 @@ def rests(ranges: array[int], cells: Sequence[int], size: int) -> Iterator[tuple
     ranges: offset and length by turns, in order. cells: numbers in order. size: bytes of the file.
     """
     offsets, lengths = ranges[0::2], ranges[1::2]
-    for cell in cells:
-        at, end = cell * CELL_BYTES, min((cell + 1) * CELL_BYTES, size)
+    for check_block in cells:
+        at, end = check_block * CHECK_BLOCK_BYTES, min((check_block + 1) * CHECK_BLOCK_BYTES, size)
         # The preceding range may reach into the check block.
         row = max(0, bisect_right(offsets, at) - 1)
         while at < end:
             offset, length = (offsets[row], lengths[row]) if row < len(offsets) else (end, 0)
             if offset > at:
-                yield cell, at, min(offset, end) - at
+                yield check_block, at, min(offset, end) - at
             at = max(at, offset + length)
             row += 1

@@ -12,7 +12,7 @@ from rdc.limits.wire import (
     SIZE_LIMIT,
     TABLE_STRIDE_MAX,
 )
-from rdc.protocol.messages.claims import CELL_BYTES, NO_CLAIMS, Claimed, Claims
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, NO_CLAIMS, Claimed, Claims
 from rdc.protocol.messages.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
 from rdc.protocol.messages.ranges import Ranged, columns_of
 from rdc.protocol.wire.codec import WireMessage, wire
@@ -92,12 +92,12 @@ class Correction(WireMessage):
     requested ranges."""
 
     file: Ordinal
-    cells: Annotated[tuple[int, ...], Gaps(CHECK_BLOCKS_PER_ANSWER, SIZE_LIMIT // CELL_BYTES)]
-    payload: Annotated[bytes | memoryview, Content(0, CHECK_BLOCKS_PER_ANSWER * CELL_BYTES)]
+    cells: Annotated[tuple[int, ...], Gaps(CHECK_BLOCKS_PER_ANSWER, SIZE_LIMIT // CHECK_BLOCK_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(0, CHECK_BLOCKS_PER_ANSWER * CHECK_BLOCK_BYTES)]
     """The content of all these check blocks, in order."""
 
     def check(self) -> str | None:
-        if len(self.payload) > len(self.cells) * CELL_BYTES:
+        if len(self.payload) > len(self.cells) * CHECK_BLOCK_BYTES:
             return f"payload: {len(self.payload)} bytes of {len(self.cells)} cells"
         return None
 
@@ -109,7 +109,7 @@ class Targets(WireMessage):
     corrected ones."""
 
     file: Ordinal
-    payload: Annotated[bytes | memoryview, Content(1, CHECK_BLOCKS_PER_ANSWER * CELL_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(1, CHECK_BLOCKS_PER_ANSWER * CHECK_BLOCK_BYTES)]
 
 
 @wire(35)

@@ -34,7 +34,7 @@ from rdc.protocol.messages.rows import RowColumns, Rows
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.column_fields import Column, Gaps, Parts, Strings
 from rdc.protocol.wire.fields import Blob, Flag, Member, Path
-from rdc.protocol.wire.record_fields import KeptCode, MetadataItems
+from rdc.protocol.wire.record_fields import MetadataItems, PreservedCode
 from rdc.records import dataclass
 from rdc.typed import Annotated
 
@@ -66,7 +66,7 @@ class Start(WireMessage):
     entry: Annotated[Kind, Member(Kind)]
     """Kind of that entry, or of the root."""
     metadata: Annotated[Metadata, MetadataItems()]
-    kept: Annotated[Preserved, KeptCode()] = EVERYTHING
+    kept: Annotated[Preserved, PreservedCode()] = EVERYTHING
     """The metadata that the source's file system preserves."""
 
     def check(self) -> str | None:
@@ -129,7 +129,7 @@ class Manifest(WireMessage):
     """Sum of their sizes."""
     read_errors: Count
     """Unreadable directories, which are missing."""
-    kept: Annotated[Preserved, KeptCode()]
+    kept: Annotated[Preserved, PreservedCode()]
     """The metadata in the digests: what both sides preserve. In a manifest sent unasked it is a guess at
     that."""
     further: Further = b""

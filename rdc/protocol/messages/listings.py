@@ -95,7 +95,7 @@ def slice_listing(listing: Listing) -> Iterator[Listing]:
         return
     row = target = 0
     while row < len(listing):
-        start, first_target, size = row, target, 0
+        start, first_link, size = row, target, 0
         while row < len(listing):
             size += len(listing.names[row]) + 1 + ROW_BYTES
             if listing.kinds[row] == Kind.SYMLINK:
@@ -112,7 +112,7 @@ def slice_listing(listing: Listing) -> Iterator[Listing]:
             listing.mtimes[start:row],
             listing.uids[start:row],
             listing.gids[start:row],
-            listing.targets[first_target:target],
+            listing.targets[first_link:target],
         )
 
 

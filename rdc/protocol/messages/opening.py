@@ -10,7 +10,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
-from rdc.protocol.wire.record_fields import KeptCode, Options
+from rdc.protocol.wire.record_fields import Options, PreservedCode
 from rdc.records import dataclass
 from rdc.typed import Annotated
 
@@ -86,5 +86,5 @@ class Describe(WireMessage):
 
     whole: Annotated[bool, Flag()]
     """Whether S lists every directory as it walks. Otherwise S sends a Manifest, about which D asks."""
-    kept: Annotated[Preserved, KeptCode()]
+    kept: Annotated[Preserved, PreservedCode()]
     """The metadata that D preserves. The manifest's digests cover it, without what S's Start excludes."""

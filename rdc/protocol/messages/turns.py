@@ -22,7 +22,7 @@ __all__ = ["Changed", "Condition", "Follow", "Renamed", "SourceState", "Turn", "
 
 ORIGIN_BYTES = 16
 
-DOUBTFUL_FILES = 32_768
+UNVERIFIED_FILES = 32_768
 """More entries than a listing of half a frame has, at 29 bytes or more each; their gaps take two bytes
 each."""
 
@@ -85,7 +85,7 @@ class Changed(WireMessage):
     """Removed names, strictly increasing, each followed by NUL."""
     listing: Annotated[Listing, ListingColumns()]
     """New or different entries only."""
-    doubtful: Annotated[tuple[int, ...], Gaps(DOUBTFUL_FILES, DOUBTFUL_FILES, may_be_empty=True)]
+    doubtful: Annotated[tuple[int, ...], Gaps(UNVERIFIED_FILES, UNVERIFIED_FILES, may_be_empty=True)]
     """Rows of `listing`: files whose content may differ even with an equal size and mtime."""
 
     def check(self) -> str | None:

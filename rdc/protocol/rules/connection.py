@@ -83,7 +83,7 @@ class Connection:
         self.send(hello, 0)
         self._blocks_out.flush()
         self._compress = compress
-        self.press(PLAIN)
+        self.set_compression(PLAIN)
 
     @property
     def role(self) -> Role | None:
@@ -92,11 +92,11 @@ class Connection:
 
     # Sending
 
-    def press(self, pressing: CompressionLevel) -> None:
+    def set_compression(self, compression: CompressionLevel) -> None:
         """Set the compression of what follows, unless compression is off. A change starts with an empty
         window."""
         if self._compress:
-            self._blocks_out.pressing = pressing
+            self._blocks_out.compression = compression
 
     def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
         """Queue a message. LocalProtocolError if the rules forbid it now or it exceeds a limit."""

@@ -74,7 +74,7 @@ class EntriesAccount:
     def begin(self) -> None:
         """Start the account of a new description or turn, which replaces the last one."""
         self._entries = 0
-        self._kept = 0
+        self._counted = 0
         self._open = 0
         self._directory = b""
         """The directory of the last entries; `_open` counts its entries."""
@@ -82,7 +82,7 @@ class EntriesAccount:
     @property
     def size(self) -> int:
         """Bytes counted now."""
-        return self._kept + self._open
+        return self._counted + self._open
 
     def take(self, message: Message) -> None:
         """Count a message's entries before any of them is kept. RdcError if they exceed the limit."""
@@ -92,7 +92,7 @@ class EntriesAccount:
         measure = _MEASURES.get(type(message))
         if measure is None:
             return
-        self._kept += measure(message)
+        self._counted += measure(message)
         if isinstance(message, (ListingPart, Changed)):
             self._enter(message.path, len(message.listing))
         elif isinstance(message, RowsPart):

@@ -12,7 +12,7 @@ from collections import deque
 from functools import partial
 
 from rdc.limits.wire import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import (
     BlockAnswer,
     BlockRequest,
@@ -119,7 +119,7 @@ class _Files:
     def has(self, file: int) -> bool:
         return file in self._open()
 
-    def strike(self, *files: int) -> bool:
+    def acknowledge(self, *files: int) -> bool:
         """Remove answered files. True: all are answered."""
         remaining = self._open()
         if not remaining.issuperset(files):
@@ -151,9 +151,9 @@ class _Batch(_Files):
                 raise Illegal(
                     f"roots of {answer.width} bytes, {self._width} were asked for, or of other groups"
                 )
-            return self.strike(*answer.files)
+            return self.acknowledge(*answer.files)
         if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
-            return self.strike(answer.file)
+            return self.acknowledge(answer.file)
         raise Illegal(f"the oldest request asks for {self._wanted.__name__}")
 
 
@@ -164,9 +164,9 @@ class _Traits(_Files):
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, TraitsAnswer):
-            return self.strike(*answer.files)
+            return self.acknowledge(*answer.files)
         if isinstance(answer, FileFailed):
-            return self.strike(answer.file)
+            return self.acknowledge(answer.file)
         raise Illegal("the oldest request asks for traits")
 
 
@@ -179,7 +179,7 @@ class _Digest(_Files):
         if isinstance(answer, DigestAnswer):
             return True
         if isinstance(answer, FileFailed):
-            return self.strike(answer.file)
+            return self.acknowledge(answer.file)
         raise Illegal("the oldest request asks for a digest")
 
 
@@ -200,7 +200,7 @@ class _Whole(_Files):
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, FileBatch) and self._current is None:
-            return self.strike(*answer.files)
+            return self.acknowledge(*answer.files)
         if not isinstance(answer, (Data, FileEnd, FileFailed, Resized)):
             raise Illegal("the oldest request asks for whole files")
         begins = self._current is None
@@ -221,7 +221,7 @@ class _Whole(_Files):
         if isinstance(answer, FileEnd):
             self._check_end(answer)
         self._current = None
-        return self.strike(answer.file)
+        return self.acknowledge(answer.file)
 
     def _begin(self, file: int) -> None:
         if not self.has(file):
@@ -245,15 +245,15 @@ class _Ranges:
     """A RangeRequest: first Corrections of the claimed check blocks, and Targets of others; then Data of
     exactly the requested length; then FileEnd."""
 
-    __slots__ = ("_cells", "_file", "_left", "_pack", "_targets", "_total", "ordinals")
+    __slots__ = ("_check_blocks", "_displacements", "_file", "_left", "_pack", "_total", "ordinals")
 
     def __init__(self, request: RangeRequest) -> None:
         self._pack = request.pack
         self._file = request.file
         self._left = self._total = sum(request.lengths)
-        self._cells = array("Q", request.claims.cells)
+        self._check_blocks = array("Q", request.claims.cells)
         """Check blocks that may still be corrected."""
-        self._targets = CELL_BYTES * len(self._cells) if request.blank else 0
+        self._displacements = CHECK_BLOCK_BYTES * len(self._check_blocks) if request.blank else 0
         """Bytes of masked operands that may still arrive."""
         self.ordinals = 1
 
@@ -267,7 +267,7 @@ class _Ranges:
             self._correct(answer)
             return False
         if isinstance(answer, Targets):
-            self._count_targets(answer)
+            self._count_displacements(answer)
             return False
         if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
@@ -280,17 +280,17 @@ class _Ranges:
             raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a digest")
         return True
 
-    def _count_targets(self, answer: Targets) -> None:
-        if self._left != self._total or len(answer.payload) > self._targets:
+    def _count_displacements(self, answer: Targets) -> None:
+        if self._left != self._total or len(answer.payload) > self._displacements:
             raise Illegal(f"targets in file {self._file} that were not asked for, or after data")
-        self._targets -= len(answer.payload)
+        self._displacements -= len(answer.payload)
 
     def _correct(self, answer: Correction) -> None:
         if self._left != self._total:
             raise Illegal(f"a correction of file {self._file} that comes after data")
-        if not set(self._cells).issuperset(answer.cells):
+        if not set(self._check_blocks).issuperset(answer.cells):
             raise Illegal(f"a correction of file {self._file} where nothing was claimed, or twice")
-        del self._cells[: bisect_right(self._cells, answer.cells[-1])]
+        del self._check_blocks[: bisect_right(self._check_blocks, answer.cells[-1])]
 
 
 class _Bundle:

@@ -46,7 +46,7 @@ class TreeTotals:
         self._unasked: Manifest | None = None
         self._asked: Describe | None = None
         self._started = False
-        self._kept = EVERYTHING
+        self._preserved = EVERYTHING
         """The metadata that the source preserves, from Start."""
         self._offered: int | None = None
         """Entries of the manifest that replaces a listing; None without one."""
@@ -108,7 +108,7 @@ class TreeTotals:
 
     def _accept(self, manifest: Manifest) -> bool:
         asked = self._asked
-        if asked is None or asked.whole or asked.kept.both(self._kept) != manifest.kept:
+        if asked is None or asked.whole or asked.kept.both(self._preserved) != manifest.kept:
             return False
         self._offered = manifest.entries
         self._unasked = None
@@ -120,7 +120,7 @@ class TreeTotals:
         if unasked or self._started:
             raise Illegal("nobody asked for it" if unasked else "it came already")
         self._started = True
-        self._kept = message.kept
+        self._preserved = message.kept
 
     def offer(self, manifest: Manifest) -> bool:
         """S sends a manifest that D asked for or that S may offer. True: the manifest is accepted."""

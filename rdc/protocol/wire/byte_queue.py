@@ -74,13 +74,13 @@ class ByteQueue:
         if len(first) == length:
             self._size -= length
             return parts.popleft()
-        pieces, left = [], length
+        taken, left = [], length
         while left:
             part = parts.popleft()
             if len(part) > left:
                 parts.appendleft(part[left:])
                 part = part[:left]
-            pieces.append(part)
+            taken.append(part)
             left -= len(part)
         self._size -= length
-        return b"".join(pieces)
+        return b"".join(taken)

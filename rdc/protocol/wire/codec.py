@@ -225,7 +225,7 @@ def decode_payload(kind: int, payload: bytes | memoryview) -> WireMessage:
         raise ProtocolError(f"the far side sent a {name} of {len(payload)} bytes, the limit is {MAP_BYTES}")
     content = None
     if shape.content:
-        payload, content = _parted(name, memoryview(payload))
+        payload, content = _split_payload(name, memoryview(payload))
     try:
         raw = _unpack(payload, object_hook=_no_map if shape.keys is None else None)
     except (ValueError, TypeError) as error:
@@ -255,7 +255,7 @@ def decode_payload(kind: int, payload: bytes | memoryview) -> WireMessage:
     return message
 
 
-def _parted(name: str, payload: memoryview) -> tuple[memoryview, memoryview]:
+def _split_payload(name: str, payload: memoryview) -> tuple[memoryview, memoryview]:
     """The msgpack part of a payload, and the content after it."""
     head = decode_varint(payload, 0, FRAME_BYTES, f"a length in a {name}")
     if head is None or head[0] > len(payload) - head[1]:

@@ -35,9 +35,9 @@ class CompressionLevel:
     a frame.
     """
 
-    def ends(self, frame: int, piece: int) -> bool:
-        """Whether a frame with `frame` bytes of content ends before the next `piece` bytes."""
-        return self.frame_log > 0 and frame + piece > 1 << self.frame_log
+    def ends(self, frame: int, block_content: int) -> bool:
+        """Whether a frame with `frame` bytes of content ends before the next `block_content` bytes."""
+        return self.frame_log > 0 and frame + block_content > 1 << self.frame_log
 
     def compressor(self) -> zstandard.ZstdCompressor:
         """A compressor that makes such frames, one at a time."""

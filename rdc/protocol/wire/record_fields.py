@@ -16,11 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
-__all__ = ["KeptCode", "MetadataItems", "Options"]
+__all__ = ["PreservedCode", "MetadataItems", "Options"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCode:
+class PreservedCode:
     """Preserved metadata as one integer: 4 * index of the granularity + 2 without modes + 1 with owners + 32
     * AttributeKinds."""
 
@@ -28,11 +28,11 @@ class KeptCode:
 
     def pack(self, value: Preserved) -> object:
         code = 4 * GRANULARITIES.index(value.granularity) + 2 * (not value.modes) + value.owner
-        return code + KeptCode.STEPS * int(value.attributes)
+        return code + PreservedCode.STEPS * int(value.attributes)
 
     def unpack(self, raw: object) -> Preserved:
         code = of_type(raw, int)
-        kinds, code = divmod(code, KeptCode.STEPS)
+        kinds, code = divmod(code, PreservedCode.STEPS)
         if not (0 <= kinds < 8 and code >> 2 < len(GRANULARITIES)):
             raise ValueError(f"{raw} stands for nothing that is kept")
         return Preserved(bool(code & 1), GRANULARITIES[code >> 2], not code & 2, AttributeKinds(kinds))

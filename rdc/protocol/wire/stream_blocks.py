@@ -47,7 +47,7 @@ class BlockWriter:
     """Turns frame stream into blocks. Raw pieces never enter the compressor, so they are in neither end's
     window, and both windows stay equal."""
 
-    def __init__(self, pressing: CompressionLevel, lane: Lane | None = None) -> None:
+    def __init__(self, compression: CompressionLevel, lane: Lane | None = None) -> None:
         """lane: counts the size of each block."""
         self._lane = lane
         self._pending = bytearray()
@@ -55,14 +55,14 @@ class BlockWriter:
         self._ready_bytes = 0
         self._compressor: zstandard.ZstdCompressor | None = None
         self._stream: zstandard.ZstdCompressionObj | None = None
-        self._stream_pressing = pressing
+        self._stream_compression = compression
         self._frame = 0
         """Bytes of content in the current zstd frame."""
         self._raw_left = 0
         """Bytes of content to send raw before the next trial of compression."""
         self._raw_run = 0
         """Length of the last raw run."""
-        self.pressing = pressing
+        self.compression = compression
         """The compression level, which may change at any time. A change ends the zstd frame; the next begins
         with an empty window."""
 
@@ -79,9 +79,9 @@ class BlockWriter:
                 pending += part[:at]
                 if len(pending) < BLOCK_CONTENT_BYTES:
                     continue
-                piece = bytes(pending)
+                block_content = bytes(pending)
                 pending.clear()
-                self._emit(piece)
+                self._emit(block_content)
             while len(part) - at >= BLOCK_CONTENT_BYTES:
                 self._emit(part[at : at + BLOCK_CONTENT_BYTES])
                 at += BLOCK_CONTENT_BYTES
@@ -98,7 +98,7 @@ class BlockWriter:
             self.write(head, content)
             return
         view = memoryview(content)
-        if self.pressing.level and self._raw_left <= 0:
+        if self.compression.level and self._raw_left <= 0:
             self.write(head)
             head = b""
             while self._raw_left <= 0:
@@ -122,9 +122,9 @@ class BlockWriter:
     def flush(self) -> None:
         """Turn the pending bytes into a block, however short."""
         if self._pending:
-            piece = bytes(self._pending)
+            block_content = bytes(self._pending)
             self._pending.clear()
-            self._emit(piece)
+            self._emit(block_content)
 
     def take(self) -> bytes:
         """Remove and return all finished blocks."""
@@ -136,16 +136,16 @@ class BlockWriter:
         self._ready_bytes = 0
         return ready
 
-    def put_raw(self, piece: bytes) -> None:
+    def put_raw(self, block_content: bytes) -> None:
         """Append a raw block, whatever the level. An empty one is a keepalive."""
-        self._append(encode_varint(len(piece) << 1 | 1), piece, len(piece))
+        self._append(encode_varint(len(block_content) << 1 | 1), block_content, len(block_content))
 
-    def _emit(self, piece: bytes | memoryview) -> None:
-        if self.pressing.level == 0 or len(piece) < RAW_BELOW:
-            self.put_raw(bytes(piece))
+    def _emit(self, block_content: bytes | memoryview) -> None:
+        if self.compression.level == 0 or len(block_content) < RAW_BELOW:
+            self.put_raw(bytes(block_content))
         else:
-            compressed = self._compress(piece)
-            self._append(encode_varint(len(compressed) << 1), compressed, len(piece))
+            compressed = self._compress(block_content)
+            self._append(encode_varint(len(compressed) << 1), compressed, len(block_content))
 
     def _append(self, head: bytes, body: bytes | memoryview, content: int) -> None:
         """content: bytes of frame stream in the block."""
@@ -157,25 +157,26 @@ class BlockWriter:
         else:
             self._ready += (head, body)
 
-    def _compress(self, piece: bytes | memoryview) -> bytes:
+    def _compress(self, block_content: bytes | memoryview) -> bytes:
         from rdc.protocol.wire.zstd import zstandard
 
         before = b""
         if self._stream is not None and (
-            self._stream_pressing != self.pressing or self.pressing.ends(self._frame, len(piece))
+            self._stream_compression != self.compression
+            or self.compression.ends(self._frame, len(block_content))
         ):
             before = self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
             self._stream = None
         if self._stream is None:
-            if self._compressor is None or self._stream_pressing != self.pressing:
-                self._compressor, self._stream_pressing = self.pressing.compressor(), self.pressing
+            if self._compressor is None or self._stream_compression != self.compression:
+                self._compressor, self._stream_compression = self.compression.compressor(), self.compression
             self._stream, self._frame = self._compressor.compressobj(), 0
-        self._frame += len(piece)
-        body = self._stream.compress(piece)
+        self._frame += len(block_content)
+        body = self._stream.compress(block_content)
         return before + body + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
 
-class _Piece:
+class _BlockContent:
     """Collects a decoder's output and drops all bytes after PIECE_BYTES.
 
     It does not raise, since python-zstandard 0.25 then leaks its output buffer of 128 KiB for each bomb.
@@ -213,7 +214,7 @@ class BlockReader:
         """lane: counts the size of each block."""
         self._lane = lane
         self._queue = ByteQueue()
-        self._piece = _Piece()
+        self._block_content = _BlockContent()
         self._stream: zstandard.ZstdDecompressionWriter | None = None
 
     def __len__(self) -> int:
@@ -258,7 +259,7 @@ class BlockReader:
             # next block, and would hide that this block was too large.
             decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
             self._stream = decompressor.stream_writer(
-                self._piece,  # type: ignore[arg-type] # it has write(), which is all that is asked of this file
+                self._block_content,  # type: ignore[arg-type] # it has write(), which is all that is asked of this file
                 write_size=BLOCK_CONTENT_BYTES + 1,
             )
         view = memoryview(body)
@@ -267,8 +268,8 @@ class BlockReader:
                 self._stream.write(view[start : start + SLICE_BYTES])
             except zstandard.ZstdError as error:
                 raise ProtocolError(f"the far side sent a block that zstd cannot decode ({error})") from error
-            if self._piece.size > BLOCK_CONTENT_BYTES:
+            if self._block_content.size > BLOCK_CONTENT_BYTES:
                 raise ProtocolError(
                     f"the far side sent a block that decompresses to more than {BLOCK_CONTENT_BYTES} bytes"
                 )
-        return self._piece.take()
+        return self._block_content.take()

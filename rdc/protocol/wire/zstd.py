@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     import zstandard
 else:
 
-    def _found(name, places):
-        specs = (finder.find_spec(name, places) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    def _found(name, locations):
+        specs = (
+            finder.find_spec(name, locations) for finder in sys.meta_path if hasattr(finder, "find_spec")
+        )
         return next((spec for spec in specs if spec is not None), None)
 
     def _backend():

@@ -312,7 +312,7 @@ class DirectoryChanges:
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
         self._landing.report(ItemChanged(code, b"./"))
         if self._xattrs is not None:
-            self._xattrs.note_root_told()
+            self._xattrs.note_root_reported()
         self._root_metadata = announced.metadata
         return replace(announced, touched=True)
 
@@ -365,8 +365,8 @@ class DirectoryChanges:
 
 def _note_for_xattrs(xattrs: WantedXattrs, first: int, comparison: Comparison) -> None:
     """Notes which entries the run reports anyway, so that their extended attributes need no report."""
-    xattrs.note_told([first + row for row in comparison.touched])
+    xattrs.note_reported([first + row for row in comparison.touched])
     for decision in comparison.decisions:
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if decision.change is not Change.CHECK or decision.difference:
-            xattrs.note_told((first + decision.row,), new=new)
+            xattrs.note_reported((first + decision.row,), new=new)

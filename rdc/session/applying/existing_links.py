@@ -46,10 +46,10 @@ class _Opened:
 class ExistingLinks:
     """Compares a table of hard links with the destination."""
 
-    def __init__(self, root: Root, entries: Manifest, kept: Preserved) -> None:
+    def __init__(self, root: Root, entries: Manifest, preserved: Preserved) -> None:
         self._root = root
         self._entries = entries
-        self._kept = kept
+        self._preserved = preserved
         self._opened: OrderedDict[int, _Opened | None] = OrderedDict()
 
     def missing(self, table: LinkTable) -> Iterator[tuple[int, int]]:
@@ -83,7 +83,7 @@ class ExistingLinks:
         at, wanted, existing = first - there.first, there.wanted, there.existing
         return wanted.sizes[at] == existing.sizes[other] and (
             wanted.mtimes[at] == existing.mtimes[other]
-            or self._kept.mtime(wanted.mtimes[at]) == self._kept.mtime(existing.mtimes[other])
+            or self._preserved.mtime(wanted.mtimes[at]) == self._preserved.mtime(existing.mtimes[other])
         )
 
     def _directory(self, number: int) -> _Opened | None:

@@ -86,7 +86,7 @@ class FileRouter:
 
     def __init__(self, context: TransferContext) -> None:
         self._context = context
-        self._progress = context.tally
+        self._progress = context.progress
         self._wholes = _Part(self._make_wholes)
         self._deltas = _Part(self._make_deltas)
         self._bundles = _Part(self._make_bundles)
@@ -214,15 +214,15 @@ class FileRouter:
 
     def plan_known(
         self,
-        vanished: Callable[[], RemovedFiles],
+        removed_files: Callable[[], RemovedFiles],
         *,
         rename: bool,
         names: Callable[[int], tuple[bytes, ...]] | None = None,
     ) -> None:
         """Notes that all files are known and starts the search for local content of new files.
 
-        `vanished`: the files that only the destination has; with `rename` the run will delete them. `names`:
-        local paths that may have a new file's content.
+        `removed_files`: the files that only the destination has; with `rename` the run will delete them.
+        `names`: local paths that may have a new file's content.
         """
         self._planned = True
         deferred = self._deferred.made
@@ -230,7 +230,7 @@ class FileRouter:
             from rdc.session.renames.local_content import LocalContent
 
             self._local_content = LocalContent(
-                self._context, self._deltas(), self._wholes(), vanished(), rename=rename
+                self._context, self._deltas(), self._wholes(), removed_files(), rename=rename
             )
             self._local_content.seek(deferred, names=names)
         self._progress.plan_known()
@@ -327,7 +327,7 @@ class FileRouter:
             ):
                 self._wholes().take_failure(file)
         path = self._context.entries.entry(file).path
-        self._context.news.report(Problem(message.code, path, one_line(message.message)))
+        self._context.events.report(Problem(message.code, path, one_line(message.message)))
 
     def close(self) -> None:
         """Closes all files. The next run resumes unfinished ones from their partial files."""

@@ -50,10 +50,10 @@ class HardLinks:
         landing: FileCommits,
         transfers: FileRouter,
         directories: DirectoryChanges,
-        extras: ExtraneousEntries,
-        news: EventRelay,
+        extraneous: ExtraneousEntries,
+        events: EventRelay,
         *,
-        kept: Preserved,
+        preserved: Preserved,
         dry: bool,
         fsync: bool,
         by_size: bool = False,
@@ -65,9 +65,9 @@ class HardLinks:
         self._landing = landing
         self._transfers = transfers
         self._directories = directories
-        self._extras = extras
-        self._news = news
-        self._kept = kept
+        self._extraneous = extraneous
+        self._events = events
+        self._preserved = preserved
         self._dry = dry
         self._fsync = fsync
         self._linked_in: dict[int, bytes] = {}
@@ -79,40 +79,43 @@ class HardLinks:
         A name becomes a file of its own if the first name could not be brought up to date or if the link
         fails; the router then fetches its content. `read_errors`: of the source.
         """
-        for file, first in ExistingLinks(self._root, self._entries, self._kept).missing(table):
+        for file, first in ExistingLinks(self._root, self._entries, self._preserved).missing(table):
             entry = self._entries.entry(file)
             try:
                 self._link(file, entry, first, read_errors)
             except FileError as error:
-                self._news.report(Problem(writing_code(error), entry.path, str(error)))
+                self._events.report(Problem(writing_code(error), entry.path, str(error)))
         if self._fsync and self._linked_in:
             try:
                 make_durable(self._root, self._linked_in.values())
             except FileError as error:
-                self._news.report(Problem(writing_code(error), error.path, str(error)))
+                self._events.report(Problem(writing_code(error), error.path, str(error)))
 
     def _link(self, file: int, entry: Entry, first_file: int, read_errors: int) -> None:
         """Makes one name a link to its first name."""
         first = self._entries.entry(first_file)
         size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
         found, kind = self._regular(first.path), self._root.kind(entry.path)
-        held = self._root.identity(entry.path) if kind is Kind.FILE else None
+        existing = self._root.identity(entry.path) if kind is Kind.FILE else None
         ready = (
             found is not None
             and found.size == size
-            and ((self._by_size and self._dry) or self._kept.mtime(found.mtime_ns) == self._kept.mtime(mtime))
+            and (
+                (self._by_size and self._dry)
+                or self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(mtime)
+            )
         )
         joined = (
             found is not None
-            and held is not None
-            and (held.device, held.inode) == (found.device, found.inode)
+            and existing is not None
+            and (existing.device, existing.inode) == (found.device, found.inode)
         )
         if joined and (ready or not self._dry):
             return
         if kind is not None and self._root.append_only:
             raise self._root.append_only_refusal(entry.path, "make it a hard link")
-        differing = self._difference(entry, held)
-        code = linking_code(differing, new=held is None)
+        differing = self._difference(entry, existing)
+        code = linking_code(differing, new=existing is None)
         if self._dry:
             self._landing.report(ItemChanged(code, entry.path, first.path))
             return
@@ -124,7 +127,7 @@ class HardLinks:
             or not ready
             or link_file(self._root, first.path, entry.path, found) is not Linked.DONE
         ):
-            self._fetch(file, entry, kind, held, differing)
+            self._fetch(file, entry, kind, existing, differing)
             return
         self._linked_in.setdefault(found.device, os.path.dirname(entry.path))
         self._landing.report(ItemChanged(code, entry.path, first.path))
@@ -136,26 +139,28 @@ class HardLinks:
         except FileError:
             return None  # the file or its directory could not be made, which was reported
 
-    def _difference(self, entry: Entry, held: Identity | None) -> Difference:
+    def _difference(self, entry: Entry, existing: Identity | None) -> Difference:
         """How the file that has this name differs from the wanted file."""
-        if held is None:
+        if existing is None:
             return Difference.NONE
-        found = difference(Kind.FILE, entry.metadata, self._root.metadata(entry.path), preserved=self._kept)
-        return found if held.size == entry.size else found | Difference.SIZE
+        found = difference(
+            Kind.FILE, entry.metadata, self._root.metadata(entry.path), preserved=self._preserved
+        )
+        return found if existing.size == entry.size else found | Difference.SIZE
 
     def _made_way(self, path: bytes, read_errors: int) -> bool:
         """Empties a directory that has this name. Reports and returns False if it stays."""
-        obstacle = self._extras.make_way(path, read_errors)
+        obstacle = self._extraneous.make_way(path, read_errors)
         if obstacle is not None:
             text = f"{printable(path)}: a directory is in the way, {obstacle}"
-            self._news.report(Problem(ExitCode.PARTIAL, path, text))
+            self._events.report(Problem(ExitCode.PARTIAL, path, text))
         return obstacle is None
 
     def _fetch(
-        self, file: int, entry: Entry, kind: Kind | None, held: Identity | None, differing: Difference
+        self, file: int, entry: Entry, kind: Kind | None, existing: Identity | None, differing: Difference
     ) -> None:
         """Brings a name up to date as a file of its own."""
-        if held is None:
+        if existing is None:
             change = Change.CREATE if kind is None else Change.REPLACE
             self._landing.decide(file, Decision(change, -1, -1, Difference.NONE))
             self._transfers.create(file, entry.path, entry.size)
@@ -164,7 +169,7 @@ class HardLinks:
             self._transfers.update(file, entry.size)
         elif differing:
             decision = Decision(Change.METADATA, -1, -1, differing)
-            self._landing.set_metadata(entry.path, entry.metadata, decision, lambda now: now == held)
+            self._landing.set_metadata(entry.path, entry.metadata, decision, lambda now: now == existing)
 
 
 def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tuple[bytes, ...]:

@@ -53,7 +53,7 @@ class _Entry:
     mode: int
     size: int
     mtime_ns: int
-    told: bool
+    reported: bool
     """The run has reported the entry already."""
 
 
@@ -66,9 +66,9 @@ class XattrSetter:
         entries: Manifest,
         wanted: WantedXattrs,
         landing: FileCommits,
-        news: EventRelay,
+        events: EventRelay,
         *,
-        kept: Preserved,
+        preserved: Preserved,
         dry: bool,
         fsync: bool,
         left: SkippedEntries | None = None,
@@ -79,8 +79,8 @@ class XattrSetter:
         self._entries = entries
         self._wanted = wanted
         self._landing = landing
-        self._news = news
-        self._kept = kept
+        self._events = events
+        self._preserved = preserved
         self._dry = dry
         self._fsync = fsync
         self._changed = False
@@ -100,7 +100,7 @@ class XattrSetter:
         if top is not None:
             wanted = self._wanted.of_root()
             if wanted != UNREADABLE:
-                self._entry(_Entry(b"", Kind.DIRECTORY, top.mode, 0, 0, self._wanted.root_told), wanted)
+                self._entry(_Entry(b"", Kind.DIRECTORY, top.mode, 0, 0, self._wanted.root_reported), wanted)
         if self._changed and self._fsync:
             sync_file_systems([self._root.fileno()])
 
@@ -121,19 +121,19 @@ class XattrSetter:
         right = self._right_rows(path, listing, sets) if rows else set()
         for row in rows:
             if row not in right:
-                kind, told = Kind(listing.kinds[row]), self._wanted.is_told(first + row)
+                kind, reported = Kind(listing.kinds[row]), self._wanted.is_reported(first + row)
                 name, mode = listing.names[row], listing.modes[row]
                 landed = self._landing.landed(first + row)
                 size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
-                self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), sets.get(row, b""))
+                self._entry(_Entry(join(path, name), kind, mode, size, mtime, reported), sets.get(row, b""))
 
     def _right_rows(self, path: bytes, listing: Listing, sets: dict[int, bytes]) -> AbstractSet[int]:
         """The rows whose attributes are right. `_entry` checks the others and reports read errors."""
         names = b"".join([name + b"\0" for name in listing.names])
         right = set(range(len(listing))) - sets.keys()
         try:
-            for row, _, held in read_directory_attributes(self._root, path, names, self._wanted.kinds):
-                if not isinstance(held, OSError) and pack_attributes(held) == sets.get(row):
+            for row, _, existing in read_directory_attributes(self._root, path, names, self._wanted.kinds):
+                if not isinstance(existing, OSError) and pack_attributes(existing) == sets.get(row):
                     right.add(row)
                 else:
                     right.discard(row)
@@ -146,8 +146,8 @@ class XattrSetter:
         path, kinds = entry.path, self._wanted.kinds
         try:
             directory, name = self._root.locate(path)
-            held = pack_attributes(read_entry_attributes(directory.fd, name, kinds))
-            if held == wanted or not self._is_in_place(entry, self._root.identity(path)):
+            existing = pack_attributes(read_entry_attributes(directory.fd, name, kinds))
+            if existing == wanted or not self._is_unchanged(entry, self._root.identity(path)):
                 return
             if not self._dry:
                 write_entry_attributes(
@@ -157,26 +157,26 @@ class XattrSetter:
                     unpack_attributes(wanted),
                     kinds,
                     entry.mode,
-                    is_meant=lambda now: self._is_in_place(entry, identity_of(now)),
+                    is_meant=lambda now: self._is_unchanged(entry, identity_of(now)),
                 )
                 self._changed = True
         except (FileNotFoundError, FileChangedError):
             return  # missing: not made, which was reported, or a dry run; or another program replaced it
         except OSError as error:
             failed = self._root.failure(error, path, "read its extended attributes")
-            self._news.report(Problem(ExitCode.PARTIAL, path, str(failed)))
+            self._events.report(Problem(ExitCode.PARTIAL, path, str(failed)))
             return
         except FileError as error:
             # A missing directory was reported already.
             if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _NO_DIRECTORY:
-                self._news.report(Problem(writing_code(error), path, str(error)))
+                self._events.report(Problem(writing_code(error), path, str(error)))
             return
         except OutOfSpaceError as error:
             # Many file systems have little room for attributes and report that as a full disk.
-            self._news.report(Problem(ExitCode.PARTIAL, path, str(error)))
+            self._events.report(Problem(ExitCode.PARTIAL, path, str(error)))
             return
-        if not entry.told:
-            before, after = dict(unpack_attributes(held)), dict(unpack_attributes(wanted))
+        if not entry.reported:
+            before, after = dict(unpack_attributes(existing)), dict(unpack_attributes(wanted))
             names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
             code = attributes_code(
                 entry.kind,
@@ -185,10 +185,11 @@ class XattrSetter:
             )
             self._landing.report(ItemChanged(code, _shown(entry)))
 
-    def _is_in_place(self, entry: _Entry, found: Identity) -> bool:
+    def _is_unchanged(self, entry: _Entry, found: Identity) -> bool:
         """Whether a file has the content to which the attributes belong."""
         return entry.kind is not Kind.FILE or (
-            found.size == entry.size and self._kept.mtime(found.mtime_ns) == self._kept.mtime(entry.mtime_ns)
+            found.size == entry.size
+            and self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(entry.mtime_ns)
         )
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 
 from rdc.kernel import bit_counts, displacement_bits, overwrite_marked, put_displacements, take_displacements
 from rdc.kernel.recipe_rows import assemble_with_bits
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.session.binaries.x86_masking import CHECK_FILLER
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MASK_BYTES", "Displacements", "cut_displacements", "displacement_counts", "masked_blocks"]
 
-MASK_BYTES = CELL_BYTES // 8
+MASK_BYTES = CHECK_BLOCK_BYTES // 8
 """Bytes of the mask of one check block."""
 
 
@@ -44,8 +44,8 @@ def cut_displacements(
     `numbers`: of the check blocks in the file.
     """
     blocks, bits = assemble_with_bits(sources, content, displacement_bits(content, lengths))
-    offsets = array("Q", [number * CELL_BYTES for number in numbers])
-    displacements, counts = take_displacements(blocks, bits, CELL_BYTES, offsets, CHECK_FILLER)
+    offsets = array("Q", [number * CHECK_BLOCK_BYTES for number in numbers])
+    displacements, counts = take_displacements(blocks, bits, CHECK_BLOCK_BYTES, offsets, CHECK_FILLER)
     return blocks, displacements, counts
 
 
@@ -62,23 +62,23 @@ class Displacements:
     def __init__(self, numbers: Sequence[int], bits: bytes, payload: bytes, ends: array[int]) -> None:
         """`numbers`: of the check blocks, increasing. `ends`: where each block's displacements begin in
         `payload`, then where the last ones end."""
-        self.start = numbers[0] * CELL_BYTES
-        self.stop = (numbers[-1] + 1) * CELL_BYTES
+        self.start = numbers[0] * CHECK_BLOCK_BYTES
+        self.stop = (numbers[-1] + 1) * CHECK_BLOCK_BYTES
         """The range of the file from the first to the last block, in bytes."""
         self._bits = bits
         self._payload = payload
         self._ends = ends
-        self._offsets = array("Q", [number * CELL_BYTES for number in numbers])
+        self._offsets = array("Q", [number * CHECK_BLOCK_BYTES for number in numbers])
 
     def put(self, content: bytearray, start: int) -> int:
         """Writes displacements into `content`, which begins at offset `start`. Returns the bytes written."""
-        first = bisect_right(self._offsets, start - CELL_BYTES)
+        first = bisect_right(self._offsets, start - CHECK_BLOCK_BYTES)
         last = bisect_left(self._offsets, start + len(content))
         return put_displacements(
             content,
             start,
             self._bits[first * MASK_BYTES : last * MASK_BYTES],
             self._payload[self._ends[first] : self._ends[last]],
-            CELL_BYTES,
+            CHECK_BLOCK_BYTES,
             self._offsets[first:last],
         )

@@ -64,7 +64,7 @@ class SignedFile:
     path: bytes
     identity: Identity
     tree: SignatureTree
-    kept: SourceFile | None = None
+    opened: SourceFile | None = None
     """The file, open since it was signed, because another file will take its path."""
     content: bytes = b""
     """The whole content, if it is small and there was memory for it; else b""."""
@@ -76,8 +76,8 @@ class SignedFile:
         """
         if self.content:
             return MemoryFile(root, self.path, self.identity, self.content)
-        if self.kept is not None:
-            return self.kept.again()
+        if self.opened is not None:
+            return self.opened.again()
         source = root.open_read(self.path)
         if source.identity != self.identity:
             source.close()
@@ -233,7 +233,7 @@ class Bases:
         self._most_open = share_of_descriptors(OPEN_BASES)
         self._open = 0
         """Bases that stay open."""
-        self.held_bytes = 0
+        self.cached_bytes = 0
         """Bytes of bases in memory."""
 
     def name(self, file: int, paths: tuple[bytes, ...]) -> None:
@@ -261,7 +261,7 @@ class Bases:
                     spans: list[bytes] = []
                     if (
                         source.size <= CACHED_FILE_BYTES
-                        and self.held_bytes + source.size <= CACHED_CONTENT_BYTES
+                        and self.cached_bytes + source.size <= CACHED_CONTENT_BYTES
                     ):
                         source.on_span = spans.append
                     # An old version of another size will be replaced: the catalog need not know it.
@@ -269,12 +269,12 @@ class Bases:
                     tree = yield from sign_file(self._context, source, size, round_, passing=passing)
                     content = b"".join(spans)  # empty if the catalog knew the file: it was not read
                     keeps = not content and path not in (one.path, leftover) and self._may_be_replaced(path)
-                    kept = source.again() if keeps else None
+                    opened = source.again() if keeps else None
             except FileError:
                 continue  # one base fewer
-            one.signed.append(SignedFile(path, source.identity, tree, kept, content))
-            self.held_bytes += len(content)
-            self._open += kept is not None
+            one.signed.append(SignedFile(path, source.identity, tree, opened, content))
+            self.cached_bytes += len(content)
+            self._open += opened is not None
             if path == leftover:
                 one.leftover = one.signed[-1]
 
@@ -289,9 +289,9 @@ class Bases:
     def drop(self, one: FileBases) -> None:
         """Releases all bases of a file; `sign` may be called again."""
         for base in one.signed:
-            self.held_bytes -= len(base.content)
-            if base.kept is not None:
-                base.kept.close()
+            self.cached_bytes -= len(base.content)
+            if base.opened is not None:
+                base.opened.close()
                 self._open -= 1
         one.signed = []
 
@@ -309,7 +309,7 @@ class Bases:
     def drop_outgrown(self, one: FileBases) -> None:
         """Drops the partial file from the bases if it was removed: the next attempt does without it."""
         if one.outgrown:
-            self.held_bytes -= len(one.leftover.content) if one.leftover is not None else 0
+            self.cached_bytes -= len(one.leftover.content) if one.leftover is not None else 0
             one.signed = [base for base in one.signed if base is not one.leftover]
 
 
@@ -323,17 +323,17 @@ def sign_file(
     """
     if source.size <= QUIET_BYTES:
         tree = context.signer.sign(source, passing=passing and not context.dry)
-        if context.news.waits:
-            yield from context.news.tell(round_)
+        if context.events.waits:
+            yield from context.events.send_waiting(round_)
             yield Flush()
         return tree
     work = context.signer.signing(source)
     try:
         while True:
             done = next(work)
-            context.tally.comparing(min(done, size))
-            if context.news.waits:
-                yield from context.news.tell(round_)
+            context.progress.comparing(min(done, size))
+            if context.events.waits:
+                yield from context.events.send_waiting(round_)
                 yield Flush()
     except StopIteration as stop:
         signed: SignatureTree = stop.value

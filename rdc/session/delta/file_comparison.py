@@ -132,7 +132,7 @@ class Gaps:
             smaller: int,
             gaps: array[int],
             ranges: array[int],
-            pieces: array[int],
+            segments: array[int],
             wanted: bytes,
         ) -> tuple[bytes, bytes, bytes]:
             source = open_once(base)
@@ -143,7 +143,7 @@ class Gaps:
                 windows = mask_ranges(source, rows)
             else:
                 windows = b"".join(map(source.peek, gaps[0::4], gaps[1::4]))
-            return search_gaps(self._secret, windows, size, width, smaller, gaps, ranges, pieces, wanted)
+            return search_gaps(self._secret, windows, size, width, smaller, gaps, ranges, segments, wanted)
 
         def find(window: Window, size: int, width: int, wanted: bytes) -> Sequence[int]:
             return self._find(open_once(window.base), window, size, width, wanted)

@@ -112,15 +112,15 @@ class FileFetch:
         if self._corrections is not None:
             self._corrections.take(message)
 
-    def take_targets(self, message: Targets) -> None:
+    def take_displacements(self, message: Targets) -> None:
         if self._corrections is not None:
-            self._corrections.take_targets(message)
+            self._corrections.take_displacements(message)
 
     def take_data(self, message: Data | Code | Table) -> None:
         """Takes some literals; they come in file order."""
         rebuild = self._started()
         if self._corrections is not None:
-            self._corrections.settle()
+            self._corrections.mark_corrected()
         rebuild.push(decode(message, self._offsets))
 
     def take_literals(self, message: Literals) -> None:
@@ -128,7 +128,7 @@ class FileFetch:
         rebuild = self._started()
         literals = unpacked(self._recipe, message.packed, self._known, self._base, self._corrections)
         if self._corrections is not None:
-            self._corrections.settle()
+            self._corrections.mark_corrected()
         rebuild.push(literals)
 
     def take_end(self) -> None:

@@ -17,7 +17,7 @@ from rdc.plan.base_reads import by_base
 from rdc.plan.check_blocks import check_block_digests, divided, divided_wholly, unverified_check_blocks
 from rdc.plan.descent import literal_rows
 from rdc.plan.known_context import context_rows, known_matches
-from rdc.protocol.messages.claims import CELL_BYTES, Claims, rests
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims, rests
 from rdc.protocol.messages.registry import RangeRequest
 from rdc.protocol.wire.context_compression import unpack
 from rdc.records import dataclass
@@ -48,7 +48,7 @@ __all__ = ["AskedRanges", "Corrections", "KNOWN_PER_PACKED", "literal_requests",
 class Corrections:
     """The corrections of one file, for its range requests, which are answered in order.
 
-    Blocks before offset `settled` are right, or their right bytes are here. Memory holds what at most
+    Blocks before offset `corrected_up_to` are right, or their right bytes are here. Memory holds what at most
     two requests claim, and an eighth more for the masks of x86 code.
     """
 
@@ -56,13 +56,13 @@ class Corrections:
         "_displacements",
         "_masks",
         "_offsets",
+        "_parts",
         "_payload",
-        "_pieces",
         "_ranges_began",
         "_requests",
         "_size",
         "_wrong",
-        "settled",
+        "corrected_up_to",
     )
 
     def __init__(self, size: int, masks: Iterator[tuple[tuple[int, ...], bytes]] | None = None) -> None:
@@ -84,9 +84,9 @@ class Corrections:
         self._ranges_began = False
         """The ranges of the oldest request have begun to come."""
         self._offsets: list[int] = []
-        self._pieces: list[bytes] = []
+        self._parts: list[bytes] = []
         """Offsets in the file and right bytes of what was corrected, in file order."""
-        self.settled = SIZE_LIMIT
+        self.corrected_up_to = SIZE_LIMIT
 
     def ask(self, request: RangeRequest) -> None:
         """Notes a request before it is sent. Later requests are about later parts of the file."""
@@ -104,15 +104,15 @@ class Corrections:
         payload, at = bytes(message.payload), 0
         for _, offset, length in found:
             self._offsets.append(offset)
-            self._pieces.append(payload[at : at + length])
+            self._parts.append(payload[at : at + length])
             at += length
         self._wrong.update(message.cells)
 
-    def take_targets(self, message: Targets) -> None:
+    def take_displacements(self, message: Targets) -> None:
         """Takes displacements. They are located once all wrong check blocks of the request are known."""
         self._payload += message.payload
 
-    def settle(self) -> None:
+    def mark_corrected(self) -> None:
         """Notes that the ranges of the oldest request begin to come: all its corrections are here.
 
         Raises FileError if `masks` cannot read a base.
@@ -133,9 +133,9 @@ class Corrections:
             self._requests.popleft()
         self._ranges_began = False
         gone = 0
-        while gone < len(self._pieces) and self._offsets[gone] + len(self._pieces[gone]) <= written:
+        while gone < len(self._parts) and self._offsets[gone] + len(self._parts[gone]) <= written:
             gone += 1
-        del self._offsets[:gone], self._pieces[:gone]
+        del self._offsets[:gone], self._parts[:gone]
         while self._displacements and self._displacements[0].stop <= written:
             self._displacements.popleft()
         self._update()
@@ -150,11 +150,11 @@ class Corrections:
         amended, count = content if isinstance(content, bytearray) else bytearray(), 0
         while row < len(self._offsets) and self._offsets[row] < end:
             begin = max(start, self._offsets[row])
-            stop = min(end, self._offsets[row] + len(self._pieces[row]))
+            stop = min(end, self._offsets[row] + len(self._parts[row]))
             if begin < stop:
                 amended = amended or bytearray(content)
-                piece = self._pieces[row]
-                amended[begin - start : stop - start] = piece[
+                part = self._parts[row]
+                amended[begin - start : stop - start] = part[
                     begin - self._offsets[row] : stop - self._offsets[row]
                 ]
                 count += stop - begin
@@ -202,11 +202,11 @@ class Corrections:
         return numbers, bits
 
     def _update(self) -> None:
-        """Sets `settled`: the first claimed check block with outstanding corrections, if any."""
-        self.settled = SIZE_LIMIT
+        """Sets `corrected_up_to`: the first claimed check block with outstanding corrections, if any."""
+        self.corrected_up_to = SIZE_LIMIT
         for number, request in enumerate(self._requests):
             if request.claims.cells and (number or not self._ranges_began):
-                self.settled = request.claims.cells[0] * CELL_BYTES
+                self.corrected_up_to = request.claims.cells[0] * CHECK_BLOCK_BYTES
                 return
 
 
@@ -360,10 +360,9 @@ def unpacked(
     Raises MismatchError if they cannot be unpacked: a matched block is wrong. Raises FileError if a base
     cannot be read.
     """
-    pieces = known_matches(recipe.parts, recipe.trees, known) or ()
+    parts = known_matches(recipe.parts, recipe.trees, known) or ()
     context = b"".join(
-        _amended(corrections, at, open_base(base).pread(offset, length))
-        for at, base, offset, length in pieces
+        _amended(corrections, at, open_base(base).pread(offset, length)) for at, base, offset, length in parts
     )
     size = sum(literal_rows(recipe.parts)[1::2])
     try:

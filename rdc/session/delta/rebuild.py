@@ -223,7 +223,7 @@ class Rebuild:
 
         A repeated chunk comes alone. Returns none if bytes are missing or corrections may follow.
         """
-        corrected = SIZE_LIMIT if self._corrections is None else self._corrections.settled
+        corrected = SIZE_LIMIT if self._corrections is None else self._corrections.corrected_up_to
         ready: list[Fetch | Patch] = []
         end, wanted, here = self.temporary.size, 0, len(self._inbox)
         last = end + BATCH_BYTES

@@ -29,16 +29,16 @@ class ListingIntake:
         directories: DirectoryChanges,
         own: OwnTree,
         *,
-        kept: Preserved,
+        preserved: Preserved,
         only: bytes,
         name: bytes | None,
         attributes: WantedXattrs | None = None,
     ) -> None:
-        """`wanted`: takes the entries. `kept`: what both sides preserve. `only`: the one entry to sync, b""
-        for a whole directory. `name`: its name at the destination, if that differs. `attributes`: the
+        """`wanted`: takes the entries. `preserved`: what both sides preserve. `only`: the one entry to sync,
+        b"" for a whole directory. `name`: its name at the destination, if that differs. `attributes`: the
         announced extended attributes."""
         self._attributes = attributes
-        self._kept = kept
+        self._preserved = preserved
         self._wanted = wanted
         self._directories = directories
         self._own = own
@@ -56,7 +56,7 @@ class ListingIntake:
         if not part.last:
             return
         try:
-            listing = self._kept.listing(join_listing(self._parts))
+            listing = self._preserved.listing(join_listing(self._parts))
         except ValueError as error:
             raise ProtocolError(str(error)) from error
         self._parts = []

@@ -55,7 +55,7 @@ class ManifestComparison:
                 secret,
                 self.events,
                 round_,
-                kept=self.preserved,
+                preserved=self.preserved,
                 top=top,
             )
         )
@@ -95,7 +95,7 @@ class ManifestComparison:
             extraneous,
             self.events,
             round_,
-            kept=self.preserved,
+            preserved=self.preserved,
             mount_points=mount_points,
         )
         if self.xattrs is not None:
@@ -106,11 +106,11 @@ def compare_manifests(
     wanted: Manifest,
     own: Manifest,
     directories: DirectoryChanges,
-    extras: ExtraneousEntries,
+    extraneous: ExtraneousEntries,
     events: EventRelay,
     round_: int,
     *,
-    kept: Preserved,
+    preserved: Preserved,
     mount_points: AbstractSet[bytes],
 ) -> Conversation[None]:
     """Compares the directories in which the two manifests differ, parents first.
@@ -128,7 +128,7 @@ def compare_manifests(
             # Most directories of most trees end here.
             continue
         if path and directories.announced(path) is None:
-            if mine is not None and wanted.same(number, own, mine, kept):
+            if mine is not None and wanted.same(number, own, mine, preserved):
                 continue
             directories.expect(path, _announced(wanted, path))
         listing = wanted.listing(number)
@@ -136,12 +136,12 @@ def compare_manifests(
             raise ProtocolError(f"names in '{printable(path)}' are not strictly increasing")
         existing = EMPTY_LISTING if mine is None else own.listing(mine)
         directories.compare(path, wanted.firsts[number], listing, existing)
-        yield from events.tell(round_)
+        yield from events.send_waiting(round_)
     for path, mine in ours.items():
         # Directories that have entries here and none at the source: emptied, or deleted.
         if path in mount_points:
             # The source did not enter it; its entries there are unknown.
-            extras.note_difference()
+            extraneous.note_difference()
             continue
         is_announced = directories.announced(path) is not None
         if is_announced or wanted.is_directory(path):
@@ -150,7 +150,7 @@ def compare_manifests(
             if not is_announced:
                 directories.expect(path, directory)
             directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))
-            yield from events.tell(round_)
+            yield from events.send_waiting(round_)
 
 
 def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:

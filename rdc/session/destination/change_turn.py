@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import Start
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.destination_place import DestinationPlace
+    from rdc.session.trees.destination_root import DestinationRoot
     from rdc.tree.filters import FilterList
 
 __all__ = ["UNEXPECTED", "ChangeTurn"]
@@ -48,27 +48,29 @@ class ChangeTurn:
 
     def __init__(
         self,
-        place: DestinationPlace,
+        destination_root: DestinationRoot,
         start: Start,
         options: SyncOptions,
         filters: FilterList,
         secret: bytes,
         signer: FileSigner,
-        news: EventRelay,
+        events: EventRelay,
         *,
-        kept: Preserved,
+        preserved: Preserved,
     ) -> None:
-        """`kept`: what this side preserves."""
-        if place.name is not None:
+        """`preserved`: what this side preserves."""
+        if destination_root.name is not None:
             raise ProtocolError("changes of what is no directory")
-        context = destination_context(place, start, options, filters, secret, signer, news, kept)
-        self._kept = context.preserved
+        context = destination_context(
+            destination_root, start, options, filters, secret, signer, events, preserved
+        )
+        self._preserved = context.preserved
         self._only = start.only
-        self._root = place.root
+        self._root = destination_root.root
         self._filters = filters
         self._options = options
-        self._news = news
-        self._partial_files = PartialFiles(place.root)
+        self._events = events
+        self._partial_files = PartialFiles(destination_root.root)
         self._parts = DestinationParts(context, self._partial_files, seeks=True)
         self._wanted = self._parts.wanted
         self._landing = self._parts.landing
@@ -77,7 +79,7 @@ class ChangeTurn:
         self._directories = self._parts.directories
         self._extraneous = self._parts.extraneous
         self._directories.expect_nothing()
-        self._closed = ClosedMoves(place.root)
+        self._closed = ClosedMoves(destination_root.root)
         self._announced: dict[bytes, AnnouncedDirectory] = {}
         """The directories that this turn named, as it announced them."""
         self._renamed_into: dict[int, bytes] = {}
@@ -99,7 +101,7 @@ class ChangeTurn:
             self._parts.wind_down()
             raise
         round_ = self._round
-        yield from self._news.tell(round_)
+        yield from self._events.send_waiting(round_)
         done = self._parts.account(UNEXPECTED if self._unexpected else ExitCode.OK)
         yield Send(done, round_)
         return done
@@ -127,7 +129,7 @@ class ChangeTurn:
             elif isinstance(message, Changed):
                 self._check_within(message.path, (*message.listing.names, *strings(message.gone)))
                 self._compare(message)
-            elif not self._news.take(message):
+            elif not self._events.take(message):
                 raise ProtocolError(f"expected what changed, found {type(message).__name__}")
 
     def _bring_up(self, end: TurnEnd, round_: int) -> Conversation[None]:
@@ -136,7 +138,7 @@ class ChangeTurn:
         directories.skip_unlisted()
         extra = self._extraneous.found
         router.plan_known(
-            lambda: RemovedFiles(self._root, self._filters, extra, self._kept),
+            lambda: RemovedFiles(self._root, self._filters, extra, self._preserved),
             rename=self._extraneous.may_go(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
@@ -151,7 +153,7 @@ class ChangeTurn:
         yield from self._fetch(self._round)
         self._landing.flush()
         for entry in self._partial_files.foreign(self._filters, only=self._only or None):
-            self._news.report(Problem(ExitCode.OK, entry, left_alone(entry)))
+            self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
         self._partial_files.sweep()
         directories.finish()
 
@@ -163,10 +165,10 @@ class ChangeTurn:
             if received is None:
                 continue
             self._round = max(self._round, received.round + 1)
-            if not self._news.take(received.message):
+            if not self._events.take(received.message):
                 yield from self._router.take(received)
             yield from self._router.pump(received.round + 1)
-            yield from self._news.tell(received.round + 1)
+            yield from self._events.send_waiting(received.round + 1)
 
     def _check_within(self, directory: bytes, names: Collection[bytes]) -> None:
         """Raises ProtocolError for entries other than the announced one, or in an excluded directory."""
@@ -182,14 +184,16 @@ class ChangeTurn:
         """Whether a name in `path` is reserved, so that nothing may be done there. Reports it."""
         if not has_reserved_name(path):
             return False
-        self._news.report(Problem(ExitCode.PARTIAL, path, refused_name(path)))
+        self._events.report(Problem(ExitCode.PARTIAL, path, refused_name(path)))
         return True
 
     # Directories
 
-    def _compare(self, told: Changed) -> None:
+    def _compare(self, change: Changed) -> None:
         part = replace(
-            told, metadata=self._kept.metadata(told.metadata), listing=self._kept.listing(told.listing)
+            change,
+            metadata=self._preserved.metadata(change.metadata),
+            listing=self._preserved.listing(change.listing),
         )
         path = part.path
         if self._unexpected:
@@ -209,7 +213,7 @@ class ChangeTurn:
             return
         if existing is not None:
             existing = self._closed.unclosed(path, existing)
-            self._closed.told(path, part.metadata, part.listing, existing)
+            self._closed.note_announced(path, part.metadata, part.listing, existing)
         first = len(self._wanted)
         if self._wanted.number(path) is None or self._wanted.directories[-1] == path:
             self._wanted.extend(path, part.listing.packed())
@@ -271,8 +275,8 @@ class ChangeTurn:
             if not self._may_go(old, Kind.FILE):
                 return
             identity = root.identity(old)
-            told, found = message.metadata.mtime_ns, identity.mtime_ns
-            if identity.size != message.size or self._kept.mtime(found) != self._kept.mtime(told):
+            change, found = message.metadata.mtime_ns, identity.mtime_ns
+            if identity.size != message.size or self._preserved.mtime(found) != self._preserved.mtime(change):
                 return
             before = root.metadata(old)
             closed = self._closed.closed(before, old, new)
@@ -304,4 +308,4 @@ class ChangeTurn:
             try:
                 make_durable(self._root, self._renamed_into.values())
             except FileError as error:
-                self._news.report(Problem(writing_code(error), error.path, str(error)))
+                self._events.report(Problem(writing_code(error), error.path, str(error)))

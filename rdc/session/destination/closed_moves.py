@@ -58,30 +58,32 @@ class ClosedMoves:
         if closed != found:
             self._modes.setdefault(new, found.mode)
 
-    def unclosed(self, directory: bytes, held: Listing) -> Listing:
-        """The listing `held` of a directory, with the modes that closed entries had before."""
+    def unclosed(self, directory: bytes, existing: Listing) -> Listing:
+        """The listing `existing` of a directory, with the modes that closed entries had before."""
         if not self._modes:
-            return held
-        modes = held.modes[:]
-        for row, name in enumerate(held.names):
+            return existing
+        modes = existing.modes[:]
+        for row, name in enumerate(existing.names):
             modes[row] = self._modes.get(join(directory, name), modes[row])
-        return replace(held, modes=modes)
+        return replace(existing, modes=modes)
 
-    def told(self, directory: bytes, metadata: Metadata, listing: Listing, held: Listing) -> None:
+    def note_announced(
+        self, directory: bytes, metadata: Metadata, listing: Listing, existing: Listing
+    ) -> None:
         """Notes the modes that the source announced for a directory and some of its entries.
 
-        `held`: the destination's listing of the directory.
+        `existing`: the destination's listing of the directory.
         """
         if not self._modes:
             return
         if directory in self._modes:
             self._modes[directory] = metadata.mode
-        here = {name: row for row, name in enumerate(held.names)}
+        here = {name: row for row, name in enumerate(existing.names)}
         for row, name in enumerate(listing.names):
             path = join(directory, name)
             if path in self._modes and name in here:
                 self._modes[path] = listing.modes[row]
-                if listing.kinds[row] == Kind.FILE and not _is_current(listing, row, held, here[name]):
+                if listing.kinds[row] == Kind.FILE and not _is_current(listing, row, existing, here[name]):
                     del self._modes[path]  # new content will replace this file, so it stays closed
 
     def open(self) -> None:
@@ -103,6 +105,6 @@ def _directories_above(path: bytes) -> list[bytes]:
     return [b"/".join(names[:count]) for count in range(1, len(names))]
 
 
-def _is_current(listing: Listing, row: int, held: Listing, here: int) -> bool:
+def _is_current(listing: Listing, row: int, existing: Listing, here: int) -> bool:
     """Whether the destination's file has the announced size and mtime."""
-    return (listing.sizes[row], listing.mtimes[row]) == (held.sizes[here], held.mtimes[here])
+    return (listing.sizes[row], listing.mtimes[row]) == (existing.sizes[here], existing.mtimes[here])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Start
     from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.destination_place import DestinationPlace
+    from rdc.session.trees.destination_root import DestinationRoot
     from rdc.tree.filters import FilterList
 
 __all__ = ["DestinationContext", "destination_context"]
@@ -21,7 +21,7 @@ __all__ = ["DestinationContext", "destination_context"]
 class DestinationContext:
     """One destination: where it is, what the run wants of it, and what its parts work with."""
 
-    place: DestinationPlace
+    destination_root: DestinationRoot
     start: Start
     """The source's announcement, with the metadata that both sides preserve."""
     options: SyncOptions
@@ -40,7 +40,7 @@ class DestinationContext:
 
 
 def destination_context(
-    place: DestinationPlace,
+    destination_root: DestinationRoot,
     start: Start,
     options: SyncOptions,
     filters: FilterList,
@@ -55,5 +55,5 @@ def destination_context(
     preserved = described.both(start.kept)
     start = replace(start, metadata=preserved.metadata(start.metadata))
     return DestinationContext(
-        place, start, options, filters, secret, signer, events, described, preserved, pack
+        destination_root, start, options, filters, secret, signer, events, described, preserved, pack
     )

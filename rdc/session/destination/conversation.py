@@ -30,7 +30,7 @@ from rdc.session.destination.manifest_exchange import receive_offer
 from rdc.session.destination.own_tree import OwnTree
 from rdc.session.landing.partial_files import PartialFiles, left_alone
 from rdc.session.runtime.commands import Flush, Receive, Send
-from rdc.session.trees.destination_place import unkept_attributes
+from rdc.session.trees.destination_root import unkept_attributes
 from rdc.tree.manifest import Manifest
 
 TYPE_CHECKING = False
@@ -63,25 +63,32 @@ class Destination:
     """One destination conversation. Before `run`, the caller sent Describe(whole, kept) to the source."""
 
     def __init__(
-        self, context: DestinationContext, *, whole: bool, settlements: InSyncStore | None = None
+        self, context: DestinationContext, *, whole: bool, in_sync_store: InSyncStore | None = None
     ) -> None:
         options = context.options
         if options.delete_excluded:
             from rdc.tree.filters import FilterList
 
             context = replace(context, filters=FilterList(()))
-        place, start, kept, filters = context.place, context.start, context.preserved, context.filters
+        destination_root, start, preserved, filters = (
+            context.destination_root,
+            context.start,
+            context.preserved,
+            context.filters,
+        )
         self._context = context
-        self._root = place.root
-        self._name = place.name
+        self._root = destination_root.root
+        self._name = destination_root.name
         self._options = options
         self._filters = filters
         self._events = context.events
         self._whole = whole
-        self._preserved = kept
+        self._preserved = preserved
         self._start = start
-        place.root.sheds_acls = AttributeKinds.ACL in kept.attributes
-        self._in_sync = InSyncPair(settlements, place.root, start, options, filters, kept=kept)
+        destination_root.root.sheds_acls = AttributeKinds.ACL in preserved.attributes
+        self._in_sync = InSyncPair(
+            in_sync_store, destination_root.root, start, options, filters, preserved=preserved
+        )
         self._links: LinkTable | None = None
         """The source's hard links."""
         own_links: LinkTable | None = None
@@ -91,27 +98,27 @@ class Destination:
             self._links, own_links = LinkTable(), LinkTable()
         self._xattrs: WantedXattrs | None = None
         """The source's extended attributes; None if they are not preserved."""
-        if kept.attributes:
+        if preserved.attributes:
             from rdc.session.trees.wanted_xattrs import WantedXattrs
 
-            self._xattrs = WantedXattrs(kept.attributes)
-        unkept = unkept_attributes(options, kept)
+            self._xattrs = WantedXattrs(preserved.attributes)
+        unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))
         self._own: Manifest | None = None
         self._xattrs_were_right = False
         """Extended attributes of all directories without changes were right before this run."""
         self._boundary = self._own_boundary()
-        self._partial_files = PartialFiles(place.root)
+        self._partial_files = PartialFiles(destination_root.root)
         self._own_tree = OwnTree(
-            place.root,
+            destination_root.root,
             filters,
             self._partial_files,
             context.events,
             only=start.only,
-            new=place.new,
+            new=destination_root.new,
             links=own_links,
-            kinds=kept.attributes,
+            kinds=preserved.attributes,
             dry=options.dry_run,
         )
         self._totals: _Totals | None = None
@@ -123,12 +130,12 @@ class Destination:
         from rdc.session.destination.by_listing import ListingIntake
         from rdc.session.destination.destination_parts import DestinationParts
 
-        place, options = self._context.place, self._options
+        destination_root, options = self._context.destination_root, self._options
         self._parts = parts = DestinationParts(
             self._context,
             self._partial_files,
-            seeks=not place.new and (options.checksum or not self._whole),
-            new=place.new,
+            seeks=not destination_root.new and (options.checksum or not self._whole),
+            new=destination_root.new,
             boundary=self._boundary,
             links=self._links,
             attributes=self._xattrs,
@@ -143,9 +150,9 @@ class Destination:
             self._wanted,
             self._directories,
             self._own_tree,
-            kept=self._preserved,
+            preserved=self._preserved,
             only=self._start.only,
-            name=place.name,
+            name=destination_root.name,
             attributes=self._xattrs,
         )
 
@@ -195,7 +202,7 @@ class Destination:
             raise
         if self._may_be_in_sync and self._directories.changed is not None:
             self._in_sync.remember_in_sync(self._wanted, self._own, self._directories.changed)
-        yield from self._events.tell(round_)
+        yield from self._events.send_waiting(round_)
         if parts is None:
             done = Done(0, 0, 0, 0, self._events.errors, ExitCode.OK)
         else:
@@ -250,7 +257,7 @@ class Destination:
             if self._router.waits:
                 yield from self._router.pump(received.round + 1)
             if self._events.waits:
-                yield from self._events.tell(received.round + 1)
+                yield from self._events.send_waiting(received.round + 1)
         return round_
 
     def _comparison_done(self, totals: _Totals) -> None:
@@ -325,7 +332,7 @@ class Destination:
         self._xattrs_were_right = self._xattrs is not None
         self._comparison_done(totals)
         yield from self._router.pump(round_)
-        yield from self._events.tell(round_)
+        yield from self._events.send_waiting(round_)
         return (yield from self._receive_until_done(round_))
 
     def _needs_nothing(self, own: Manifest, source_root: bytes) -> bool:

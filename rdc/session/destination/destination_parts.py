@@ -48,25 +48,25 @@ class DestinationParts:
         """`leftovers`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
         destination does not exist yet. `boundary`: nothing beyond this mount boundary is deleted. `links`,
         `attributes`: `links` and `xattrs` of DirectoryChanges."""
-        place, start, options = context.place, context.start, context.options
-        filters, events, kept = context.filters, context.events, context.preserved
-        self._place = place
+        destination_root, start, options = context.destination_root, context.start, context.options
+        filters, events, preserved = context.filters, context.events, context.preserved
+        self._destination_root = destination_root
         self._options = options
-        self._kept = kept
+        self._preserved = preserved
         self._events = events
         self.wanted = Manifest()
         self.landing = FileCommits(
-            place.root,
+            destination_root.root,
             self.wanted,
             events,
             fsync=options.fsync,
-            owner=kept.owner,
+            owner=preserved.owner,
             dry=options.dry_run,
             xattrs=attributes,
         )
         self.progress = TransferProgress(events)
         transfer = TransferContext(
-            place.root,
+            destination_root.root,
             self.wanted,
             self.landing,
             leftovers,
@@ -82,7 +82,7 @@ class DestinationParts:
         )
         self.router = FileRouter(transfer)
         self.deletion = Deletion(
-            place.root,
+            destination_root.root,
             filters,
             events,
             limit=options.max_delete,
@@ -91,7 +91,7 @@ class DestinationParts:
             leftovers=leftovers,
         )
         self.extraneous = ExtraneousEntries(
-            place.root,
+            destination_root.root,
             options,
             filters,
             self.deletion,
@@ -106,7 +106,7 @@ class DestinationParts:
 
             self.left = SkippedEntries()
         self.directories = DirectoryChanges(
-            place.root,
+            destination_root.root,
             start,
             options,
             self.wanted,
@@ -114,7 +114,7 @@ class DestinationParts:
             self.router,
             self.extraneous,
             events,
-            preserved=kept,
+            preserved=preserved,
             new=new,
             links=links,
             xattrs=attributes,
@@ -153,14 +153,14 @@ class DestinationParts:
         from rdc.session.applying.hard_links import HardLinks
 
         hard_links = HardLinks(
-            self._place.root,
+            self._destination_root.root,
             self.wanted,
             self.landing,
             self.router,
             self.directories,
             self.extraneous,
             self._events,
-            kept=self._kept,
+            preserved=self._preserved,
             dry=self._options.dry_run,
             fsync=self._options.fsync,
             by_size=self._options.size_only and not self._options.checksum,
@@ -176,12 +176,12 @@ class DestinationParts:
         from rdc.session.applying.set_xattrs import XattrSetter
 
         setter = XattrSetter(
-            self._place.root,
+            self._destination_root.root,
             self.wanted,
             attributes,
             self.landing,
             self._events,
-            kept=self._kept,
+            preserved=self._preserved,
             dry=self._options.dry_run,
             fsync=self._options.fsync,
             left=self.left,

@@ -10,7 +10,7 @@ from rdc.session.destination.conversation import Destination
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
-from rdc.session.trees.destination_place import keeps, open_destination, wants_listing
+from rdc.session.trees.destination_root import keeps, open_destination, wants_listing
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import Done, Message, Start, Watch
     from rdc.protocol.rules.connection import Received
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.trees.destination_place import DestinationPlace, Site
+    from rdc.session.trees.destination_root import DestinationRoot, Site
     from rdc.tree.filters import FilterList
 
 __all__ = ["Audience", "LiveDestination"]
@@ -30,7 +30,7 @@ __all__ = ["Audience", "LiveDestination"]
 class Audience(Protocol):
     """Takes the events of turns."""
 
-    def news(self) -> EventRelay:
+    def events(self) -> EventRelay:
         """A relay for the events of the next turn."""
 
     def begins(self) -> None:
@@ -46,7 +46,7 @@ class Audience(Protocol):
 class _FarAudience:
     """For a session whose user is at the source: all events go there as messages."""
 
-    def news(self) -> EventRelay:
+    def events(self) -> EventRelay:
         return EventRelay(None)
 
     def begins(self) -> None:
@@ -75,7 +75,7 @@ class LiveDestination:
         signer: FileSigner,
         *,
         whole: bool,
-        kept: Preserved,
+        preserved: Preserved,
         audience: Audience = FAR_AUDIENCE,
         asked: bytes | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class LiveDestination:
         self._signer = signer
         self.whole = whole
         self._audience = audience
-        self.kept = kept
+        self.preserved = preserved
         self._start: Start | None = None
         self._root: tuple[int, int] | None = None
         """Device and inode of the destination's root."""
@@ -117,8 +117,8 @@ class LiveDestination:
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
                 self.whole = wants_listing(self._path, self._options, self._site)
-                self.kept = keeps(self._path, self._options, self._site)
-                yield Send(Describe(self.whole, self.kept), round_)
+                self.preserved = keeps(self._path, self._options, self._site)
+                yield Send(Describe(self.whole, self.preserved), round_)
                 yield from self._compare_all()
             else:
                 yield from self._take_changes(round_)
@@ -136,46 +136,46 @@ class LiveDestination:
     def _compare_all(self) -> Conversation[None]:
         """A turn that compares whole trees."""
         self._start, round_ = announced((yield Receive()), self._asked)
-        place = self._place(self._start)
+        destination_root = self._destination_root(self._start)
         try:
             context = destination_context(
-                place,
+                destination_root,
                 self._start,
                 self._options,
                 self._filters,
                 self._secret,
                 self._signer,
-                self._audience.news(),
-                self.kept,
+                self._audience.events(),
+                self.preserved,
             )
-            half = Destination(context, whole=self.whole, settlements=self._signer.catalog)
+            half = Destination(context, whole=self.whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:
-            place.root.release()
+            destination_root.root.release()
 
     def _take_changes(self, round_: int) -> Conversation[None]:
         """A turn that receives only what changed."""
         if self._start is None:
             raise ProtocolError("changes of a tree that was never described")
-        place = self._place(self._start)
+        destination_root = self._destination_root(self._start)
         try:
             turn = ChangeTurn(
-                place,
+                destination_root,
                 self._start,
                 self._options,
                 self._filters,
                 self._secret,
                 self._signer,
-                self._audience.news(),
-                kept=self.kept,
+                self._audience.events(),
+                preserved=self.preserved,
             )
             done = yield from turn.run(round_)
             self._audience.ended(done, whole=False, files=turn.source_files)
         finally:
-            place.root.release()
+            destination_root.root.release()
 
-    def _place(self, start: Start) -> DestinationPlace:
+    def _destination_root(self, start: Start) -> DestinationRoot:
         """Opens the destination. Raises RdcError (exit code 11) if another directory took its place."""
         if self._root is not None and not self._site.has(self._path):
             # Do not make the directory again: its file system may have been unmounted.
@@ -183,13 +183,13 @@ class LiveDestination:
                 f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
                 code=ExitCode.FILE_IO,
             )
-        place = open_destination(self._path, start, self._options, self._site)
-        found = place.root.identity(b"")
+        destination_root = open_destination(self._path, start, self._options, self._site)
+        found = destination_root.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
-            place.root.release()
+            destination_root.root.release()
             raise RdcError(
                 f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
                 code=ExitCode.FILE_IO,
             )
         self._root = (found.device, found.inode)
-        return place
+        return destination_root

@@ -45,20 +45,20 @@ class InSyncPair:
 
     def __init__(
         self,
-        settlements: InSyncStore | None,
+        in_sync_store: InSyncStore | None,
         root: Root,
         start: Start,
         options: SyncOptions,
         filters: FilterList,
         *,
-        kept: Preserved,
+        preserved: Preserved,
     ) -> None:
-        self._settlements = settlements
+        self._store = in_sync_store
         self._root = root
         self._start = start
         self._options = options
         self._filters = filters
-        self._kept = kept
+        self._preserved = preserved
         self._mount_points: set[bytes] = set()
 
     @property
@@ -72,14 +72,12 @@ class InSyncPair:
 
     def is_in_sync(self, source_root: bytes, own_root: bytes) -> bool:
         """Whether an earlier run found that trees with these manifest roots need nothing."""
-        return self._settlements is not None and self._settlements.is_in_sync(
-            self._key(source_root, own_root)
-        )
+        return self._store is not None and self._store.is_in_sync(self._key(source_root, own_root))
 
     def again(self, source_root: bytes, own_root: bytes) -> None:
         """Marks a known pair as the latest one in the store."""
-        if self._settlements is not None and source_root != own_root:
-            self._settlements.remember_in_sync(self._key(source_root, own_root))
+        if self._store is not None and source_root != own_root:
+            self._store.remember_in_sync(self._key(source_root, own_root))
 
     def remember_in_sync(
         self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
@@ -89,23 +87,25 @@ class InSyncPair:
         `wanted`: the source's manifest. `before`: the destination's manifest as this run compared it; all
         directories except `changed` are still the same. None: all directories are read again.
         """
-        if self._settlements is None:
+        if self._store is None:
             return
         from rdc.plan.compare import difference
         from rdc.session.destination.in_sync_tree import InSyncTree
 
-        tree = InSyncTree(self._root, self._start, self._options, self._filters, preserved=self._kept)
+        tree = InSyncTree(self._root, self._start, self._options, self._filters, preserved=self._preserved)
         own = tree.read(wanted, before, changed)
         if own is None:
             return
         top = None if self._start.only else self._root.metadata(b"")
         theirs = None if self._start.only else self._start.metadata
-        if top is not None and difference(Kind.DIRECTORY, self._start.metadata, top, preserved=self._kept):
+        if top is not None and difference(
+            Kind.DIRECTORY, self._start.metadata, top, preserved=self._preserved
+        ):
             return
-        source_root = wanted.root(theirs, self._kept)
-        own_root = own.root(top, self._kept)
+        source_root = wanted.root(theirs, self._preserved)
+        own_root = own.root(top, self._preserved)
         if source_root != own_root:
-            self._settlements.remember_in_sync(self._key(source_root, own_root))
+            self._store.remember_in_sync(self._key(source_root, own_root))
 
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
         """The store's key: both roots and the options that a comparison depends on.
@@ -113,7 +113,7 @@ class InSyncPair:
         The roots cover the effect of filter rules.
         """
         asked = self._options
-        options = repr((asked.delete, self._kept, self._start.only)).encode()
+        options = repr((asked.delete, self._preserved, self._start.only)).encode()
         if asked.narrows:
             options += repr((asked.update, asked.existing, asked.ignore_existing)).encode()
         if asked.bounds_sizes:

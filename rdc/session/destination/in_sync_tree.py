@@ -42,7 +42,7 @@ class InSyncTree:
         self._start = start
         self._options = options
         self._filters = filters
-        self._kept = preserved
+        self._preserved = preserved
 
     def read(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> Manifest | None:
         """The manifest of the tree; None if something is left to do or cannot be read. Arguments as in
@@ -83,8 +83,10 @@ class InSyncTree:
                 listing = self._read(path)
                 self._demand_in_sync(wanted, path, listing)
             else:
-                theirs = wanted.number(path)
-                listing = expected_directory(_NOTHING if theirs is None else wanted.packed(theirs), known)
+                source_number = wanted.number(path)
+                listing = expected_directory(
+                    _NOTHING if source_number is None else wanted.packed(source_number), known
+                )
             former, found = _directories_in(known), _directories_in(listing)
             if former - found or any(join(path, name) not in changed for name in found - former):
                 return None
@@ -108,15 +110,15 @@ class InSyncTree:
         `number`: the directory's number in `before`. None: names or kinds differ, or it is not certain that
         the directory now has these rows.
         """
-        theirs = wanted.number(path)
-        if number is None or theirs is None or self._options.delete or self._options.narrows:
+        source_number = wanted.number(path)
+        if number is None or source_number is None or self._options.delete or self._options.narrows:
             return None
         rows, former = (
-            range(one.firsts[at], one.end(at)) for one, at in ((wanted, theirs), (before, number))
+            range(one.firsts[at], one.end(at)) for one, at in ((wanted, source_number), (before, number))
         )
         kinds = wanted.kinds[rows.start : rows.stop]
         alike = kinds == before.kinds[former.start : former.stop] and Kind.SPECIAL not in kinds
-        return rows if alike and wanted.names(theirs) == before.names(number) else None
+        return rows if alike and wanted.names(source_number) == before.names(number) else None
 
     def _read(self, path: bytes) -> PackedListing:
         """The listing of one directory, as a walk finds it."""
@@ -149,12 +151,12 @@ class InSyncTree:
             raise _DiffersError
 
     def _differs(self, wanted: Listing, existing: Listing) -> bool:
-        comparison = compare(wanted, existing, preserved=self._kept, checksum=False)
+        comparison = compare(wanted, existing, preserved=self._preserved, checksum=False)
         if self._options.narrows:
             from rdc.plan.skip_options import narrow
 
             comparison = narrow(
-                comparison, wanted, existing, options=self._options, preserved=self._kept
+                comparison, wanted, existing, options=self._options, preserved=self._preserved
             ).comparison
         # An entry that appeared after its directory was compared is still to be deleted.
         return bool(comparison) or (self._options.delete and bool(comparison.extra))

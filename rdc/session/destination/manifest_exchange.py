@@ -79,7 +79,7 @@ def discover(
     events: EventRelay,
     round_: int,
     *,
-    kept: Preserved,
+    preserved: Preserved,
     top: bool,
 ) -> Conversation[int]:
     """Appends the source's manifest, which has `entries` entries, to `into`. Returns the round to go on with.
@@ -91,7 +91,7 @@ def discover(
     from rdc.plan.manifest_descent import ManifestDescent
     from rdc.tree.fold import Fold
 
-    descent = ManifestDescent(Fold(own, kept), entries, secret, owner=kept.owner)
+    descent = ManifestDescent(Fold(own, preserved), entries, secret, owner=preserved.owner)
     # Both sides fold at the same time: the source after it has sent its offer, this side meanwhile.
     descent.prepare()
     if top:

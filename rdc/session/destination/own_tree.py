@@ -106,12 +106,12 @@ class OwnTree:
             self.unreadable.add(b"")
         return manifest
 
-    def digest(self, manifest: Manifest, kept: Preserved) -> bytes:
+    def digest(self, manifest: Manifest, preserved: Preserved) -> bytes:
         """The digest to compare with the source's. `manifest`: of the last walk."""
         top = None if self._only else self._root.metadata(b"")
         links = None if self._links is None else self._links.digest(manifest)
         self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
-        return covering_root(manifest.root(top, kept), self.further)
+        return covering_root(manifest.root(top, preserved), self.further)
 
     def _hold(self, sets: Iterable[EntrySet]) -> None:
         """Stores attributes, unless they become too many."""
@@ -132,7 +132,7 @@ class OwnTree:
         found = None if self._links is None else self._links.transposed(rows)
         if (links is None) is not (found is None):
             return False
-        if attributes is not None and (self._sets is None or not attributes.adopt(self._sets, rows)):
+        if attributes is not None and (self._sets is None or not attributes.take_over(self._sets, rows)):
             return False
         if links is not None and found is not None:
             links.extend(found.files, found.firsts)

@@ -179,26 +179,26 @@ class FileCommits:
         difference = Difference.NONE if old is None else old.difference
         self._decisions.put(file, Change.CONTENT, difference | Difference.CHECKSUM)
         if self._xattrs is not None:
-            self._xattrs.note_told((file,))
+            self._xattrs.note_reported((file,))
         if self._dry:
             self.rehearse(file)
         return not self._dry
 
-    def same(self, file: int, metadata: Metadata | None, held: Identity) -> None:
+    def same(self, file: int, metadata: Metadata | None, existing: Identity) -> None:
         """Notes that a file's content is right and sets its metadata.
 
-        `metadata`: replaces the listed metadata. `held`: the file whose content was compared.
+        `metadata`: replaces the listed metadata. `existing`: the file whose content was compared.
         """
         decision = self._decisions.pop(file)
         if decision is None or not decision.difference:
             return
         entry = self._entries.entry(file)
         wanted = entry.metadata if metadata is None else metadata
-        self._note_landed(file, held.size, wanted)
+        self._note_landed(file, existing.size, wanted)
         if decision.change is Change.CONTENT and not self._dry and self._stays_elsewhere(file, entry.path):
-            self._part(file, entry.path, wanted, decision, held)
+            self._part(file, entry.path, wanted, decision, existing)
         else:
-            self.set_metadata(entry.path, wanted, decision, lambda now: now == held)
+            self.set_metadata(entry.path, wanted, decision, lambda now: now == existing)
 
     def _stays_elsewhere(self, file: int, path: bytes) -> bool:
         """Whether the local file has hard links that this run does not make the source's file.
@@ -210,22 +210,24 @@ class FileCommits:
             names = self._root.link_count(path)
             if names < 2:
                 return False
-            held = self._root.identity(path)
+            existing = self._root.identity(path)
         except FileError:
             return False  # the next step that opens it reports why
         for further in self._link_paths(file) if self._link_paths is not None else ():
             with suppress(FileError):
                 found = self._root.identity(further)
-                names -= (found.device, found.inode) == (held.device, held.inode)
+                names -= (found.device, found.inode) == (existing.device, existing.inode)
         return names > 1
 
-    def _part(self, file: int, path: bytes, metadata: Metadata, decision: Decision, held: Identity) -> None:
+    def _part(
+        self, file: int, path: bytes, metadata: Metadata, decision: Decision, existing: Identity
+    ) -> None:
         """Makes the name a file of its own with a local copy of its content."""
         self._decisions.put(file, decision.change, decision.difference)
         self._files[path] = file
         self._copied.add(path)
         try:
-            self._group.part(path, metadata, self.owner, held)
+            self._group.part(path, metadata, self.owner, existing)
         except FileError as error:
             self._failed(error)
 
@@ -241,7 +243,7 @@ class FileCommits:
         """
         return self._otherwise.get(file)
 
-    def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
+    def set_metadata_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
         """Like `same` for many files, which are `rows` of `opened`.
 
         Returns the files that changed since they were read. Nothing was done or reported for those.
@@ -343,10 +345,10 @@ class FileCommits:
             self._files.pop(paths[row], None)
         return changed, failed
 
-    def moved(self, file: int, old: bytes, held: Identity) -> None:
+    def moved(self, file: int, old: bytes, existing: Identity) -> None:
         """Notes that a local file was renamed to the path of a new file, and sets its metadata.
 
-        `old`: its former path. `held`: the file before the rename. A dry run only reports it.
+        `old`: its former path. `existing`: the file before the rename. A dry run only reports it.
         """
         self._decisions.pop(file)
         entry = self._entries.entry(file)
@@ -355,7 +357,7 @@ class FileCommits:
 
         def is_moved(now: Identity) -> bool:
             # The rename changed its ctime.
-            return replace(now, ctime_ns=held.ctime_ns) == held
+            return replace(now, ctime_ns=existing.ctime_ns) == existing
 
         try:
             if not self._dry:

@@ -33,8 +33,8 @@ class TransferContext:
     secret: bytes
     """Key of the session's short digests."""
     signer: FileSigner
-    news: EventRelay
-    tally: TransferProgress
+    events: EventRelay
+    progress: TransferProgress
     pack: bool
     """The source compresses literals with their surroundings."""
     fsync: bool
@@ -67,7 +67,7 @@ class TransferContext:
         path = self.entries.entry(file).path
         if size == self.entries.entry(file).size:
             return True
-        self.news.report(
+        self.events.report(
             Problem(
                 ExitCode.VANISHED,
                 path,
@@ -81,4 +81,4 @@ class TransferContext:
     def problem(self, path: bytes, error: FileError) -> None:
         """Reports that a file could not be written. Exit code 24, which is about the source, becomes 23."""
         code = ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
-        self.news.report(Problem(code, path, str(error)))
+        self.events.report(Problem(code, path, str(error)))

@@ -58,7 +58,7 @@ class LocalContent:
         context: TransferContext,
         descents: DeltaFiles,
         wholes: WholeFiles,
-        vanished: RemovedFiles,
+        removed_files: RemovedFiles,
         *,
         rename: bool,
     ) -> None:
@@ -66,10 +66,10 @@ class LocalContent:
         self._context = context
         self._delta_files = descents
         self._wholes = wholes
-        self._removed = vanished
+        self._removed = removed_files
         self._rename = rename
-        self._contents = RemovedContents(context, vanished)
-        self._similar_bases = SimilarBases(context, vanished, self._contents)
+        self._contents = RemovedContents(context, removed_files)
+        self._similar_bases = SimilarBases(context, removed_files, self._contents)
         self._renames = Renames(context)
         self._likely: list[tuple[int, int]] = []
         """Guessed pairs that were not requested: a new file, and the row of a removed one."""
@@ -81,7 +81,7 @@ class LocalContent:
         """Files of each open request for traits; the source answers them in order."""
         self._answered: set[int] = set()
         """Answered files of the oldest request for traits."""
-        self._taken = bytearray(vanished.rows)
+        self._taken = bytearray(removed_files.rows)
         """Marks of removed files, by row."""
 
     @property
@@ -89,14 +89,14 @@ class LocalContent:
         return not (self._likely or self._unlikely or self._guesses or self._asked)
 
     def seek(
-        self, held_back: DeferredFiles, *, names: Callable[[int], tuple[bytes, ...]] | None = None
+        self, deferred: DeferredFiles, *, names: Callable[[int], tuple[bytes, ...]] | None = None
     ) -> None:
         """Sorts deferred files: some are requested by root or traits, all others are fetched.
 
         `names`: returns paths of local files that may have a new file's content.
         """
-        entries, tally = self._context.entries, self._context.tally
-        for file, hints in held_back.drained():
+        entries, progress = self._context.entries, self._context.progress
+        for file, hints in deferred.drained():
             entry = entries.entry(file)
             row = self._likely_origin(entry)
             if row is not None:
@@ -113,7 +113,7 @@ class LocalContent:
                 self._fetch(file, bases)
                 if not bases:
                     continue
-            tally.count_compared(entry.size)
+            progress.count_compared(entry.size)
 
     def _likely_origin(self, entry: Entry) -> int | None:
         """Returns the row of a removed file with this size and mtime, the one whose path ends most alike."""
@@ -178,7 +178,7 @@ class LocalContent:
             yield from self.pump(round_)
             return
         for at, (file, row) in enumerate(guess.pairs()):
-            self._context.tally.compared(self._context.entries.entry(file).size)
+            self._context.progress.compared(self._context.entries.entry(file).size)
             yield from self._accept(file, row, guess.identity(at), round_)
 
     def _accept(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
@@ -237,7 +237,7 @@ class LocalContent:
                 if not self._context.dry:
                     bases = self._similar_bases.bases(file, entry, message.traits_of(at), coarse.get(at, b""))
                 if not bases:
-                    self._context.tally.compared(entry.size)
+                    self._context.progress.compared(entry.size)
                 self._fetch(file, bases)
         if same:
             guess = RenameGuess(same, last=True)
@@ -252,7 +252,7 @@ class LocalContent:
             self._acknowledge(file)
         else:
             return False
-        self._context.tally.compared(self._context.entries.entry(file).size)
+        self._context.progress.compared(self._context.entries.entry(file).size)
         return True
 
     def _fail_guess(self, file: int) -> None:

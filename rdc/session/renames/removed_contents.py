@@ -37,9 +37,9 @@ class RemovedContent:
 class RemovedContents:
     """Contents by row in RemovedFiles. At most SIGNED_KIN are cached; others are signed again each time."""
 
-    def __init__(self, context: TransferContext, vanished: RemovedFiles) -> None:
+    def __init__(self, context: TransferContext, removed_files: RemovedFiles) -> None:
         self._context = context
-        self._removed = vanished
+        self._removed = removed_files
         self._signed: dict[int, RemovedContent] = {}
 
     def __contains__(self, row: int) -> bool:

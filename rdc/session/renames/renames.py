@@ -51,13 +51,13 @@ class Renames:
         self._rows.append(move.row)
         self._identities.append(move.identity)
 
-    def rehearse(self, vanished: RemovedFiles, spare: Callable[[bytes], None]) -> None:
+    def rehearse(self, removed_files: RemovedFiles, spare: Callable[[bytes], None]) -> None:
         """Reports what `run` would do, and passes the old paths to `spare`."""
         for at, (file, row) in enumerate(zip(self._files, self._rows, strict=True)):
-            spare(vanished[row].path)
-            self._context.landing.moved(file, vanished[row].path, self._identities[at])
+            spare(removed_files[row].path)
+            self._context.landing.moved(file, removed_files[row].path, self._identities[at])
 
-    def run(self, vanished: RemovedFiles) -> list[Rename]:
+    def run(self, removed_files: RemovedFiles) -> list[Rename]:
         """Renames each file atomically. Returns the renames that were not possible.
 
         Metadata are set after the rename. A kill between the two leaves a file with the right content; the
@@ -74,7 +74,7 @@ class Renames:
             try:
                 outcome = move_file(
                     self._context.root,
-                    vanished[row].path,
+                    removed_files[row].path,
                     entry.path,
                     expected,
                     entry.metadata,
@@ -87,9 +87,9 @@ class Renames:
                 left.append(Rename(file, row, expected))
                 continue
             renamed_directories.setdefault(expected.device, os.path.dirname(entry.path))
-            self._context.landing.moved(file, vanished[row].path, expected)
-            self._context.tally.count_reused(entry.size)
-            self._context.tally.advance(entry.size)
+            self._context.landing.moved(file, removed_files[row].path, expected)
+            self._context.progress.count_reused(entry.size)
+            self._context.progress.advance(entry.size)
         if self._context.fsync:
             try:
                 make_durable(self._context.root, renamed_directories.values())

@@ -40,14 +40,16 @@ MATCHES = 4
 class SimilarBases:
     """Finds bases among removed files, some of which it reads for that, and among files in the catalog."""
 
-    def __init__(self, context: TransferContext, vanished: RemovedFiles, contents: RemovedContents) -> None:
+    def __init__(
+        self, context: TransferContext, removed_files: RemovedFiles, contents: RemovedContents
+    ) -> None:
         self._context = context
-        self._removed = vanished
+        self._removed = removed_files
         self._contents = contents
         self._hints: dict[int, tuple[bytes, ...]] = {}
         """Paths of further bases, by new file, used if there are too few better ones."""
-        place = path_of(context.root.fileno())
-        self._known = context.signer.catalog.similar(place, context.signer.params)
+        root_path = path_of(context.root.fileno())
+        self._known = context.signer.catalog.similar(root_path, context.signer.params)
         self._index: SimilarityIndex | None = None
         """Removed files by their traits, once they were read."""
         self._small = SimilarityIndex()
@@ -81,9 +83,9 @@ class SimilarBases:
         if self._index is not None:
             return
         self._index = SimilarityIndex()
-        vanished, left = self._removed, BYTES_SIGNED_PER_WANTED * self._wanted_bytes
-        for row in vanished.from_size(SIMILAR_BYTES):
-            size = vanished[row].size
+        removed_files, left = self._removed, BYTES_SIGNED_PER_WANTED * self._wanted_bytes
+        for row in removed_files.from_size(SIMILAR_BYTES):
+            size = removed_files[row].size
             if taken[row] or size > left:
                 continue
             signed = yield from self._contents.sign(row, round_)
@@ -109,14 +111,14 @@ class SimilarBases:
 
         `coarse`: the traits that the file would have if it were larger; empty unless it is nearly large.
         """
-        vanished = self._removed
+        removed_files = self._removed
         if entry.size < SIMILAR_BYTES:
             return ()
         rows = dict.fromkeys(self._rows(entry.size, traits, coarse))
-        for row in vanished.of_name(os.path.basename(entry.path), BASES_PER_FILE):
-            if row in self._contents or vanished[row].size <= BYTES_SIGNED_PER_WANTED * entry.size:
+        for row in removed_files.of_name(os.path.basename(entry.path), BASES_PER_FILE):
+            if row in self._contents or removed_files[row].size <= BYTES_SIGNED_PER_WANTED * entry.size:
                 rows[row] = None
-        paths = dict.fromkeys(vanished[row].path for row in list(rows)[:BASES_PER_FILE])
+        paths = dict.fromkeys(removed_files[row].path for row in list(rows)[:BASES_PER_FILE])
         for query in filter(None, (traits, coarse)):
             if len(paths) < BASES_PER_FILE:
                 known = self._known.query(

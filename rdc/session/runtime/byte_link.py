@@ -196,8 +196,8 @@ class ByteLink:
         parts = self._connection.parts_to_send()
         self._waiting += sum(map(len, parts))
         for long, some in groupby(parts, key=lambda part: len(part) >= LONG_BYTES):
-            pieces = list(some)
-            self._outgoing += map(memoryview, pieces if long else [b"".join(pieces)])
+            parts = list(some)
+            self._outgoing += map(memoryview, parts if long else [b"".join(parts)])
 
     @property
     def _first(self) -> memoryview:

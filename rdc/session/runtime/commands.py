@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import Message
     from rdc.session.runtime.compression_policy import Content
 
-__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Press", "Receive", "Send"]
+__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "SetCompression", "Receive", "Send"]
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
+class SetCompression:
     """Announces the content of the next messages, which decides their compression level; the answer is
     None."""
 
@@ -86,5 +86,5 @@ class Press:
     """Bytes of the content, if it is code."""
 
 
-Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle
+Command: TypeAlias = Send | Receive | Flush | Pace | SetCompression | Idle
 Conversation: TypeAlias = Generator[Command, Received | None, T]

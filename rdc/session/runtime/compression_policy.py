@@ -52,7 +52,7 @@ class CompressionPolicy:
         """No more than so many bytes a second are to be sent; 0: as many as the link takes."""
         self._limit = bandwidth
 
-    def held_up(self, carried: int, seconds: float) -> None:
+    def note_delay(self, carried: int, seconds: float) -> None:
         """For so long there was more to send than the link took, which was so many bytes."""
         self._carried += carried
         self._seconds += seconds
@@ -67,7 +67,7 @@ class CompressionPolicy:
         """Whether the link, as measured so far, is so fast that compression hardly pays."""
         return not 0 < self._limit < FAST and self._carried >= FAST * self._seconds
 
-    def pressing(self, content: Content, size: int = 0) -> CompressionLevel:
+    def compression(self, content: Content, size: int = 0) -> CompressionLevel:
         """The level for the next content. `size`: its bytes, if it is code."""
         if content is Content.NEW:
             return HARD if self.slow else PLAIN

@@ -50,7 +50,7 @@ def run(
                 if runner.over:
                     break
                 if runner.sends:
-                    runner.pressure.held_up(*link.drain(PENDING_LOW))
+                    runner.policy.note_delay(*link.drain(PENDING_LOW))
                     if link.ended:
                         _raise_ended(runner)
                 elif runner.idle is not None:
@@ -89,7 +89,7 @@ def _set_pace(runner: Runner[Any], link: ByteLink) -> None:
         from rdc.session.runtime.bandwidth import TokenBucket
 
         link.bucket = TokenBucket(pace.bandwidth)
-    runner.pressure.limit(pace.bandwidth)
+    runner.policy.limit(pace.bandwidth)
     if pace.timeout:
         link.timeout = pace.timeout
         if runner.heartbeat is None:

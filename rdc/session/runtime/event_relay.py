@@ -127,8 +127,8 @@ _Waiting: TypeAlias = "ItemChanged | _LongItem | Progressed | PlanKnown | Proble
 class EventRelay:
     """Takes a conversation's events and counts problems.
 
-    On the user's side, events go to the reporter at once. On the other side they wait for `tell`, which sends
-    them; progress events are thinned out for slow lines.
+    On the user's side, events go to the reporter at once. On the other side they wait for `send_waiting`.
+    Progress events are thinned out for slow lines.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class EventRelay:
         self.errors = 0
 
     def report(self, event: Event) -> None:
-        """Reports one event, now or at the next `tell`."""
+        """Reports one event, now or at the next `send_waiting`."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self.codes.add(event.code)
             self.errors += 1
@@ -167,7 +167,7 @@ class EventRelay:
             self._wait(event)
 
     def _wait(self, event: Event) -> None:
-        """Stores an event until `tell`.
+        """Stores an event until `send_waiting`.
 
         A peer with many changed entries below one long path cannot fill this side's memory: they share it.
         """
@@ -201,10 +201,10 @@ class EventRelay:
 
     @property
     def waits(self) -> bool:
-        """Whether `tell` has events to send."""
+        """Whether `send_waiting` has events to send."""
         return bool(self._waiting)
 
-    def tell(self, round_: int) -> Conversation[None]:
+    def send_waiting(self, round_: int) -> Conversation[None]:
         """Sends the waiting events."""
         if self._waiting:
             for code, count in self._untold.items():

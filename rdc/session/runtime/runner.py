@@ -6,7 +6,7 @@ import contextlib
 
 from rdc.errors import ProtocolError, RdcError, StreamError
 from rdc.protocol.messages.registry import Refused
-from rdc.session.runtime.commands import Flush, Idle, Pace, Press, Receive, Send
+from rdc.session.runtime.commands import Flush, Idle, Pace, Receive, Send, SetCompression
 from rdc.session.runtime.compression_policy import CompressionPolicy
 from rdc.typed import Generic, TypeVar
 
@@ -47,7 +47,7 @@ class Runner(Generic[T]):
         self.heartbeat: Keepalive | None = None
         self.rested = False
         """An Idle is over without a message: the bell rang, time passed or the stream ended."""
-        self.pressure = CompressionPolicy()
+        self.policy = CompressionPolicy()
         self._conversation = conversation
         self._command: Command | None = None
         self._value: T | None = None
@@ -96,8 +96,8 @@ class Runner(Generic[T]):
                         return
                     polled = False
                     self._reply(None)
-                case Press(content, size):
-                    self.connection.press(self.pressure.pressing(content, size))
+                case SetCompression(content, size):
+                    self.connection.set_compression(self.policy.compression(content, size))
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace

@@ -193,12 +193,12 @@ class FileAnswers:
             yield Send(NodeAnswer(message.file, message.level, nodes, records), round_)
 
     def _send_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
-        from rdc.session.source.range_answers import held_fingerprints, read_fingerprints
+        from rdc.session.source.range_answers import cached_fingerprints, read_fingerprints
 
         content = self._files.content(message.file)
         if message.end <= len(content):
             # The content in memory is the signed version, which the request is about.
-            found = held_fingerprints(content, message, self._secret)
+            found = cached_fingerprints(content, message, self._secret)
         else:
             with self._opened_again(message) as source:
                 found = read_fingerprints(source, message, self._secret)

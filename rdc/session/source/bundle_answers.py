@@ -69,8 +69,8 @@ class BundleAnswers:
             if identity is None or (identity.size, identity.mtime_ns) != (sizes[row], mtimes[row])
         ]
         if left_out:
-            left = [place for place, row in enumerate(layout.order) if row not in left_out]
-            found, paths = found.chosen(left), [paths[place] for place in left]
+            left = [index for index, row in enumerate(layout.order) if row not in left_out]
+            found, paths = found.chosen(left), [paths[index] for index in left]
             kept = [row for row in range(len(files)) if row not in left_out]
             layout = BundleLayout.of(kept, [sizes[row] for row in kept], self._params.max_size, request.block)
         identities = [identity for identity in found.identities if identity is not None]

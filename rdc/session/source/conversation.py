@@ -46,7 +46,7 @@ class Source:
         filters: FilterList,
         secret: bytes,
         signer: FileSigner,
-        news: EventRelay,
+        events: EventRelay,
         *,
         offer: bool | None = None,
         pack: bool = True,
@@ -61,8 +61,8 @@ class Source:
         self._kinds = kinds
         self._offer = offer
         self._tree = tree
-        self._news = news
-        self._description = Description(tree, filters, secret, news, boundary, hard_links=hard_links)
+        self._events = events
+        self._description = Description(tree, filters, secret, events, boundary, hard_links=hard_links)
         self._heard: deque[Received] = deque()
         """Messages that wait for their turn."""
         self._heard_numbers = 0
@@ -96,15 +96,15 @@ class Source:
         if self._offer is None:
             start = self._tree.start(self._kinds)
             yield Send(start, round_)
-        kept = describe.kept.both(start.kept)
-        self._description.keep(kept)
-        if not describe.whole and kept == offered:
+        preserved = describe.kept.both(start.kept)
+        self._description.keep(preserved)
+        if not describe.whole and preserved == offered:
             pass  # the destination already compares the offered manifest
         elif describe.whole:
             yield from self._description.send_listing(round_, self._poll)
         else:
             yield Flush()
-            yield from self._description.offer(kept, round_, again=offered is not None)
+            yield from self._description.offer(preserved, round_, again=offered is not None)
         while True:
             received = self._next_heard() if self._heard else (yield Receive())
             if received is None:
@@ -119,7 +119,7 @@ class Source:
             received = self._next_heard() if self._heard else (yield Receive())
             if received is None or isinstance(received.message, Hello | Opened):
                 continue
-            if self._news.take(received.message):
+            if self._events.take(received.message):
                 continue
             if not isinstance(received.message, Describe):
                 raise ProtocolError(f"expected Describe, found {type(received.message).__name__}")
@@ -160,18 +160,18 @@ class Source:
         Requests with up to HEARD_NUMBERS numbers are decoded. The rest stays with the connection, which then
         reads no more.
         """
-        if self._news.shown:
+        if self._events.shown:
             while (
                 self._heard_numbers < HEARD_NUMBERS and (received := (yield Receive(wait=False))) is not None
             ):
-                if not self._news.take(received.message):
+                if not self._events.take(received.message):
                     self._heard.append(received)
                     self._heard_numbers += _numbers(received)
 
     def _serve(self, received: Received) -> Conversation[None]:
         """Answers one message."""
         message, round_ = received.message, received.round + 1
-        if self._news.take(message):
+        if self._events.take(message):
             return
         if isinstance(message, TierRequest):
             yield from self._description.send_tier(message, round_)

@@ -18,7 +18,7 @@ from rdc.limits.wire import (
     PACKED_CONTEXT_BYTES,
     SENT_TIMES,
 )
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import (
     BlockRequest,
     BundleRequest,
@@ -69,7 +69,7 @@ class Demand:
         elif isinstance(message, RangeRequest):
             self._send(sum(message.lengths))
             around = min(PACKED_CONTEXT_BYTES, self._size(message.file)) if message.pack else 0
-            self.compare(self._read(message) + around + len(message.claims.cells) * CELL_BYTES)
+            self.compare(self._read(message) + around + len(message.claims.cells) * CHECK_BLOCK_BYTES)
         elif isinstance(message, BlockRequest):
             self.compare(self._read(message))
         elif isinstance(message, _ABOUT_FILES):

@@ -10,7 +10,7 @@ from rdc.limits.sessions import SMALL_FILE_BYTES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH
 from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, FileFailed, Resized
-from rdc.session.runtime.commands import Press, Send
+from rdc.session.runtime.commands import Send, SetCompression
 from rdc.session.runtime.compression_policy import Content
 from rdc.session.source.sent_contents import SentContents, SentFile, sample_of
 from rdc.session.source.tree_description import no_file
@@ -72,7 +72,7 @@ class FileSender:
 
     def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
         """Sends these files. Raises ProtocolError for entries that are no regular files."""
-        yield Press(Content.NEW)
+        yield SetCompression(Content.NEW)
         manifest = self._description.manifest
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]

@@ -15,7 +15,7 @@ from rdc.kernel.recipe_rows import assemble, instructions_of_range, plan_reads, 
 from rdc.limits.wire import CHECK_BLOCKS_PER_ANSWER, DATA_BYTES
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
-from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, rests
 from rdc.protocol.messages.registry import Correction, Data, FileEnd, Literals, RangeRequest, Targets
 from rdc.protocol.wire.context_compression import pack
 from rdc.records import dataclass
@@ -29,7 +29,7 @@ from rdc.session.binaries.filters import (
     mask_ranges,
     masked_reader,
 )
-from rdc.session.runtime.commands import Press, Send
+from rdc.session.runtime.commands import Send, SetCompression
 from rdc.session.runtime.compression_policy import Content
 from rdc.session.source.demand import CLOSE_BYTES
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import BlockRequest, Code, RangeRequest, Table
     from rdc.session.runtime.commands import Conversation
 
-__all__ = ["corrections", "end_of", "held_fingerprints", "packed_ranges", "ranges", "read_fingerprints"]
+__all__ = ["corrections", "end_of", "cached_fingerprints", "packed_ranges", "ranges", "read_fingerprints"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,9 @@ def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Ite
         if claimed != digests:
             wrong = [
                 row
-                for row, start in enumerate(range(0, len(claimed), CELL_DIGEST_BYTES))
-                if claimed[start : start + CELL_DIGEST_BYTES] != digests[start : start + CELL_DIGEST_BYTES]
+                for row, start in enumerate(range(0, len(claimed), CHECK_BLOCK_DIGEST_BYTES))
+                if claimed[start : start + CHECK_BLOCK_DIGEST_BYTES]
+                != digests[start : start + CHECK_BLOCK_DIGEST_BYTES]
             ]
             yield from _correction(source, message, [blocks.numbers[row] for row in wrong])
         displacements = blocks.displacements_without(wrong) if blocks.displacements else b""
@@ -107,7 +108,7 @@ def _claimed_blocks(source: SourceFile, message: RangeRequest) -> Iterator[_Chec
             instructions_of_range(known, start, min(stop, source.size) - start)
             for start, stop in check_block_ranges(numbers)
         )
-        requested, reads, sources = plan_reads(copies, CELL_BYTES, *around)
+        requested, reads, sources = plan_reads(copies, CHECK_BLOCK_BYTES, *around)
         rows = array("Q", reads)
         del rows[0::3]  # the number of the base, which is always the file itself
         content = source.read_ranges(rows)
@@ -138,11 +139,11 @@ def end_of(message: BlockRequest | RangeRequest) -> int:
     """Returns the smallest size in bytes of a file that has all that the request names."""
     end = message.end
     if isinstance(message, RangeRequest) and message.claims.cells:
-        end = max(end, message.claims.cells[-1] * CELL_BYTES + 1)
+        end = max(end, message.claims.cells[-1] * CHECK_BLOCK_BYTES + 1)
     return end
 
 
-def held_fingerprints(content: bytes, message: BlockRequest, secret: bytes) -> bytes:
+def cached_fingerprints(content: bytes, message: BlockRequest, secret: bytes) -> bytes:
     """Returns the requested fingerprints of a file that is in memory. `secret`: the session's."""
     rows = message.rows
     if message.blank:
@@ -164,8 +165,8 @@ def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) 
     most = DATA_BYTES // size * size
     masked = message.blank
     contents = _masked(source, message.rows, most) if masked else _contents(source.peek, message.rows, most)
-    for piece, lengths in contents:
-        fingerprints += block_fingerprints(secret, piece, size, width, lengths)
+    for content, lengths in contents:
+        fingerprints += block_fingerprints(secret, content, size, width, lengths)
     source.check_unchanged()
     return bytes(fingerprints)
 
@@ -176,7 +177,7 @@ def packed_ranges(
     """Sends all ranges in one message, compressed with the bytes around them, which the destination has."""
     answers = list(corrections(source, message, secret))
     literals, context = (
-        b"".join([piece for piece, _ in _contents(source.peek, rows, DATA_BYTES)])
+        b"".join([content for content, _ in _contents(source.peek, rows, DATA_BYTES)])
         for rows in (message.rows, context_rows(message.rows, source.size))
     )
     source.check_unchanged()
@@ -201,17 +202,17 @@ def ranges(
     """
     total = sum(message.lengths)
     if message.blank:
-        yield Press(Content.CODE, total)
+        yield SetCompression(Content.CODE, total)
     elif total >= HARD_BYTES:
-        yield Press(Content.TEXT)
+        yield SetCompression(Content.TEXT)
     rows = message.rows
     offsets = RangeOffsets(rows) if code else None
     for answer in corrections(source, message, secret):
         yield Send(answer, round_)
         yield from listen()
     unsent = bytearray()
-    for piece, _ in _contents(source.peek, rows, DATA_BYTES):
-        unsent += piece
+    for content, _ in _contents(source.peek, rows, DATA_BYTES):
+        unsent += content
         if len(unsent) >= DATA_BYTES:
             yield Send(_data(message.file, unsent[:DATA_BYTES], offsets), round_)
             yield from listen()

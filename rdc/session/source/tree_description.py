@@ -76,7 +76,7 @@ class Description:
         tree: SourceTree,
         filters: FilterList,
         secret: bytes,
-        news: EventRelay,
+        events: EventRelay,
         boundary: MountBoundary | None = None,
         *,
         hard_links: bool = False,
@@ -95,10 +95,10 @@ class Description:
         self._boundary = boundary
         self._filters = filters
         self._secret = secret
-        self._news = news
+        self._events = events
         self.manifest = Manifest()
         self._fold: Fold | None = None
-        self._kept = Preserved(owner=False)
+        self._preserved = Preserved(owner=False)
         """What both sides preserve of entries, and so what is announced."""
         self._requested = 0
         """Rows and nodes of the manifest requested so far."""
@@ -117,10 +117,10 @@ class Description:
         """The total size of these files, in bytes."""
         return self.manifest.total_size
 
-    def keep(self, kept: Preserved) -> None:
+    def keep(self, preserved: Preserved) -> None:
         """Sets what both sides preserve of entries. Call it before anything is sent."""
-        self._kept = kept
-        self._kinds = kept.attributes
+        self._preserved = preserved
+        self._kinds = preserved.attributes
 
     def _walk(self) -> PackedWalk:
         """Starts a new walk and forgets the entries of the last one."""
@@ -150,7 +150,7 @@ class Description:
     def _take_inodes(self, path: bytes, inodes: PackedInodes) -> None:
         self._inodes = inodes
 
-    def _tell_links(self, start: int, stop: int, round_: int) -> Conversation[None]:
+    def _send_links(self, start: int, stop: int, round_: int) -> Conversation[None]:
         """Sends the hard links of entries [start, stop), which are sent next."""
         if self._links is None:
             return
@@ -202,14 +202,14 @@ class Description:
         if isinstance(event, Problem) and event.path not in self._reported:
             self._reported.add(event.path)
             self.read_errors += event.code is not ExitCode.OK
-            self._news.report(event)
+            self._events.report(event)
 
     def _report_left_out(self, path: bytes) -> None:
         """Reports an entry that no sync transfers. It is no read error: the destination deletes no entry with
         such a name."""
         if path not in self._reported:
             self._reported.add(path)
-            self._news.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))
+            self._events.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))
 
     def _add(self, path: bytes, listing: PackedListing) -> list[EntrySet]:
         """Adds a directory to the manifest. Returns the extended attributes to send."""
@@ -229,11 +229,11 @@ class Description:
             yield from self._send_attributes(self._attributes.begin(top=self._tree.only is None), round_)
         for path, found in walk:
             at = len(self.manifest)
-            packed = self._kept.announced(found)
+            packed = self._preserved.announced(found)
             sets = deque(self._add(path, packed))
             parts = list(slice_listing(packed.unpacked()))
             for i, part in enumerate(parts):
-                yield from self._tell_links(at, at + len(part), round_)
+                yield from self._send_links(at, at + len(part), round_)
                 these = []
                 while sets and sets[0].ordinal <= at + len(part):
                     these.append(sets.popleft())
@@ -241,18 +241,18 @@ class Description:
                 yield Send(ListingPart(directories, path, at, i == len(parts) - 1, part), round_)
                 at += len(part)
             directories += 1
-            yield from self._news.tell(round_)
+            yield from self._events.send_waiting(round_)
             if at - looked >= ENTRIES_PER_LOOK:
                 looked = at
                 yield from serve()
-        yield from self._news.tell(round_)
+        yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
         totals = (directories, len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(ListingEnd(*totals), round_)
 
     def offer(
         self,
-        kept: Preserved,
+        preserved: Preserved,
         round_: int,
         declined: Callable[[], Conversation[bool]] | None = None,
         *,
@@ -264,22 +264,22 @@ class Description:
         `again`: an earlier offer did not fit what is preserved. The manifest's top was sent in vain then, and
         is not sent unasked a second time.
         """
-        self.keep(kept)
+        self.keep(preserved)
         walk = self._walk()
         if self._attributes is not None:
             self._attributes.begin(top=self._tree.only is None)
         for number, (path, listing) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
-            self._add(path, kept.announced(listing))
-        yield from self._news.tell(round_)
+            self._add(path, preserved.announced(listing))
+        yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
-        top = None if self._tree.only is not None else kept.metadata(self._tree.root.metadata(b""))
+        top = None if self._tree.only is not None else preserved.metadata(self._tree.root.metadata(b""))
         links = None if self._links is None else self._links.digest(self.manifest)
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())
-        root = covering_root(self.manifest.root(top, kept), further)
+        root = covering_root(self.manifest.root(top, preserved), further)
         totals = (len(self.manifest), self.files, self.total_bytes, self.read_errors)
-        yield Send(ManifestMessage(root, *totals, kept, further[:FURTHER_BYTES]), round_)
+        yield Send(ManifestMessage(root, *totals, preserved, further[:FURTHER_BYTES]), round_)
         if len(self.manifest) > SMALL_MANIFEST and not again:
             # An equal tree needs no more than the root, so the root is sent before the fold is computed.
             yield Flush()
@@ -296,7 +296,7 @@ class Description:
     def _tiers(self) -> list[Tier]:
         """Returns the tiers of nodes over the manifest. They are computed at the first request."""
         if self._fold is None:
-            self._fold = Fold(self.manifest, self._kept)
+            self._fold = Fold(self.manifest, self._preserved)
         return self._fold.tiers
 
     def send_tier(self, message: TierRequest, round_: int) -> Conversation[None]:
@@ -337,7 +337,7 @@ class Description:
             )
         self._charge(sum(len(tiers[message.level].span(node)) for node in message.nodes))
         groups = Group(message.groups)
-        part_message = RowsMessage(self.manifest, groups, owner=self._kept.owner)
+        part_message = RowsMessage(self.manifest, groups, owner=self._preserved.owner)
         for node in message.nodes:
             span = tiers[message.level].span(node)
             first, most = span.start, ROWS_PER_PART
@@ -351,7 +351,7 @@ class Description:
                     continue
                 if part_message.full(stop - first, text):
                     yield Send(part_message.message(), round_)
-                    part_message = RowsMessage(self.manifest, groups, owner=self._kept.owner)
+                    part_message = RowsMessage(self.manifest, groups, owner=self._preserved.owner)
                 part_message.add(first, stop, segments, text, complete=stop == span.stop)
                 first, most = stop, min(2 * most, ROWS_PER_PART)
         yield Send(part_message.message(), round_)

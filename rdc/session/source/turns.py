@@ -107,11 +107,11 @@ class TurnSource(Source):
 
 def _slices(names: Sequence[bytes]) -> Iterator[bytes]:
     """Packs names, each ended by NUL, into pieces that fit a message."""
-    piece = bytearray()
+    part = bytearray()
     for name in names:
-        if len(piece) + len(name) + 1 > GONE_BYTES:
-            yield bytes(piece)
-            piece.clear()
-        piece += name + b"\0"
-    if piece:
-        yield bytes(piece)
+        if len(part) + len(name) + 1 > GONE_BYTES:
+            yield bytes(part)
+            part.clear()
+        part += name + b"\0"
+    if part:
+        yield bytes(part)

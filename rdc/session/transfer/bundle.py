@@ -15,7 +15,7 @@ from rdc.limits.wire import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
-from rdc.protocol.messages.claims import CELL_BYTES, Claims
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
 from rdc.protocol.messages.registry import RangeRequest
 from rdc.protocol.wire.context_compression import unpack
@@ -264,5 +264,5 @@ def _check_blocks(copies: array[int]) -> list[int]:
     """Returns the numbers of the check blocks that these copies touch."""
     numbers: set[int] = set()
     for offset, length in zip(copies[0::4], copies[3::4], strict=True):
-        numbers.update(range(offset // CELL_BYTES, (offset + length - 1) // CELL_BYTES + 1))
+        numbers.update(range(offset // CHECK_BLOCK_BYTES, (offset + length - 1) // CHECK_BLOCK_BYTES + 1))
     return sorted(numbers)

@@ -111,7 +111,7 @@ class Bundles:
         yield Flush()
         for bundle in asked:
             for size in bundle.sizes:
-                self._context.tally.compared(size)
+                self._context.progress.compared(size)
 
     def _groups(self, files: Sequence[int]) -> Iterator[list[int]]:
         """Splits files into groups, one for each bundle."""
@@ -134,19 +134,19 @@ class Bundles:
         order = BundleLayout.of(range(len(files)), sizes, params.max_size, LEAF_BLOCK).order
         paths = [names[row] for row in order]
         found: Look = look(context.root, paths)
-        places, gone, at = [], set(), 0
-        for place, (row, identity) in enumerate(zip(order, found.identities, strict=True)):
+        indexes, gone, at = [], set(), 0
+        for index, (row, identity) in enumerate(zip(order, found.identities, strict=True)):
             start, at = at, at + (0 if identity is None else identity.size)
             # A file comes by delta alone if it has a partial file, or if its old version is empty or long.
             if start == at or context.leftovers.of(names[row]) is not None or self._is_x86(found, start, at):
                 self._descents.add(files[row])
                 gone.add(row)
             else:
-                places.append(place)
-        if not places:
+                indexes.append(index)
+        if not indexes:
             return None
         if gone:
-            found, paths = found.chosen(places), [paths[place] for place in places]
+            found, paths = found.chosen(indexes), [paths[index] for index in indexes]
             rows = [row for row in range(len(files)) if row not in gone]
             files, sizes = [files[row] for row in rows], [sizes[row] for row in rows]
         identities = [identity for identity in found.identities if identity is not None]
@@ -281,7 +281,7 @@ class Bundles:
         files, sizes, content = rebuilt.files, rebuilt.sizes, rebuilt.content
         changed, singly = context.landing.commit_versions(files, base.paths, base.identities, content)
         left = {*changed, *singly}
-        context.tally.advance(sum([size for row, size in enumerate(sizes) if row not in left]))
+        context.progress.advance(sum([size for row, size in enumerate(sizes) if row not in left]))
         if singly:
             ends = list(accumulate(sizes))
             now = identities_of(context.root, base.paths)
@@ -292,8 +292,8 @@ class Bundles:
                     changed.append(row)
         for row in sorted(changed):
             self._descents.add(files[row])
-        context.tally.count_literal(rebuilt.literals)
-        context.tally.count_reused(len(content) - rebuilt.literals)
+        context.progress.count_literal(rebuilt.literals)
+        context.progress.count_reused(len(content) - rebuilt.literals)
 
     def _commit_one(self, file: int, base: Snapshot, row: int, content: bytes) -> None:
         """Commits one file that could not be committed with the others."""
@@ -307,7 +307,7 @@ class Bundles:
             return
         metadata = context.metadata(file, None)
         context.landing.commit(file, path, temporary, metadata, base.identities[row])
-        context.tally.advance(len(content))
+        context.progress.advance(len(content))
 
     def _give_up(self, bundle: Bundle) -> None:
         """Leaves all files of a bundle to come by delta, one by one."""

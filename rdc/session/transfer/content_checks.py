@@ -93,7 +93,7 @@ class ContentChecks:
 
     def demand(self, files: Sequence[int]) -> None:
         """Adds files to be compared by their whole roots, as the user asked for."""
-        self._context.tally.count_compared(sum(self._context.entries.sizes_of(files)))
+        self._context.progress.count_compared(sum(self._context.entries.sizes_of(files)))
         self._demanded.extend(files)
 
     def touched(self, files: Sequence[int]) -> None:
@@ -242,9 +242,9 @@ class ContentChecks:
         if self._take_mark(file, _TOUCHED):
             self._changed.add(file, size)
             return
-        context.tally.compared(size)
+        context.progress.compared(size)
         if context.landing.differs(file):
-            context.tally.count_total(size, compared=True)
+            context.progress.count_total(size, compared=True)
             self._changed.add(file, size)
 
     def _root(self, file: int, size: int | None, round_: int) -> Conversation[_Root | None]:
@@ -280,7 +280,7 @@ class ContentChecks:
                 number_of = {row: number for number, row in enumerate(many.rows)}
                 numbers = [number_of[row] for row in rows]
             chosen = files if len(rows) == len(files) else [files[row] for row in rows]
-            changed_meanwhile = context.landing.settle_many(chosen, many.small.opened, numbers)
+            changed_meanwhile = context.landing.set_metadata_many(chosen, many.small.opened, numbers)
             self._changed_while_read.update(changed_meanwhile)
             self._candidates.extend(changed_meanwhile)
         for row in singly.keys() & same if singly else ():
@@ -292,8 +292,8 @@ class ContentChecks:
             files, sizes = [files[row] for row in same], [sizes[row] for row in same]
         if self._changed_while_read:
             self._changed_while_read.difference_update(files)
-        context.tally.compared(sum(sizes))
-        context.tally.advance(sum(compress(sizes, self._unmarked(files, _TOUCHED))))
+        context.progress.compared(sum(sizes))
+        context.progress.advance(sum(compress(sizes, self._unmarked(files, _TOUCHED))))
 
     def take_failure(self, file: int) -> bool:
         """Notes that the source could not read a file. Returns False if its root was not requested."""
@@ -302,5 +302,5 @@ class ContentChecks:
         self._take_mark(file, _TOUCHED)
         self._roots.pop(file, None)
         self._changed_while_read.discard(file)
-        self._context.tally.compared(self._context.entries.entry(file).size)
+        self._context.progress.compared(self._context.entries.entry(file).size)
         return True

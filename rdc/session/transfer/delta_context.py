@@ -41,7 +41,7 @@ class Room:
         """Bytes, as estimated."""
 
     @property
-    def has_place(self) -> bool:
+    def has_room(self) -> bool:
         """Whether one more file may enter."""
         return not self.files or (self.files < TREES_IN_FLIGHT and self.used < TREES_IN_FLIGHT_BYTES)
 

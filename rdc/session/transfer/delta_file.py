@@ -133,7 +133,7 @@ class DeltaFile:
         """The whole way. The request for the tree was sent with those of other files."""
         self._round = round_
         yield from self._shared.bases.sign(self.bases, round_)  # while the source signs its own version
-        self._shared.transfer.tally.compared(self.listed_size)
+        self._shared.transfer.progress.compared(self.listed_size)
         if not (yield from self._attempt(self._compare_and_fetch())):
             yield from self._try_with_digests()
 
@@ -216,7 +216,7 @@ class DeltaFile:
             return False
         self.leave()
         transfer.landing.same(self.file, self.metadata, first.identity)
-        transfer.tally.advance(self.size)
+        transfer.progress.advance(self.size)
         return True
 
     def _waits_for_duplicate(self, tree: TreeAnswer) -> bool:
@@ -288,35 +288,35 @@ class DeltaFile:
     def _take_literals(self, fetch: FileFetch) -> Steps[None]:
         """One message of the answer to the oldest request."""
         message = yield from self._next()
-        tally = self._shared.transfer.tally
+        progress = self._shared.transfer.progress
         if isinstance(message, Data | Code | Table):
             fetch.take_data(message)
             self._shared.bases.outgrow(self.bases, fetch.written)
-            tally.arriving(fetch.written)
+            progress.arriving(fetch.written)
         elif isinstance(message, FileEnd):
             self.open_requests -= 1
             fetch.take_end()
         elif isinstance(message, Literals):
             self.open_requests -= 1
             fetch.take_literals(message)
-            tally.arriving(fetch.written)
+            progress.arriving(fetch.written)
         elif isinstance(message, Correction):
             fetch.take_correction(message)
         elif isinstance(message, Targets):
-            fetch.take_targets(message)
+            fetch.take_displacements(message)
         else:
             raise ProtocolError(f"expected literals of file {self.file}, found {type(message).__name__}")
 
     def _commit(self, rebuild: Rebuild) -> None:
         """The new version is written and verified: it replaces the old one."""
         transfer = self._shared.transfer
-        transfer.tally.count_literal(rebuild.literal_bytes)
-        transfer.tally.count_reused(rebuild.reused_bytes)
+        transfer.progress.count_literal(rebuild.literal_bytes)
+        transfer.progress.count_reused(rebuild.reused_bytes)
         replaced = self._replaced()
         self.leave()
         if self.metadata is not None:
             transfer.landing.commit(self.file, self.path, rebuild.temporary, self.metadata, replaced)
-        transfer.tally.advance(self.size)
+        transfer.progress.advance(self.size)
 
     def _replaced(self) -> Identity | None:
         """What the new version replaces: the old one as it was signed, or nothing."""

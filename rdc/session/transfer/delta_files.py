@@ -71,7 +71,7 @@ class DeltaFiles:
     def pump(self, round_: int) -> Conversation[None]:
         """Starts as many waiting files as there is room for."""
         starting: dict[int, list[DeltaFile]] = {}
-        while self._waiting and self._shared.room.has_place:
+        while self._waiting and self._shared.room.has_room:
             one = self._enter(self._waiting.popleft())
             starting.setdefault(one.width, []).append(one)
         for width, files in starting.items():

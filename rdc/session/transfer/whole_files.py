@@ -117,7 +117,7 @@ class WholeFiles:
         try:
             arrival = self._arriving(message.file)
             arrival.push(message.payload)
-            self._context.tally.arriving(arrival.size)
+            self._context.progress.arriving(arrival.size)
         except FileError as error:
             self._context.problem(self._context.entries.entry(message.file).path, error)
             self._skip(message.file)
@@ -142,8 +142,8 @@ class WholeFiles:
                 lengths = listed[row : row + len(files)]
                 size = sum(lengths)
                 self._commit_small(directory, files, lengths, view[at : at + size])
-                self._context.tally.count_literal(size)
-                self._context.tally.advance(size)
+                self._context.progress.count_literal(size)
+                self._context.progress.advance(size)
                 row, at = row + len(files), at + size
 
     def _commit_small(
@@ -200,10 +200,10 @@ class WholeFiles:
         except FileError as error:
             context.problem(path, error)
             return
-        context.tally.count_literal(message.size)
+        context.progress.count_literal(message.size)
         metadata = context.metadata(message.file, message.mtime_ns)
         context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
-        context.tally.advance(message.size)
+        context.progress.advance(message.size)
 
     def _copy_equals(self) -> None:
         """Copies files from others with the same content. If the other file changed, the file is fetched."""
@@ -237,9 +237,9 @@ class WholeFiles:
             if (temporary.size, hasher.digest()) != (end.size, end.digest):
                 raise MismatchError(path, "what it was to be copied from has changed")
             temporary.hand_over()
-        context.tally.count_reused(end.size)
+        context.progress.count_reused(end.size)
         context.landing.commit(end.file, path, temporary, context.metadata(end.file, end.mtime_ns), expected)
-        context.tally.advance(end.size)
+        context.progress.advance(end.size)
 
     def take_failure(self, file: int) -> None:
         """Notes that the source could not send this file, or the rest of it."""

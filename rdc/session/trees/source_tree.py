@@ -10,13 +10,13 @@ from rdc.model.attributes import AttributeKinds
 from rdc.protocol.messages.registry import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
-from rdc.session.trees.destination_place import ANYWHERE
+from rdc.session.trees.destination_root import ANYWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.sync import SyncOptions
-    from rdc.session.trees.destination_place import Site
+    from rdc.session.trees.destination_root import Site
     from rdc.session.trees.mount_boundary import MountBoundary
 
 __all__ = ["SourceTree"]
@@ -60,9 +60,9 @@ class SourceTree:
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        kept = preserved_by(self.root, probe=False)
+        preserved = preserved_by(self.root, probe=False)
         if kinds:
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
-            kept = replace(kept, attributes=kinds & attribute_kinds_of(self.root))
-        return Start(name, kind, found, kept)
+            preserved = replace(preserved, attributes=kinds & attribute_kinds_of(self.root))
+        return Start(name, kind, found, preserved)

@@ -51,12 +51,12 @@ class TreeXattrs:
         self._hasher = blake3(b"rdc 1 attributes")
         if not top:
             return []
-        held: Attributes | OSError
+        existing: Attributes | OSError
         try:
-            held = read_entry_attributes(self._root.fileno(), b".", self._kinds)
+            existing = read_entry_attributes(self._root.fileno(), b".", self._kinds)
         except OSError as error:
-            held = error
-        packed = self._packed(b"", b".", held)
+            existing = error
+        packed = self._packed(b"", b".", existing)
         if not packed:
             return []
         self._note(b"", packed)
@@ -72,15 +72,17 @@ class TreeXattrs:
 
         left = 0
         try:
-            for row, name, held in read_directory_attributes(self._root, path, listing.names, self._kinds):
+            for row, name, existing in read_directory_attributes(
+                self._root, path, listing.names, self._kinds
+            ):
                 if listing.kinds[row] != Kind.SPECIAL:
-                    take(row, name, self._packed(path, name, held))
+                    take(row, name, self._packed(path, name, existing))
                 left = row + 1
         except FileChangedError:
             pass  # the directory vanished or was replaced; other steps miss its entries, too
         except FileError as error:
             # UNREADABLE differs from no attributes: the destination would remove its own.
-            self._tell(path, f"{error}; DST keeps the extended attributes that it has there")
+            self._report_problem(path, f"{error}; DST keeps the extended attributes that it has there")
             for row, name in enumerate(strings(listing.names)[left:], left):
                 take(row, name, UNREADABLE)
         return found
@@ -95,10 +97,10 @@ class TreeXattrs:
     def _note(self, path: bytes, packed: bytes) -> None:
         self._hasher.update(b"%b\0%b%b" % (path, len(packed).to_bytes(4, "little"), packed))
 
-    def _packed(self, path: bytes, name: bytes, held: Attributes | OSError) -> bytes:
-        if isinstance(held, OSError):
-            return self._unreadable(path, name, held.strerror or type(held).__name__)
-        packed = pack_attributes(held)
+    def _packed(self, path: bytes, name: bytes, existing: Attributes | OSError) -> bytes:
+        if isinstance(existing, OSError):
+            return self._unreadable(path, name, existing.strerror or type(existing).__name__)
+        packed = pack_attributes(existing)
         if len(packed) > ATTRIBUTE_SET_BYTES:
             return self._unreadable(
                 path, name, f"they are {len(packed)} bytes, {ATTRIBUTE_SET_BYTES} the most"
@@ -108,9 +110,11 @@ class TreeXattrs:
     def _unreadable(self, path: bytes, name: bytes, why: str) -> bytes:
         entry = path if name == b"." else join(path, name)
         shown = printable(self._root.shown(entry))
-        self._tell(entry, f"{shown}: cannot read its extended attributes: {why}; DST keeps those that it has")
+        self._report_problem(
+            entry, f"{shown}: cannot read its extended attributes: {why}; DST keeps those that it has"
+        )
         return UNREADABLE
 
-    def _tell(self, entry: bytes, text: str) -> None:
+    def _report_problem(self, entry: bytes, text: str) -> None:
         if self._report is not None:
             self._report(Problem(ExitCode.PARTIAL, entry, text))

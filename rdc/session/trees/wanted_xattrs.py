@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["WantedXattrs"]
 
 _OTHERS = 0o77
-_TOLD, _NEW = 1, 2
+_REPORTED, _NEW = 1, 2
 
 
 class WantedXattrs:
@@ -45,13 +45,13 @@ class WantedXattrs:
         self._numbers = array("I")
         self._sets: list[bytes] = []
         self._known: dict[bytes, int] = {}
-        self._held = 0
+        self._pending_bytes = 0
         self._before: dict[int, int] = {}
         """For sets with an access ACL, the group and other bits that a mode may have before the ACL is
         set."""
         self._notes = bytearray()
         """One byte per row, of the bits _TOLD and _NEW."""
-        self._root_told = False
+        self._root_reported = False
 
     @property
     def highest(self) -> int:
@@ -75,7 +75,7 @@ class WantedXattrs:
             return False
         return True
 
-    def adopt(self, other: WantedXattrs, rows: RowMap) -> bool:
+    def take_over(self, other: WantedXattrs, rows: RowMap) -> bool:
         """Replaces the stored attributes by those of `other`, whose rows `rows` translates.
 
         Returns False if an entry has no row here or the order differs.
@@ -112,8 +112,8 @@ class WantedXattrs:
         known = self._known.get(packed)
         if known is not None:
             return known
-        self._held += len(packed)
-        if self._held > ATTRIBUTES_PENDING_BYTES:
+        self._pending_bytes += len(packed)
+        if self._pending_bytes > ATTRIBUTES_PENDING_BYTES:
             raise RdcError(
                 f"the source has more than {ATTRIBUTES_PENDING_BYTES} bytes of different extended attributes;"
                 " sync parts of it by themselves, or leave out -X",
@@ -171,7 +171,7 @@ class WantedXattrs:
             return mode & (~_OTHERS | self._before.get(self._numbers[at], _OTHERS))
         return mode
 
-    def note_told(self, rows: Iterable[int], *, new: bool = False) -> None:
+    def note_reported(self, rows: Iterable[int], *, new: bool = False) -> None:
         """Notes rows that the run reports for another difference, so their attributes need no report.
 
         `new`: no entry of the same kind was at their paths.
@@ -179,25 +179,25 @@ class WantedXattrs:
         for row in rows:
             if row >= len(self._notes):
                 self._notes += bytes(row + 1 - len(self._notes))
-            self._notes[row] |= _TOLD | _NEW if new else _TOLD
+            self._notes[row] |= _REPORTED | _NEW if new else _REPORTED
 
-    def note_root_told(self) -> None:
-        """Like `note_told` for the root directory of the tree."""
-        self._root_told = True
+    def note_root_reported(self) -> None:
+        """Like `note_reported` for the root directory of the tree."""
+        self._root_reported = True
 
     @property
-    def root_told(self) -> bool:
-        """Like `is_told` for the root directory of the tree."""
-        return self._root_told
+    def root_reported(self) -> bool:
+        """Like `is_reported` for the root directory of the tree."""
+        return self._root_reported
 
     def note_moved(self, row: int) -> None:
         """Notes that a new file is a renamed local file, which has kept its attributes."""
         if self.is_new(row):
             self._notes[row] ^= _NEW
 
-    def is_told(self, row: int) -> bool:
+    def is_reported(self, row: int) -> bool:
         """Whether the run reports this row anyway."""
-        return row < len(self._notes) and bool(self._notes[row] & _TOLD)
+        return row < len(self._notes) and bool(self._notes[row] & _REPORTED)
 
     def is_new(self, row: int) -> bool:
         """Whether no entry of the same kind was at the row's path."""

@@ -18,7 +18,7 @@ from rdc.plan import check_blocks as cells_module
 from rdc.plan.block_search import BlockSearch
 from rdc.plan.check_blocks import divided_wholly
 from rdc.plan.descent import Fetch, Patch, Repeat
-from rdc.protocol.messages.claims import CELL_BYTES, Claims
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.messages.registry import BlockRequest, RangeRequest, Targets
 from rdc.session.binaries.x86_masking import (
     CHECK_FILLER,
@@ -32,7 +32,7 @@ from rdc.session.binaries.x86_masking import (
 )
 from rdc.session.delta.range_requests import Corrections
 from rdc.session.source import range_answers as range_answers_module
-from rdc.session.source.range_answers import corrections, held_fingerprints, read_fingerprints
+from rdc.session.source.range_answers import cached_fingerprints, corrections, read_fingerprints
 from tests.kernel.test_kernel_masking import bits_of, codes, fields_in, hidden
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.programs import functions, linked
@@ -141,47 +141,52 @@ def test_fingerprints_are_of_the_masked_file(
     sought = b"".join(whole[at : at + length] for at, length in ranges)
     expected = block_fingerprints(SECRET, sought, 64, 4, array("Q", [length for _, length in ranges]))
     request = BlockRequest.of(1, ranges, 64, 4, blank=True)
-    assert held_fingerprints(OLD, request, SECRET) == expected
+    assert cached_fingerprints(OLD, request, SECRET) == expected
     assert read_fingerprints(held(OLD), request, SECRET) == expected
     assert read_fingerprints(held(OLD), BlockRequest.of(1, ranges, 64, 4), SECRET) != expected
 
 
 @settings(deadline=None)
-@given(st.integers(0, 3 * CELL_BYTES), st.integers(1, 2 * CELL_BYTES), st.integers(0, 3))
+@given(st.integers(0, 3 * CHECK_BLOCK_BYTES), st.integers(1, 2 * CHECK_BLOCK_BYTES), st.integers(0, 3))
 def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> None:
     """Of a version with other targets, a range that is missing, and a cell that is wrong."""
-    true = NEW[: 5 * CELL_BYTES - 9]
+    true = NEW[: 5 * CHECK_BLOCK_BYTES - 9]
     marks = bytearray(fields_in(kernel, true))
     length = min(length, len(true) - offset)
     ranges = [(offset, length)]
     old = bytearray(byte ^ 3 if mark else byte for mark, byte in zip(marks, true, strict=True))
     old[offset : offset + length] = bytes(length)
     marks[offset : offset + length] = bytes(length)
-    wrong_at = wrong * CELL_BYTES + 77
+    wrong_at = wrong * CHECK_BLOCK_BYTES + 77
     told = bytearray(hidden(old, marks, CHECK_FILLER))
     inside = offset <= wrong_at < offset + length
     if not inside:
         told[wrong_at] ^= 1
         old[wrong_at] ^= 1
     cells = range(5)
-    parts = [slice(cell * CELL_BYTES, (cell + 1) * CELL_BYTES) for cell in cells]
+    parts = [slice(cell * CHECK_BLOCK_BYTES, (cell + 1) * CHECK_BLOCK_BYTES) for cell in cells]
     images = [bytes(told[part]) for part in parts]
     digests = cells_module.check_block_digests(SECRET, b"".join(images))
     request = RangeRequest.of(1, rows_of(ranges), claims=Claims(tuple(cells), digests), blank=True)
     taken = Corrections(
         len(true),
-        iter([((0, 1), bits_of(marks[: 2 * CELL_BYTES])), ((2, 3, 4), bits_of(marks[2 * CELL_BYTES :]))]),
+        iter(
+            [
+                ((0, 1), bits_of(marks[: 2 * CHECK_BLOCK_BYTES])),
+                ((2, 3, 4), bits_of(marks[2 * CHECK_BLOCK_BYTES :])),
+            ]
+        ),
     )
     taken.ask(request)
     corrected: list[int] = []
     for answer in corrections(held(true), request, SECRET):
         if isinstance(answer, Targets):
-            taken.take_targets(answer)
+            taken.take_displacements(answer)
         else:
             corrected += answer.cells
             taken.take(answer)
     assert corrected == ([] if inside else [wrong])
-    taken.settle()
+    taken.mark_corrected()
     for start in range(0, len(true), 3_000):
         content, _ = taken.amend(start, bytes(old[start : start + 3_000]))
         for at, (found, wanted) in enumerate(zip(content, true[start : start + 3_000], strict=True), start):
@@ -192,13 +197,15 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 3 * CELL_BYTES), st.integers(1, 2 * CELL_BYTES)), max_size=12),
+    st.lists(
+        st.tuples(st.integers(1, 3 * CHECK_BLOCK_BYTES), st.integers(1, 2 * CHECK_BLOCK_BYTES)), max_size=12
+    ),
     st.sets(st.integers(0, 60)),
 )
 def test_every_range_and_every_cell_is_in_a_request(drawn: list[tuple[int, int]], chosen: set[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells_module, "CHECK_BLOCKS_PER_MESSAGE", 5)
-        patch.setattr(cells_module, "RANGES_PER_MESSAGE", CELL_BYTES // 2 + 1)
+        patch.setattr(cells_module, "RANGES_PER_MESSAGE", CHECK_BLOCK_BYTES // 2 + 1)
         ranges, at = [], 0
         for gap, length in drawn:
             ranges.append((at + gap, length))
@@ -215,7 +222,7 @@ def test_every_range_and_every_cell_is_in_a_request(drawn: list[tuple[int, int]]
         assert len(here) <= 5
         others = [one for row, (more, _) in enumerate(requests) if row != number for one in more]
         for offset, length in others:
-            touched = range(offset // CELL_BYTES, (offset + length - 1) // CELL_BYTES + 1)
+            touched = range(offset // CHECK_BLOCK_BYTES, (offset + length - 1) // CHECK_BLOCK_BYTES + 1)
             assert set(touched).isdisjoint(here)
 
 

@@ -11,25 +11,25 @@ from rdc.protocol.messages.registry import Data
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.wire.compression_level import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel
 from rdc.session.runtime import compression_policy as pressure_module
-from rdc.session.runtime.commands import Press, Send
+from rdc.session.runtime.commands import Send, SetCompression
 from rdc.session.runtime.compression_policy import FAST, HARD_FIRST, SLOW, CompressionPolicy, Content
 from tests.session.runtime.test_session_driver import destination, source
 from tests.support.running.driven_pairs import Talk, both_threads, pipes
 
 
 def test_a_link_that_never_was_in_the_way_is_not_slow() -> None:
-    pressure = CompressionPolicy()
-    assert pressure.fast and not pressure.slow
-    assert pressure.pressing(Content.CODE, HARD_FIRST) is HARD
-    assert pressure.pressing(Content.CODE, 1) is QUICKEST
-    assert pressure.pressing(Content.NEW) is PLAIN
-    assert pressure.pressing(Content.TEXT) is HARD
+    policy = CompressionPolicy()
+    assert policy.fast and not policy.slow
+    assert policy.compression(Content.CODE, HARD_FIRST) is HARD
+    assert policy.compression(Content.CODE, 1) is QUICKEST
+    assert policy.compression(Content.NEW) is PLAIN
+    assert policy.compression(Content.TEXT) is HARD
 
 
 def test_few_bytes_are_pressed_hard_wherever_they_go() -> None:
-    pressure = CompressionPolicy()
-    pressure.held_up(2 * SLOW, 1.0)
-    pressed = [pressure.pressing(Content.CODE, HARD_FIRST // 4) for _ in range(5)]
+    policy = CompressionPolicy()
+    policy.note_delay(2 * SLOW, 1.0)
+    pressed = [policy.compression(Content.CODE, HARD_FIRST // 4) for _ in range(5)]
     assert pressed == [HARD, HARD, HARD, HARD, QUICK]
 
 
@@ -45,16 +45,16 @@ def test_few_bytes_are_pressed_hard_wherever_they_go() -> None:
     ],
 )
 def test_a_link_is_as_slow_as_it_showed(carried: int, seconds: float, code: CompressionLevel) -> None:
-    pressure = CompressionPolicy()
-    pressure.held_up(carried // 2, seconds / 4)
-    pressure.held_up(carried - carried // 2, 3 * seconds / 4)
-    assert pressure.pressing(Content.CODE, 100 * HARD_FIRST) is code
-    assert pressure.pressing(Content.NEW) is (HARD if code is HARD else PLAIN)
-    assert pressure.pressing(Content.TEXT) is HARD
+    policy = CompressionPolicy()
+    policy.note_delay(carried // 2, seconds / 4)
+    policy.note_delay(carried - carried // 2, 3 * seconds / 4)
+    assert policy.compression(Content.CODE, 100 * HARD_FIRST) is code
+    assert policy.compression(Content.NEW) is (HARD if code is HARD else PLAIN)
+    assert policy.compression(Content.TEXT) is HARD
 
 
 def test_a_limit_is_a_slow_link() -> None:
-    pressure = CompressionPolicy()
+    policy = CompressionPolicy()
     for limit, slow, fast in (
         (SLOW, False, False),
         (SLOW - 1, True, False),
@@ -62,14 +62,14 @@ def test_a_limit_is_a_slow_link() -> None:
         (FAST, False, True),
         (0, False, True),
     ):
-        pressure.limit(limit)
-        assert (pressure.slow, pressure.fast) == (slow, fast)
+        policy.limit(limit)
+        assert (policy.slow, policy.fast) == (slow, fast)
 
 
 NOISE = random.Random(5).randbytes(DATA_BYTES)
 
 
-def pressed(conversation: Talk, press: Press) -> Talk:
+def pressed(conversation: Talk, set_compression: SetCompression) -> Talk:
     """Sends noise in place of its data; before the last, what comes next is to be pressed."""
     command = next(conversation)
     sent = 0
@@ -83,34 +83,38 @@ def pressed(conversation: Talk, press: Press) -> Talk:
             sent += 1
             command = Send(Data(0, NOISE), command.round)
             if sent == 8:
-                yield press
+                yield set_compression
 
 
 @pytest.mark.parametrize(
-    ("slow", "fast", "press", "pressing"),
+    ("slow", "fast", "set_compression", "compression"),
     [
-        (0, 0, Press(Content.CODE, HARD_FIRST + 1), QUICKEST),
-        (0, 10**15, Press(Content.CODE, HARD_FIRST + 1), QUICK),
-        (10**15, 10**15, Press(Content.CODE, HARD_FIRST + 1), HARD),
-        (0, 0, Press(Content.CODE, 1), HARD),
-        (0, 0, Press(Content.TEXT), HARD),
-        (0, 0, Press(Content.NEW), PLAIN),
-        (10**15, 10**15, Press(Content.NEW), HARD),
+        (0, 0, SetCompression(Content.CODE, HARD_FIRST + 1), QUICKEST),
+        (0, 10**15, SetCompression(Content.CODE, HARD_FIRST + 1), QUICK),
+        (10**15, 10**15, SetCompression(Content.CODE, HARD_FIRST + 1), HARD),
+        (0, 0, SetCompression(Content.CODE, 1), HARD),
+        (0, 0, SetCompression(Content.TEXT), HARD),
+        (0, 0, SetCompression(Content.NEW), PLAIN),
+        (10**15, 10**15, SetCompression(Content.NEW), HARD),
     ],
 )
 def test_what_a_link_shows_says_how_hard_is_pressed(
-    slow: int, fast: int, press: Press, pressing: CompressionLevel, monkeypatch: pytest.MonkeyPatch
+    slow: int,
+    fast: int,
+    set_compression: SetCompression,
+    compression: CompressionLevel,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Four megabytes through a pipe of one, so that its sender waits."""
     monkeypatch.setattr(pressure_module, "SLOW", slow)
     monkeypatch.setattr(pressure_module, "FAST", fast)
     told: list[CompressionLevel] = []
-    say = Connection.press
+    say = Connection.set_compression
 
-    def noted(self: Connection, pressing: CompressionLevel) -> None:
-        told.append(pressing)
-        say(self, pressing)
+    def noted(self: Connection, compression: CompressionLevel) -> None:
+        told.append(compression)
+        say(self, compression)
 
-    monkeypatch.setattr(Connection, "press", noted)
-    both_threads(pressed(source(9, False), press), destination(9, 0), pipes())
-    assert told == [PLAIN, PLAIN, pressing]
+    monkeypatch.setattr(Connection, "set_compression", noted)
+    both_threads(pressed(source(9, False), set_compression), destination(9, 0), pipes())
+    assert told == [PLAIN, PLAIN, compression]

@@ -25,7 +25,7 @@ from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.source import conversation as source_module
 from rdc.session.source.tree_description import Description
 from rdc.session.trees.announced_entries import announced, entry_of
-from rdc.session.trees.destination_place import ANYWHERE, Site, open_destination
+from rdc.session.trees.destination_root import ANYWHERE, Site, open_destination
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from tests.support.running.paired_sync import sync_in_turns
@@ -197,7 +197,7 @@ def turn(
         bytes(16),
         FileSigner(),
         EventRelay(events.append),
-        kept=Preserved(owner=False),
+        preserved=Preserved(owner=False),
     )
     conversation = found.run(0)
     assert next(conversation) == Receive()

@@ -96,7 +96,7 @@ def test_what_is_in_memory_is_as_it_was_and_says_that_the_file_is_not(
 def test_what_was_kept_open_is_read_wherever_it_is(root: Root, tmp_path: Path) -> None:
     """Any number of times, each by a descriptor of its own; its path is another file's by then."""
     kept: SourceFile = root.open_read(b"f")
-    file = replace(signed(root), kept=kept)
+    file = replace(signed(root), opened=kept)
     save_another(tmp_path / "f")
     (tmp_path / "f").unlink()
     before = open_descriptors()

@@ -18,7 +18,7 @@ from rdc.model.attributes import UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import GRANULARITIES, Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
-from rdc.protocol.messages.claims import CELL_BYTES, Claims
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.messages.registry import (
     BlockAnswer,
     BlockRequest,
@@ -216,7 +216,7 @@ def range_requests(draw: st.DrawFn) -> RangeRequest:
     ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
     pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
     pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
-    cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), max_size=9))))
+    cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CHECK_BLOCK_BYTES), max_size=9))))
     digests = draw(st.binary(min_size=2 * len(cells), max_size=2 * len(cells)))
     blank = bool(cells) and not pack and draw(st.booleans())
     return RangeRequest.of(
@@ -226,7 +226,9 @@ def range_requests(draw: st.DrawFn) -> RangeRequest:
 
 @st.composite
 def corrections(draw: st.DrawFn) -> Correction:
-    cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), min_size=1, max_size=64))))
+    cells = tuple(
+        sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CHECK_BLOCK_BYTES), min_size=1, max_size=64)))
+    )
     return Correction(draw(ordinals), cells, draw(st.binary(max_size=300)))
 
 

@@ -17,7 +17,7 @@ from rdc.kernel.search import gap_reference as pure_gaps
 from rdc.kernel.search import reference as pure_blocks
 from rdc.kernel.search import reference as search_reference
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import (
     Data,
     Message,
@@ -200,7 +200,9 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Digests of cells that say nothing, so that what is wrong slips through."""
     for module in (literal_requests_module, cell_checks_module):
         monkeypatch.setattr(
-            module, "check_block_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
+            module,
+            "check_block_digests",
+            lambda secret, images: bytes(2 * -(-len(images) // CHECK_BLOCK_BYTES)),
         )
 
 

@@ -18,7 +18,7 @@ from rdc.files.bulk.snapshot import Look
 from rdc.files.root.root import Root
 from rdc.limits.sessions import BUNDLE_BYTES, BUNDLED_FILE_BYTES
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import BundleRequest, Message
 from rdc.session import sync as sync_module
 from rdc.session.delta.file_comparison import MASKING_BYTES
@@ -50,7 +50,7 @@ def test_edits_cost_their_own_bytes(way: Way, tmp_path: Path) -> None:
     assert (found["BundleRequest"], found["BundleAnswer"]) == (1, 1)
     assert "TreeRequest" not in found
     # And now and then a cell, where a fingerprint deceived.
-    assert report.literal_bytes <= len(NEW) * 3 * (2 * 64 + 10) + 2 * CELL_BYTES
+    assert report.literal_bytes <= len(NEW) * 3 * (2 * 64 + 10) + 2 * CHECK_BLOCK_BYTES
     assert report.literal_bytes + report.reused_bytes == sum(map(len, NEW.values()))
     fingerprints = sum(3 * (-(-len(new) // 1024) + 4 * 3 * 4) for new in NEW.values())
     assert report.bytes_sent + report.bytes_received <= 1_000 + fingerprints + 2 * report.literal_bytes
@@ -164,7 +164,7 @@ def test_a_fingerprint_that_deceives_costs_a_cell(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(sync_module, "new_secret", partial(number.to_bytes, 16, "big"))
         (tmp_path / str(number)).mkdir()
         literal.append(synced(*places(tmp_path / str(number), OLD, NEW)).done.literal_bytes)
-    assert literal[1] == literal[0] + CELL_BYTES
+    assert literal[1] == literal[0] + CHECK_BLOCK_BYTES
 
 
 @pytest.mark.parametrize("fsync", [False, True])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rdc.errors import ProtocolError
-from rdc.protocol.messages.claims import CELL_BYTES, Claims
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.messages.registry import (
     BlockAnswer,
     Correction,
@@ -82,7 +82,7 @@ def test_a_source_that_says_all_is_wrong(name: str, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(
         cell_checks_module,
         "check_block_digests",
-        lambda secret, images: b"??" * -(-len(images) // CELL_BYTES),
+        lambda secret, images: b"??" * -(-len(images) // CHECK_BLOCK_BYTES),
     )
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     run = synced(source, destination)
@@ -106,7 +106,7 @@ def test_corrections_that_do_not_fit_end_the_session(
     monkeypatch.setattr(
         cell_checks_module,
         "check_block_digests",
-        lambda secret, images: b"??" * -(-len(images) // CELL_BYTES),
+        lambda secret, images: b"??" * -(-len(images) // CHECK_BLOCK_BYTES),
     )
     monkeypatch.setattr(range_answers_module, "corrections", fits_not)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
@@ -129,7 +129,7 @@ def test_corrections_that_lie_reach_no_file(
     monkeypatch.setattr(
         cell_checks_module,
         "check_block_digests",
-        lambda secret, images: b"??" * -(-len(images) // CELL_BYTES),
+        lambda secret, images: b"??" * -(-len(images) // CHECK_BLOCK_BYTES),
     )
     monkeypatch.setattr(range_answers_module, "corrections", lies)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})

@@ -12,7 +12,7 @@ import pytest
 from rdc import kernel
 from rdc.model.sync import SyncOptions
 from rdc.plan import check_blocks as cells_module
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import Correction, Role, Targets
 from rdc.session.binaries.x86_masking import (
     SEARCH_FILLER,
@@ -203,4 +203,4 @@ def test_masks_that_there_is_no_room_for_are_found_again(
     run = synced(*places(tmp_path / "small"))
     assert "Targets" in kinds(run)
     assert counts(run)["FileEnd"] == counts(run)["RangeRequest"]
-    assert abs(run.done.literal_bytes - usual.done.literal_bytes) < 2 * CELL_BYTES
+    assert abs(run.done.literal_bytes - usual.done.literal_bytes) < 2 * CHECK_BLOCK_BYTES

@@ -226,7 +226,7 @@ def test_progress_is_sent_no_more_often_than_it_is_worth() -> None:
         clock.now = step / 1_000
         news.report(Progressed("transfer", step, 999))
         news.report(Progressed("compare", min(step, 500), 500))
-    sent = list(news.tell(0))
+    sent = list(news.send_waiting(0))
     assert not news.waits
     transfers = [command for command in sent if getattr(command, "message").phase == "transfer"]  # noqa: B009
     assert len(transfers) <= 1 / PROGRESS_SECONDS + 2
@@ -242,7 +242,7 @@ def test_items_share_messages_within_their_bounds() -> None:
     events += [ItemChanged("cL+++++++++", b"m" * 16_000 + b"%d" % i, b"t") for i in range(36)]
     for event in events:
         news.report(event)
-    sent = [command.message for command in news.tell(4) if isinstance(command, Send)]
+    sent = [command.message for command in news.send_waiting(4) if isinstance(command, Send)]
     assert [type(message) for message in sent[:4]] == [Items, Notice, Items, Items]
     assert len(sent) == 6
     heard: list[Event] = []

@@ -17,7 +17,7 @@ from rdc.kernel.search import gap_reference as pure_gaps
 from rdc.kernel.search import reference as search_reference
 from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import Code, Data, Role
 from rdc.session.binaries import filters as filters_module
 from rdc.session.binaries.filters import (
@@ -196,7 +196,9 @@ def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch
 
     for module in (literal_requests_module, cell_checks_module):
         monkeypatch.setattr(
-            module, "check_block_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
+            module,
+            "check_block_digests",
+            lambda secret, images: bytes(2 * -(-len(images) // CHECK_BLOCK_BYTES)),
         )
     monkeypatch.setattr(search_reference, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "match_blocks", found)

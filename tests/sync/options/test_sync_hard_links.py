@@ -371,6 +371,6 @@ def test_a_link_to_what_is_no_file_ends_the_session(
         if not start:
             yield Send(HardLinks((row,), (0,)), round_)
 
-    monkeypatch.setattr(Description, "_tell_links", lie)
+    monkeypatch.setattr(Description, "_send_links", lie)
     with pytest.raises(ProtocolError):
         sync_in_turns(source, tmp_path / "d", LINKS)

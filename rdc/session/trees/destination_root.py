@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANYWHERE",
-    "DestinationPlace",
+    "DestinationRoot",
     "Site",
     "asked_attributes",
     "keeps",
@@ -82,10 +82,10 @@ def asked_attributes(options: SyncOptions) -> AttributeKinds:
     return found | AttributeKinds.USER | AttributeKinds.ROOT if options.xattrs else found
 
 
-def unkept_attributes(options: SyncOptions, kept: Preserved) -> str | None:
+def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
     """The message for attributes that the user asked for and one side cannot preserve; None if there are
     none."""
-    lost = asked_attributes(options) & ~kept.attributes
+    lost = asked_attributes(options) & ~preserved.attributes
     kinds = ((AttributeKinds.ACL, "ACLs"), (AttributeKinds.USER, "extended attributes"))
     names = " and ".join([name for kind, name in kinds if kind in lost])
     return f"{names} are not synced: the file system at one end keeps none" if names else None
@@ -97,26 +97,26 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     If nothing is at `path`, nothing will be compared, and the directory above decides. With --owner, owners
     are set whatever the file system can store.
     """
-    kept = Preserved(keeps_owner(options), attributes=asked_attributes(options))
+    preserved = Preserved(keeps_owner(options), attributes=asked_attributes(options))
     if not site.has_directory(path):
         path = os.path.dirname(path.rstrip(b"/")) or b"."
     try:
         root = site.open(path)
     except RdcError:
-        return kept
+        return preserved
     try:
         found = preserved_by(root, probe=not options.dry_run)
         kinds = AttributeKinds.NONE
-        if kept.attributes:
+        if preserved.attributes:
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
             kinds = attribute_kinds_of(root)
-            if not kept.owner:
+            if not preserved.owner:
                 # Setting a capability is as powerful as setting an owner, so both need the same permission.
                 kinds &= ~AttributeKinds.ROOT
     finally:
         root.close()
-    return kept.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
+    return preserved.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
@@ -129,7 +129,7 @@ def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> b
 
 
 @dataclass(frozen=True, slots=True)
-class DestinationPlace:
+class DestinationRoot:
     """The place that the tree goes to."""
 
     root: Root
@@ -141,7 +141,7 @@ class DestinationPlace:
 
 def open_destination(
     path: bytes, start: Start, options: SyncOptions, site: Site = ANYWHERE
-) -> DestinationPlace:
+) -> DestinationRoot:
     """Opens the place that `path` means for the tree that `start` announces, by rsync's rules.
 
     A directory is made if its parent exists. A single file goes into a directory at `path`. If there is no
@@ -149,21 +149,21 @@ def open_destination(
     11) if the destination cannot be used.
     """
     try:
-        place = _open(path, start, site, dry_run=options.dry_run)
+        destination_root = _open(path, start, site, dry_run=options.dry_run)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    place.root.sparse = options.sparse
-    return place
+    destination_root.root.sparse = options.sparse
+    return destination_root
 
 
-def _open(path: bytes, start: Start, site: Site, *, dry_run: bool) -> DestinationPlace:
+def _open(path: bytes, start: Start, site: Site, *, dry_run: bool) -> DestinationRoot:
     single_file = start.only and start.entry is not Kind.DIRECTORY
     if single_file and not path.endswith(b"/") and not site.has_directory(path):
         parent = os.path.dirname(path) or b"."
-        return DestinationPlace(site.open(parent, writable=not dry_run), os.path.basename(path), False)
+        return DestinationRoot(site.open(parent, writable=not dry_run), os.path.basename(path), False)
     new = not site.has(path)
     if dry_run and new:
-        return DestinationPlace(site.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
+        return DestinationRoot(site.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
     # The synced directory gets the source's mode at the end; until then only its owner may use it.
     mode = 0o777 if start.only else 0o700
-    return DestinationPlace(site.open(path, create=not dry_run, writable=not dry_run, mode=mode), None, new)
+    return DestinationRoot(site.open(path, create=not dry_run, writable=not dry_run, mode=mode), None, new)

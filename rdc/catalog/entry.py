@@ -63,7 +63,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the table of signatures, without its place."""
+    """One row of the table of signatures, without its key."""
 
     size: int
     """Bytes of the file."""
@@ -113,7 +113,7 @@ def stamps(
 
 
 def row_key_of(file_system: int, inode: int, params: bytes) -> tuple[int, int, int]:
-    """See FileState.place."""
+    """See FileState.row_key."""
     return signed64(file_system), signed64(inode), params_number(params)
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["PendingEntries", "RowKey"]
 
 RowKey: TypeAlias = tuple[int, int, int]
-"""The key of a row: see FileState.place."""
+"""The key of a row: see FileState.row_key."""
 
 BATCH_SECONDS = 5.0
 """The longest time an entry waits for others. A job that is killed loses no more than this."""
 
 
 class PendingEntries:
-    """One batch of entries by place. A newer entry of a place replaces the older one."""
+    """One batch of entries by row key. A newer entry with the same key replaces the older one."""
 
     def __init__(self) -> None:
         self.entries: dict[RowKey, Entry] = {}
@@ -48,7 +48,7 @@ class PendingEntries:
         )
 
     def has_none_of(self, inodes: Iterable[int]) -> bool:
-        """Whether no entry has one of these inode numbers (signed, as in Place)."""
+        """Whether no entry has one of these inode numbers (signed, as in RowKey)."""
         return self._inodes.isdisjoint(inodes)
 
     def take(self) -> dict[RowKey, Entry]:

@@ -137,14 +137,14 @@ class SimilarFiles:
         return found
 
     def query_many(
-        self, query: Iterable[SimilarityQuery], limit: int = 8, min_matches: int = 4
+        self, queries: Iterable[SimilarityQuery], limit: int = 8, min_matches: int = 4
     ) -> Iterator[list[SimilarFile]]:
         """Like `query` for many files, in order; takes half the time. Raises ValueError for a number out of
         range and for traits that are not nine bytes."""
         if not 1 <= limit <= SIMILAR_LIMIT:
             raise ValueError(f"{limit} similar files: need 1 to {SIMILAR_LIMIT}")
         batch: list[SimilarityQuery] = []
-        for one in query:
+        for one in queries:
             batch.append(one)
             if len(batch) >= SIMILAR_BATCH:
                 yield from self._answers(batch, limit, min_matches)

@@ -61,7 +61,7 @@ class StoredRow:
 
 
 def find_row(connection: sqlite3.Connection, row_key: RowKey) -> StoredRow | None:
-    """The row of a place, without its signature."""
+    """The row with a key, without its signature."""
     found = connection.execute(_FIND, row_key).fetchone()
     # SQLite stores any type in any column: damage can turn a blob into a number.
     if found is None or not isinstance(found[2], bytes):
@@ -82,7 +82,7 @@ def find_value(connection: sqlite3.Connection, row_id: int) -> bytes | None:
 def find_many(
     statement: str, file_system: int, params: int, inodes: array[int], connection: sqlite3.Connection
 ) -> dict[int, StoredRow]:
-    """Rows by inode. `statement`: ROOTS_ONLY or WITH_VALUES. The numbers are those of Place."""
+    """Rows by inode. `statement`: ROOTS_ONLY or WITH_VALUES. The numbers are those of RowKey."""
     found = {}
     for at in range(0, len(inodes), FILES_PER_STATEMENT):
         part = inodes[at : at + FILES_PER_STATEMENT].tolist()
@@ -96,7 +96,7 @@ def find_many(
 
 
 def write_entries(connection: sqlite3.Connection, entries: dict[RowKey, Entry], today: int) -> None:
-    """Writes entries, given the oldest first. Each replaces the row of its place."""
+    """Writes entries, given the oldest first. Each replaces the row with its key."""
     # Several entries with one path are files that had it one after another; the last is the present file.
     # Row order tells no age. Entries with other parameters belong to the same file and stay.
     last = {(entry.path, row_key[2]): row_key for row_key, entry in entries.items()}
@@ -120,7 +120,7 @@ def has_in_sync(connection: sqlite3.Connection, key: bytes) -> bool:
 
 
 def write_in_sync(connection: sqlite3.Connection, keys: list[bytes]) -> None:
-    """Stores keys of trees in sync and drops the oldest beyond CATALOG_SETTLED."""
+    """Stores keys of trees in sync and drops the oldest beyond CATALOG_IN_SYNC."""
     connection.executemany("INSERT OR REPLACE INTO settled (key) VALUES (?)", [(key,) for key in keys])
     connection.execute(
         "DELETE FROM settled WHERE id <= (SELECT id FROM settled ORDER BY id DESC LIMIT 1 OFFSET ?)",

@@ -99,9 +99,8 @@ class Preserved:
 EVERYTHING = Preserved(owner=True)
 
 
-def granularity_of(announced: int, preserved: int) -> int:
-    """The granularity that turned an mtime `announced` to a file system into the one it `preserved`.
-
-    1 if none did, for example on a file system that rounds: then everything is compared."""
-    steps = (step for step in GRANULARITIES if announced - announced % step == preserved)
+def granularity_of(given: int, preserved: int) -> int:
+    """The granularity that turned an mtime `given` to a file system into the one it `preserved`. 1 if none
+    did, for example on a file system that rounds: then everything is compared."""
+    steps = (step for step in GRANULARITIES if given - given % step == preserved)
     return next(steps, 1)

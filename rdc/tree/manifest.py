@@ -86,7 +86,7 @@ class Manifest(ManifestColumns):
         return row is not None and self.kinds[row] == Kind.DIRECTORY
 
     def same(self, directory: int, other: Manifest, other_directory: int, preserved: Preserved) -> bool:
-        """Return whether a directory equals directory `other_directory` of `other`, in what is preserved."""
+        """Return whether a directory equals `other_directory` of `other`, as far as it is `preserved`."""
         # Most directories of most trees are equal, so columns are compared without unpacking them.
         a, b, ends = (
             self.firsts[directory],
@@ -202,7 +202,7 @@ class Manifest(ManifestColumns):
         return Entry(path, kind, listing.sizes[at], listing.metadata(at), target)
 
     def root(self, top: Metadata | None, preserved: Preserved) -> bytes:
-        """Return the root digest, 32 bytes over every column that `preserved` preserves. MANIFEST.md has the
+        """Return the root digest, 32 bytes over every column that is `preserved`. MANIFEST.md has the
         formula.
 
         `top` is the metadata of the root directory itself, or None if that takes no part.

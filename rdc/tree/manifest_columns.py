@@ -267,7 +267,7 @@ class ManifestColumns:
         )
 
     def keep_modes(self, preserved: Preserved) -> None:
-        """Reduce all modes to what `preserved` preserves."""
+        """Reduce all modes to their `preserved` part."""
         self.modes = bytearray(preserved.modes_of(self.modes))
         self._unpacked_listings.clear()
 

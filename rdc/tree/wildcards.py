@@ -66,7 +66,7 @@ def _segment(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:
 
 
 def _parse(pattern: bytes) -> list[list[bytes]] | None:
-    """Split `pattern` at '**' and each piece at '*'. Each part is a regex of fixed length. None means
+    """Split `pattern` at '**' and each segment at '*'. Each part is a regex of fixed length. None means
     invalid."""
     segments = [[b""]]
     at = 0

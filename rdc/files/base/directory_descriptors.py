@@ -134,7 +134,7 @@ def _open_component(directory: int, name: bytes) -> int:
 
 
 def _segments(path: bytes) -> list[bytes]:
-    """Split `path` at slashes into pieces that fit one system call."""
+    """Split `path` at slashes into segments that fit one system call."""
     segments = []
     while len(path) > SEGMENT_BYTES:
         # A component has at most 255 bytes, so the last 256 bytes contain a slash.

@@ -34,7 +34,8 @@ __all__ = [
 ]
 
 FAILED, METADATA_SET, CHANGED = range(3)
-"""Outcomes of `set_metadata`: unknown; metadata set; the file is not the one that was read."""
+"""Outcomes of `set_metadata`: nothing is known to be done; metadata set; the file is not the one that was
+read."""
 
 
 def _built() -> ModuleType | None:

@@ -33,7 +33,7 @@ _SHARED = 0x2000
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """One piece of a file on disk, in bytes."""
+    """A contiguous range of a file on disk, in bytes."""
 
     start: int
     """Offset in the file."""

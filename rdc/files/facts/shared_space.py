@@ -50,9 +50,8 @@ def measure_sharing(
                 stop, equal = other.start, False
             else:
                 stop = min(part.end, other.end)
-                equal = other.physical_offset(at) is not None and other.physical_offset(
-                    at
-                ) == part.physical_offset(at)
+                found = other.physical_offset(at)
+                equal = found is not None and found == part.physical_offset(at)
             if equal:
                 same += stop - at
             elif not extent.in_metadata:

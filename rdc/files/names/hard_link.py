@@ -3,14 +3,14 @@
 Both files are leased (rdc.files.names.leased_file) from before the comparison until the end, so no process
 can write to them unnoticed; writers wait. Each name takes these steps:
 
-1. `link` makes another name of the kept file, beside the name it will take.
+1. `link` makes another name of the original file, beside the name it will take.
 2. `exchange` checks that both files are as they were compared, and exchanges the two names in one step
    (RENAME_EXCHANGE). If that displaced another file than the one compared, the file is put back.
 3. `sync_names` makes the directory durable.
 4. `discard` checks once more whether a process that opened the displaced file wants to write to it. If so,
    the file is put back; otherwise it is removed. Only this step destroys anything.
 
-After the exchange, opening the name opens the kept file, as after any hard link. What happens to the kept
+After the exchange, opening the name opens the original file, as after any hard link. What happens to the kept
 file from then on does not undo the exchange, because that would separate a writer from the name it used.
 
 rename(2) over the name could replace steps 2 to 4, but it would silently destroy a file moved there after the
@@ -78,9 +78,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class LinkSwap:
-    """One name on its way from its own file, `old`, to the file `original`.
-
-    Calls come in the order of the module docstring.
+    """One name on its way from its own file, `old`, to the file `original`. Calls come in the order of the
+    module
+    docstring.
 
     The caller has compared the two LeasedFiles and holds them until the end. Each call raises FileError or
     FileChangedError and leaves the name with a whole file. After an error nothing remains to be done.
@@ -133,7 +133,7 @@ class LinkSwap:
     def undo(self) -> None:
         """Put the old file back after `exchange`, because something else failed. Never raises.
 
-        If the kept file is being written to, the old file stays beside it for a later run.
+        If the original file is being written to, the old file stays beside it for a later run.
         """
         with suppress(OSError):
             if self._original.is_intact():
@@ -152,7 +152,7 @@ class LinkSwap:
     def _check_displaced(self, *, stalled: bool = False) -> None:
         """Raise, and give the name back, unless the displaced file is the one that was compared.
 
-        If a process also wants to write to the kept file, it may have opened it under this name. Then two
+        If a process also wants to write to the original file, it may have opened it under this name. Then two
         writers each have a file of their own, and both files stay.
         """
         try:
@@ -208,7 +208,7 @@ class LinkSwap:
 
 
 def sync_contents(files: Sequence[LeasedFile]) -> None:
-    """Make the kept files durable before the files they replace are removed. Raises OSError."""
+    """Make the original files durable before the files they replace are removed. Raises OSError."""
     if not _sync_volumes([file.fileno() for file in files]):
         for file in files:
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""PlaceOver: renames a finished temporary over its target in one step, if the target is the expected
+"""CheckedRename: renames a finished temporary over its target in one step, if the target is the expected
 entry."""
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ ANYTHING: Final = Anything.ANYTHING
 
 
 class CheckedRename:
-    """Places files of one tree. If a file loses one of several names, its ctime changes. The file is still
-    recognised under its other names."""
+    """Renames files of one tree into place. If a file loses one of several names, its ctime changes. The
+    file is still recognised under its other names."""
 
     def __init__(self, root: Root) -> None:
         self._root = root

@@ -46,7 +46,7 @@ class InSyncTree:
 
     def read(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> Manifest | None:
         """The manifest of the tree; None if something is left to do or cannot be read. Arguments as in
-        InSyncPair.settle."""
+        InSyncPair.remember_in_sync."""
         try:
             own = None if before is None else self._amended_tree(wanted, before, changed)
             return self._walked_tree(wanted, before, changed) if own is None else own

@@ -1,7 +1,6 @@
 """Words that were replaced by standard terms do not come back: rdc/GLOSSARY.md has the terms.
 
-Each use of an old word in an identifier counts. tests/project/allowances.json says how many uses are left,
-and only shrinks: see tests/project/source_measures.py.
+Each use of an old word in an identifier of rdc/ counts: see tests/project/source_measures.py.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import re
 from tests.project.source_measures import (
     WIRE_NAMES,
     WORD_OF,
-    allowances,
     identifiers_of,
     old_words,
     source_files,
@@ -24,14 +22,8 @@ MOST_WORDS = 25
 """In a definition, without its source."""
 
 
-def test_old_words_do_not_spread() -> None:
-    allowed = allowances()["old_words"]
-    more = {
-        word: (count, "allowed", allowed.get(word, 0))
-        for word, count in old_words().items()
-        if count > allowed.get(word, 0)
-    }
-    assert not more, f"use the standard terms: {more}"
+def test_no_old_word_is_left() -> None:
+    assert not old_words(), "use the standard terms"
 
 
 def test_wire_names_that_are_excepted_exist() -> None:

@@ -13,7 +13,7 @@ def list_xattrs(
     directory: int, path: bytes, entries: bytes, row: int, offset: int, by_name: bool, /
 ) -> tuple[int, int, list[tuple[int, bytes | int]]]:
     """The next row, the offset of its name, and the rows before that which have attributes: the names of
-    these, each followed by NUL, or the errno for which they cannot be told.
+    these, each followed by NUL, or the errno for which they cannot be listed.
 
     `entries`: names in the directory at `path` (b"": itself) below `directory`, each followed by NUL; the one
     at `offset` is row `row`. Stops before their end once it holds 256 KiB. Where a file system keeps no

@@ -305,10 +305,10 @@ def _claims_and_masks(recipe: Recipe, context: TransferContext, room: int) -> tu
     return Claims(tuple(claimed), b"".join(digests)), masks
 
 
-def _masks(recipe: Recipe, kept: Sequence[_Mask], open_base: Callable[[int], SourceFile]) -> Iterator[_Mask]:
-    """Yields the masks of all check blocks: first the `kept` ones, then the others, which are made again."""
-    yield from kept
-    for numbers, copies in islice(_unverified(recipe), len(kept), None):
+def _masks(recipe: Recipe, made: Sequence[_Mask], open_base: Callable[[int], SourceFile]) -> Iterator[_Mask]:
+    """Yields the masks of all check blocks: first those already `made`, then the others."""
+    yield from made
+    for numbers, copies in islice(_unverified(recipe), len(made), None):
         yield numbers, _assembled(recipe, copies, open_base)[1]
 
 

@@ -97,12 +97,12 @@ class InSyncPair:
         if own is None:
             return
         top = None if self._start.only else self._root.metadata(b"")
-        theirs = None if self._start.only else self._start.metadata
+        source_metadata = None if self._start.only else self._start.metadata
         if top is not None and difference(
             Kind.DIRECTORY, self._start.metadata, top, preserved=self._preserved
         ):
             return
-        source_root = wanted.root(theirs, self._preserved)
+        source_root = wanted.root(source_metadata, self._preserved)
         own_root = own.root(top, self._preserved)
         if source_root != own_root:
             self._store.remember_in_sync(self._key(source_root, own_root))

@@ -167,10 +167,8 @@ class FileCommits:
         self._account(self._entries.entry(file).path, self._decisions.pop(file))
 
     def differs(self, file: int) -> bool:
-        """Notes that the contents differ, which size and mtime did not show.
-
-        Returns True if the new content has to be fetched. Returns False in a dry run, after reporting the
-        file, and below an append-only root, after refusing it.
+        """Notes that the contents differ. Returns whether the new content has to be fetched: not in a dry run,
+        which reports the file, nor below an append-only root, which refuses it.
         """
         old = self._decisions.pop(file)
         if self._root.append_only:

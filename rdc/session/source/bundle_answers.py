@@ -71,8 +71,10 @@ class BundleAnswers:
         if left_out:
             left = [index for index, row in enumerate(layout.order) if row not in left_out]
             found, paths = found.chosen(left), [paths[index] for index in left]
-            kept = [row for row in range(len(files)) if row not in left_out]
-            layout = BundleLayout.of(kept, [sizes[row] for row in kept], self._params.max_size, request.block)
+            remaining = [row for row in range(len(files)) if row not in left_out]
+            layout = BundleLayout.of(
+                remaining, [sizes[row] for row in remaining], self._params.max_size, request.block
+            )
         identities = [identity for identity in found.identities if identity is not None]
         self._remember(request.bundle, Snapshot(self._root, paths, identities, found.content))
         lengths, references = self._chunks(layout, found.content, request.width)

@@ -167,9 +167,9 @@ class FileCommits:
         self._account(self._entries.entry(file).path, self._decisions.pop(file))
 
     def differs(self, file: int) -> bool:
-        """Notes that the contents differ. Returns whether the new content has to be fetched: not in a dry run,
-        which reports the file, nor below an append-only root, which refuses it.
-        """
+        """Notes that the contents differ. Returns whether the new content has to be fetched.
+
+        A dry run reports the file instead, and an append-only root refuses it."""
         old = self._decisions.pop(file)
         if self._root.append_only:
             self._failed(self._root.append_only_refusal(self._entries.entry(file).path, "replace it"))

@@ -13,7 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.support.running.watching import Churn, DaemonLine, ShellLine, Watching
+from tests.support.running.churn import Churn
+from tests.support.running.watching import DaemonLine, ShellLine, Watching
 
 
 def main() -> None:

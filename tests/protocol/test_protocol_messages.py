@@ -34,8 +34,9 @@ from rdc.protocol.messages.registry import (
     encode,
     message_kinds,
 )
+from tests.support.wire.message_strategies import BY_KIND, messages
 from tests.support.wire.wire_payloads import joined, parted
-from tests.support.wire.wire_strategies import BY_KIND, listings, messages
+from tests.support.wire.wire_strategies import listings
 
 
 def test_every_kind_of_message_has_a_strategy() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
+from tests.support.running.churn import Churn
 from tests.support.running.syncing import command
-from tests.support.running.watching import Churn, HereLine, Watching, eventually, small_tree
+from tests.support.running.watching import HereLine, Watching, eventually, small_tree
 
 
 @pytest.fixture

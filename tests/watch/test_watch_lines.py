@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from tests.support.running.watching import Churn, DaemonLine, ShellLine, Watching, small_tree
+from tests.support.running.churn import Churn
+from tests.support.running.watching import DaemonLine, ShellLine, Watching, small_tree
 
 LINES = ["to a daemon", "from a daemon", "from a shell"]
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for listings, options and every kind of message."""
+"""Hypothesis strategies for listings, options and parts of messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from array import array
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits.watch import RESCAN_SECONDS
 from rdc.limits.wire import (
     DATA_BYTES,
     ORDINAL_LIMIT,
@@ -20,64 +19,21 @@ from rdc.model.preserved import GRANULARITIES, Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.messages.registry import (
-    BlockAnswer,
     BlockRequest,
-    BundleAnswer,
-    BundleRequest,
     Changed,
-    Code,
-    Condition,
     Correction,
     Data,
-    Describe,
-    DigestAnswer,
-    DigestRequest,
-    Done,
     EntryAttributes,
     FileBatch,
-    FileEnd,
-    FileFailed,
-    FileRequest,
-    Follow,
     HardLinks,
     Hello,
     Items,
-    ListingEnd,
-    ListingPart,
-    Literals,
-    Manifest,
-    Message,
-    MountPoints,
     NodeAnswer,
-    NodeRequest,
-    Notice,
-    Open,
-    Opened,
-    Plan,
-    Progress,
     RangeRequest,
-    Refused,
-    Renamed,
-    Resized,
-    Role,
     RootAnswer,
-    RootRequest,
     RowsPart,
-    RowsRequest,
-    SourceState,
-    Start,
-    Table,
-    Targets,
     TierAnswer,
-    TierRequest,
-    TopTier,
     TraitsAnswer,
-    TraitsRequest,
-    TreeAnswer,
-    TreeRequest,
-    Turn,
-    TurnEnd,
-    Watch,
 )
 from rdc.protocol.messages.rows import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
 from tests.support.kernel.range_rows import rows_of
@@ -326,112 +282,3 @@ def entry_attributes(draw: st.DrawFn) -> EntryAttributes:
     sets = tuple(draw(st.lists(packed | st.just(UNREADABLE), min_size=1, max_size=3)))
     entries = tuple(sorted(draw(st.sets(st.integers(0, 1 << 31), min_size=1, max_size=5))))
     return EntryAttributes(entries, tuple(draw(st.integers(0, len(sets) - 1)) for _ in entries), sets)
-
-
-BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
-    Hello: hellos,
-    Open: st.builds(Open, st.sampled_from(list(Role)), paths, st.binary(min_size=16, max_size=16), options),
-    Opened: st.builds(Opened),
-    Refused: st.builds(Refused, failures, lines),
-    Describe: st.builds(Describe, st.booleans(), kept),
-    Manifest: st.builds(
-        Manifest, roots, ordinals, sizes, sizes, sizes, kept, st.just(b"") | st.binary(min_size=8, max_size=8)
-    ),
-    TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
-    TierAnswer: tier_answers(),
-    MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
-    HardLinks: hard_links(),
-    EntryAttributes: entry_attributes(),
-    TopTier: st.builds(
-        TopTier,
-        st.integers(0, 24),
-        st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=64).map(b"".join),
-    ),
-    RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
-    RowsPart: rows_parts(),
-    Start: st.builds(
-        Start,
-        st.just(b"only"),
-        st.sampled_from(list(Kind)),
-        metadata,
-        kept,
-    ),
-    ListingPart: st.builds(
-        ListingPart,
-        ordinals,
-        inner_paths,
-        st.integers(0, ORDINAL_LIMIT - 12),
-        st.just(True),
-        listings(),
-    ),
-    ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
-    RootRequest: st.builds(RootRequest, files, widths, st.integers(1, 64)),
-    RootAnswer: root_answers(),
-    DigestRequest: st.builds(DigestRequest, files),
-    DigestAnswer: st.builds(DigestAnswer, roots),
-    TraitsRequest: st.builds(TraitsRequest, files),
-    TraitsAnswer: traits_answers(),
-    TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
-    TreeAnswer: st.builds(
-        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
-    ),
-    BundleRequest: st.builds(
-        BundleRequest,
-        ordinals,
-        files.map(lambda some: some[:256]),
-        st.integers(4, 8),
-        st.integers(256, 65_536),
-    ),
-    BundleAnswer: st.builds(
-        BundleAnswer,
-        ordinals,
-        st.sets(st.integers(0, 255)).map(lambda some: tuple(sorted(some))),
-        roots,
-        st.lists(st.integers(1, 1 << 62), max_size=9).map(tuple),
-        *[st.binary(max_size=99)] * 2,
-    ),
-    NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
-    NodeAnswer: node_answers(),
-    RangeRequest: range_requests(),
-    Code: st.builds(Code, ordinals, st.binary(min_size=1, max_size=99)),
-    Correction: corrections(),
-    Table: st.builds(Table, ordinals, st.sampled_from([4, 24, 64]), st.binary(min_size=1, max_size=99)),
-    Targets: st.builds(Targets, ordinals, st.binary(min_size=1, max_size=99)),
-    Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
-    BlockRequest: block_requests(),
-    BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),
-    FileRequest: st.builds(FileRequest, files),
-    Resized: st.builds(Resized, ordinals, sizes),
-    Data: data(),
-    FileBatch: batches(),
-    FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes)
-    | st.builds(FileEnd, st.integers(0, 9), sizes, roots, mtimes, st.integers(10, 99)),
-    FileFailed: st.builds(FileFailed, ordinals, failures, lines),
-    Notice: st.builds(Notice, codes, paths, lines),
-    Items: items(),
-    Progress: st.builds(
-        Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
-    ),
-    Plan: st.builds(Plan, sizes, sizes, sizes),
-    Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
-    Watch: st.builds(Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
-    Follow: st.builds(
-        Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)
-    ),
-    Condition: st.builds(
-        Condition, st.sampled_from(list(SourceState)), lines, st.integers(0, RESCAN_SECONDS)
-    ),
-    Turn: st.builds(Turn, st.booleans()),
-    Renamed: st.builds(
-        Renamed,
-        inner_paths.map(lambda path: b"old/" + path if path else b"old"),
-        inner_paths.map(lambda path: b"new/" + path if path else b"new"),
-        st.sampled_from([Kind.FILE, Kind.DIRECTORY]),
-        sizes,
-        metadata,
-    ),
-    Changed: changes(),
-    TurnEnd: st.builds(TurnEnd, sizes, sizes, sizes),
-}
-
-messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

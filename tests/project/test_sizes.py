@@ -23,7 +23,14 @@ from tests.project.source_measures import (
 )
 from tests.support.project_paths import TOP
 
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "rdc/files/replace/commit_group.py": "one argument, step by step: why no path is ever half new",
+    "rdc/kernel/recipe/reference.py": "the definition of recipe rows, which the C form is compared with whole",
+    "rdc/protocol/rules/pending_requests.py": "one table: which answer each request allows, and how much of it",
+    "rdc/records.py": "one mechanism: record classes, their methods, and copies and pickles of them",
+    "tests/kernel/native/recorded_writes.c": "one preloaded library: all calls share a log, its lock and its order",
+    "tests/support/running/compared_sync.py": "one scene: each check uses the trees of the step before",
+}
 """Files that stay longer than FILE_LINES, each with its reason."""
 
 MOST_LONG_FILES = 8

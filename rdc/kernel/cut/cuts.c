@@ -20,23 +20,22 @@
  *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
  *     the rightmost counts. So a run that a block would begin with pushes its last position, and one at each
  *     decision, and hashes none. Its features are one feature, added when the run begins.
- *  5. A block with more positions of lead 0, or a stretch with more stairs, than are worth looking at one by one is
- *     dense: low() is slid over all of it, and the suffix minima of all its ranks are pushed. Nothing of a dense block is
- *     left out, so it is complete as it is, one window's end after another; that its features are picked from all ranks
- *     by their leads gives the same set.
- *  6. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed. Where a whole
- *     stream is there and only its cuts are asked for, they are not even scanned, and neither is what lies after the last
- *     window that must be decided: all of a stream of up to max bytes.
+ *  5. A block is dense if it has more positions of lead 0, or a stretch with more stairs, than are worth a look one by
+ *     one. low() is then slid over all of it, and the suffix minima of all its ranks are pushed. Nothing of it is left
+ *     out, so it is complete. Its features are picked from all ranks by their leads, which gives the same set.
+ *  6. Positions up to cut + min are in no window to come, because the cut only grows: they are not pushed. Where only
+ *     the cuts of a whole stream are asked for, they are not scanned either. Nor is what lies after the last window
+ *     that must be decided: all of a stream of up to max bytes.
  *
- * Every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up to 3
- * make features, twice); every entry comes and goes once, every byte is compared at most twice for runs: linear for all
- * inputs, which tests/kernel/native/compare.c counts. As for the factor, hostile data can make every position a candidate, and
- * every branch on a lead or a rank a mispredicted one. So there are no such branches where candidates are many: ranks,
- * features and suffix minima of a dense block cost the same whatever they are. Whether it is dense is decided by counting
- * its own candidates. Nothing before it matters, so that no order of blocks makes the choice a wrong one, and a count just
- * short of dense is the cheaper of the two ways. The most there is to pay for a position is then one scan, its share of the
- * longest list, one slide, one feature and one comparison, and its entry in the ring: less than a scalar hash, which waits
- * for its table at each byte, in all variants but the plain one, there a quarter more.
+ * Cost: every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up
+ * to 3 make features, twice). Every entry is pushed and popped once. Every byte is compared at most twice for runs. So
+ * the time is linear for all inputs; tests/kernel/native/compare.c counts the steps.
+ *
+ * Hostile data can make every position a candidate, and every branch on a lead or a rank a mispredicted one. A dense
+ * block therefore has no such branches: its ranks, features and suffix minima cost the same whatever they are. Whether
+ * a block is dense depends on its own candidates alone, so no order of blocks makes the choice a wrong one. The worst
+ * position costs one scan, one slide, one feature, one comparison and its entry in the ring. That is less than a scalar
+ * hash in all variants but the plain one, where it is a quarter more.
  */
 #include "cut/cuts.h"
 

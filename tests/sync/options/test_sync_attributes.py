@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import struct
 import subprocess
 from dataclasses import replace
@@ -22,10 +21,8 @@ from rdc.model.attributes import (
     AttributeKinds,
     Attributes,
 )
-from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Role
-from rdc.session.applying.set_xattrs import XattrSetter
 from rdc.session.trees.wanted_xattrs import WantedXattrs
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.syncing import Way, run_sync
@@ -359,75 +356,7 @@ def test_labels_belong_to_a_machine(source: Path, destination: Path) -> None:
     assert dict(attributes_of(destination)["marked"])[b"security.other"] == b"label of the destination"
 
 
-NAMES = st.sampled_from(["user.a", "user.b", "user.c.d", "trusted.e"])
-SETS = st.dictionaries(NAMES, st.binary(max_size=40), max_size=3)
-ACLS = st.none() | st.builds(
-    acl, st.integers(0, 7), group=st.integers(0, 7), mask=st.integers(0, 7), other=st.integers(0, 7)
-)
-PATHS = ("", "a", "b", "d", "d/a", "d/b", "d/e")
-
-
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
-    marks=st.tuples(
-        *[st.dictionaries(st.sampled_from(PATHS), st.tuples(SETS, ACLS), max_size=6) for _ in range(2)]
-    ),
-    edited=st.sets(st.sampled_from(("a", "b", "d/a"))),
-)
-def test_any_two_trees(
-    marks: tuple[dict[str, tuple[dict[str, bytes], bytes | None]], ...], edited: set[str], tmp_path: Path
-) -> None:
-    sides = []
-    for number, given_ in enumerate(marks):
-        top = tmp_path / str(number)
-        shutil.rmtree(top, ignore_errors=True)
-        sides.append(
-            write_tree(top, tree({"a": b"1", "b": b"2", "d/a": b"3", "d/b": b"4", "d/e": Directory()}))
-        )
-        for name in edited if number else ():
-            (top / name).write_bytes(b"old content")
-        for name, (attributes, access) in given_.items():
-            for attribute, value in attributes.items():
-                os.setxattr(top / name, attribute, value)
-            allow(top / name, access)
-    run = run_sync(sides[0], sides[1], BOTH)
-    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
-    expect_equal(sides[0], sides[1])
-    assert run_sync(sides[0], sides[1], BOTH).items == []
-
-
 # What goes wrong on the way
-
-
-@pytest.mark.parametrize("known", [False, True], ids=["listed", "by manifest"])
-def test_a_new_file_never_allows_more_than_its_acl(
-    known: bool, source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped right before ACLs are set: a mode with the mask in it would let the group in."""
-    if known:
-        write_tree(source, tree(MANY))
-        run_sync(source, destination, BOTH)
-        for name in ("d/shared", "d/e/both"):
-            (source / name).write_bytes(b"a new version")
-
-    def stop(self: XattrSetter, top: Metadata | None, **how: object) -> None:
-        raise KeyboardInterrupt
-
-    assert stat.S_IMODE((source / "d/shared").stat().st_mode) == 0o670
-    assert stat.S_IMODE((source / "d").stat().st_mode) == 0o770
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(XattrSetter, "run", stop)
-        run_sync(source, destination, BOTH)
-    assert stat.S_IMODE((destination / "d/shared").stat().st_mode) == 0o600
-    assert stat.S_IMODE((destination / "d/e/both").stat().st_mode) == 0o640
-    assert stat.S_IMODE((destination / "d").stat().st_mode) == (0o770 if known else 0o700)
-    assert stat.S_IMODE(destination.stat().st_mode) == (0o755 if known else 0o711)
-    assert run_sync(source, destination, BOTH).done.exit is ExitCode.OK
-    expect_equal(source, destination)
 
 
 # The command line

@@ -30,7 +30,6 @@
  * Cost: every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up
  * to 3 make features, twice). Every entry is pushed and popped once. Every byte is compared at most twice for runs. So
  * the time is linear for all inputs; tests/kernel/native/compare.c counts the steps.
- *
  * Hostile data can make every position a candidate, and every branch on a lead or a rank a mispredicted one. A dense
  * block therefore has no such branches: its ranks, features and suffix minima cost the same whatever they are. Whether
  * a block is dense depends on its own candidates alone, so no order of blocks makes the choice a wrong one. The worst

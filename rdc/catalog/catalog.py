@@ -180,6 +180,7 @@ class Catalog:
         self, files: SmallFiles, rows: list[int], signatures: ShortSignatures, began: int
     ) -> Iterator[tuple[RowKey, Entry]]:
         """Entries for some rows of `files`. `signatures` has one signature per item of `rows`."""
+        # long because it looks up many files at once, and a call for each would cost more than the work
         from rdc.signature.short_codec import encode_short
 
         above, paths = path_of(files.root.fileno()).rstrip(b"/"), strings(files.paths)
@@ -232,6 +233,7 @@ class Catalog:
         self, system: FileSystem, device: int, files: SmallFiles, params: ChunkParams, statement: str
     ) -> Iterator[tuple[int, bytes, bytes]]:
         """The known files of one file system, as `_find_many` returns them."""
+        # long because a stored entry counts only if it passes every test
         rows: Sequence[int] = range(len(files))
         unsigned = files.inodes
         if files.devices.count(device) < len(files):

@@ -70,6 +70,7 @@ def _read(
     files: SmallFiles, params: ChunkParams, out: Collection[int]
 ) -> tuple[SignedFiles, list[tuple[int, int]]]:
     """Reads and signs all rows except those in `out`. Returns the signatures, and the rows that failed."""
+    # long because it checks stored bytes field by field, each check before the next read
     rows, wanted, paths = array("I", range(len(files))), array("Q", bytes(24 * len(files))), files.paths
     wanted[0::3], wanted[1::3], wanted[2::3] = files.devices, files.inodes, files.sizes
     if out:

@@ -80,6 +80,7 @@ def _roots(
     known: Callable[[array[int]], list[tuple[int, bytes]]] | None,
 ) -> tuple[bytes, list[int]]:
     """The columns `roots` and `missing` of SmallRoots."""
+    # long because it handles many files at once, and a call for each would cost more than the work
     files = _listed(opened)
     missing = set(opened.failed)
     if opened.sizes != sizes:

@@ -91,6 +91,7 @@ def compare(
     `unverified`: rows for which the same applies. Whole columns are compared first, so equal entries need no
     step of their own.
     """
+    # long because it runs once for each directory, where calls cost more than the work
     if existing is None:
         rows = (i for i, kind in enumerate(wanted.kinds) if kind != Kind.SPECIAL)
         return Comparison(tuple(Decision(Change.CREATE, i, -1, Difference.NONE) for i in rows), ())

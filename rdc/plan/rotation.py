@@ -34,6 +34,7 @@ def rotated(
     size and mtime most likely is the wanted content. Otherwise a numbered name may continue the file with the
     number before it. A wrong candidate costs one needless read at the destination.
     """
+    # long because each candidate rules others out, so the steps share their sets
     if not 1 < len(comparison.decisions) + len(comparison.touched) + len(comparison.extra) <= ROTATED_FILES:
         return {}  # a single file has no other name to move to
     renumbered = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]

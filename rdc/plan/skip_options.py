@@ -39,6 +39,7 @@ def narrow(
     comparison: Comparison, wanted: Listing, existing: Listing, *, options: SyncOptions, preserved: Preserved
 ) -> Narrowed:
     """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude."""
+    # long because each option of rsync is one test, in rsync's order
     unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
     checked = () if options.ignore_existing else comparison.checked
     if unfit:
@@ -81,6 +82,7 @@ def _not_skipped(
     preserved: Preserved,
 ) -> tuple[list[Decision], tuple[int, ...]]:
     """Returns the decisions and the touched rows that no option excludes."""
+    # long because each option of rsync is one test, in rsync's order
     decisions, touched = list(comparison.decisions), comparison.touched
     if unfit:
         touched = tuple(row for row in touched if row not in unfit)

@@ -61,6 +61,7 @@ def encode_signature(tree: SignatureTree) -> bytes:
 def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -> SignatureTree:
     """Decodes what `encode_signature` wrote. Raises SignatureError for anything else, before allocating
     memory for it. `column` makes the columns of the tree."""
+    # long because it checks stored bytes field by field, each check before the next read
     try:
         magic, version, min_size, max_size, size, traits_bytes = _HEAD.unpack_from(data)
         if magic != MAGIC or version != VERSION:

@@ -94,6 +94,7 @@ class PackedWalk:
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
+        # long because it runs once for each directory, where calls cost more than the work
         todo = [self._start]
         while todo:
             path = todo.pop()

@@ -117,6 +117,7 @@ _NAMED: dict[bytes, frozenset[int]] = {
 
 def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
     """Return the class that begins before `at` as a regex, and the offset after it. None means invalid."""
+    # long because a bracket expression is read in one pass, whose state every case changes
     negated = pattern[at : at + 1] in (b"!", b"^")
     at += negated
     members: set[int] = set()

@@ -268,6 +268,7 @@ class ReadChanges:
         return [renamed for move in moves if (renamed := self._move(move)) is not None]
 
     def _move(self, move: MoveSeen) -> Renamed | None:
+        # long because each pair of places that a move leads from and to is a case
         record, parent = self._record, move.new.rpartition(b"/")[0]
         found = record.entry(move.old)
         if found is None or record.entry(move.new) is not None or move.old in self._retries:

@@ -1,30 +1,19 @@
 """Measures of the source: lines of files, length and complexity of functions, words in identifiers.
 
-tests/project/test_sizes.py and tests/project/test_words.py compare them with their limits. What was past a
-limit when the limit was set is listed in allowances.json. The list may only shrink. This command takes out
-of it what is no longer needed, and never adds or raises anything:
-
-    .venv/bin/python -m tests.project.source_measures
-
-With --accept it writes the present measures, larger ones included, and names those that rose: for a merge of
-branches of which each has shrunk another part, or for a function that only got another name.
+tests/project/test_sizes.py and tests/project/test_words.py compare them with their limits.
 """
 
 from __future__ import annotations
 
 import ast
 import io
-import json
 import re
-import sys
 import tokenize
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.project_paths import TOP
-
-ALLOWANCES = Path(__file__).with_name("allowances.json")
 
 FILE_LINES = 400
 FUNCTION_LINES = 60
@@ -238,34 +227,3 @@ def old_words() -> Counter[str]:
                     if word in WORD_OF:
                         counts[WORD_OF[word]] += times
     return counts
-
-
-def shrunk(allowed: dict[str, int], present: dict[str, int]) -> dict[str, int]:
-    """The allowance that what is present still needs."""
-    return {
-        key: min(limit, present[key]) for key, limit in sorted(allowed.items()) if present.get(key, 0) > 0
-    }
-
-
-def allowances() -> dict[str, dict[str, int]]:
-    """What allowances.json holds."""
-    read: dict[str, dict[str, int]] = json.loads(ALLOWANCES.read_text())
-    return read
-
-
-def main() -> None:
-    accept = sys.argv[1:] == ["--accept"]
-    allowed = allowances()
-    present = {
-        "long_files": long_files(),
-        "long_functions": dict(Counter(function.name for function in long_functions())),
-    }
-    for name, counts in present.items():
-        rose = {key: count for key, count in counts.items() if count > allowed[name].get(key, 0)}
-        print(f"{name}: {len(counts)} entries, {len(allowed[name])} allowed; past their allowance: {rose}")
-        allowed[name] = dict(sorted(counts.items())) if accept else shrunk(allowed[name], counts)
-    ALLOWANCES.write_text(json.dumps(allowed, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -85,6 +85,7 @@ def parse_dedupe(words: Sequence[str]) -> Words:
 
 def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> DedupeRequest:
     """Reads the request. Raises UsageError for a contradiction, before any file is opened."""
+    # long because each combination of options that makes no sense is one test with its message
     undo = parsed.last("--undo")
     report = parsed.last("--from")
     journal = parsed.last("--journal")

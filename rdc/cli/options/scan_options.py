@@ -133,6 +133,7 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
 
 def read_output(words: Words) -> Output:
     """Reads where the report goes. Raises UsageError."""
+    # long because each combination of options that makes no sense is one test with its message
     csv, parquet, page = words.last("--csv"), words.last("--parquet"), words.last("--html")
     if csv is not None and csv.value not in TABLES:
         raise UsageError(f"--csv={csv.value}: there are {', '.join(TABLES)}")

@@ -73,6 +73,7 @@ class CheckedRename:
         `expected` is as in CommitGroup.add. Raises FileError if another entry is there, OSError if the rename
         fails. An append-only root accepts only a free name.
         """
+        # long because each step is safe only because of the checks before it
         name = path.rpartition(b"/")[2]
         if self._root.append_only:
             from rdc.files.base.append_only import rename_to_free_name

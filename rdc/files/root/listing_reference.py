@@ -56,6 +56,7 @@ def _read(
     fd: int, on_temporary: Callable[[bytes], None] | None, limit: int
 ) -> tuple[Listing, list[os.stat_result]]:
     """Return the entries and, row by row, their stats."""
+    # long because the definition stands in one piece, to be compared with the C form
     encoding = sys.getfilesystemencoding()
     os.lseek(fd, 0, os.SEEK_SET)
     entries = {}

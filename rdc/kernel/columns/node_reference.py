@@ -34,6 +34,7 @@ def node_names(
     directory begins there), and the offset of the next link target in `links`. ValueError if
     these do not fit together.
     """
+    # long because the definition stands in one piece, to be compared with the C form
     text, kinds, links = bytes(text), bytes(kinds), bytes(links)
     starts, rows = array("Q", bytes(texts)), array("Q", bytes(firsts))
     row, at, link = position

@@ -112,6 +112,7 @@ def unmatched_runs(
     end. Otherwise each neighbour predicts its half, up to `ends` bytes. A last block shorter than `tail`
     bytes is left out, and so are shorter runs.
     """
+    # long because the definition stands in one piece, to be compared with the C form
     _numbers(start, end, before, behind, size, ends, far, tail, most)
     _check(size > 0 and ends <= _END // 2 and end <= _END)
     _check(all(base_offset == _UNPLACED or base_offset <= _END for base_offset in (before, behind)))
@@ -196,6 +197,7 @@ def run_spans(runs: ReadableBuffer, size: int, reach: int, close: int, most: int
     Blocks are searched within `reach` bytes of where the run's neighbours predict them. Runs share a span of
     at most `most` bytes if at most `close` bytes lie between them.
     """
+    # long because the definition stands in one piece, to be compared with the C form
     _numbers(size, reach, close, most)
     _check(0 < size <= _END // 4 and reach <= _END // 4 and close <= _END)
     spans: list[list[int]] = []

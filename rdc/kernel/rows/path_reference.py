@@ -27,6 +27,7 @@ def row_paths(
     manifest, or zeros; a large directory is then continued from there. ValueError if the columns do not fit
     together. The caller must only ask for existing rows: a row past the end may give a wrong name.
     """
+    # long because the definition stands in one piece, to be compared with the C form
     packed = bytes(text)
     try:
         starts, begins, wanted = array("Q", bytes(texts)), array("Q", bytes(firsts)), array("Q", bytes(rows))

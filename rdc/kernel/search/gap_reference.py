@@ -116,6 +116,7 @@ def search_gaps(
     ValueError if counts do not add up, if ranges or matches of a gap are not in order, or if a match lies
     outside the window.
     """
+    # long because the definition stands in one piece, to be compared with the C form
     from rdc.kernel.search.reference import match_blocks  # search_gap alone needs none of its tables
 
     data, prints = bytes(windows), bytes(fingerprints)
@@ -268,6 +269,7 @@ def _put_in_order(
     Repeated content is found at its first offset in a base, which may be the wrong one. A false match is not
     found again.
     """
+    # long because the definition stands in one piece, to be compared with the C form
     if all(block.base_offset == NOWHERE for block in blocks):
         return
     # Equal offsets occur only in forged matches; the earlier match then comes first.

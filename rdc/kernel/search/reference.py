@@ -234,6 +234,7 @@ def _match_runs(
     prints: bytes,
 ) -> bytes:
     """Does the work of match_runs for one part of the base: `data`, which begins at offset `origin`."""
+    # long because the definition stands in one piece, to be compared with the C form
 
     def fits(base_offset: int, length: int, value: int) -> bool:
         start = base_offset - origin

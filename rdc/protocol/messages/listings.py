@@ -118,6 +118,7 @@ def slice_listing(listing: Listing) -> Iterator[Listing]:
 
 def join_listing(parts: list[Listing]) -> Listing:
     """One directory's parts as one listing. ValueError unless the names increase across parts."""
+    # long because it checks each column against the others before it makes anything
     if len(parts) == 1:
         return parts[0]
     for before, after in pairwise(parts):

@@ -215,6 +215,7 @@ def encode_parts(
 
 def decode_payload(kind: int, payload: bytes | memoryview) -> WireMessage:
     """The message of a payload, with every field checked. ProtocolError names the message and the field."""
+    # long because it checks a peer's bytes field by field, each check before the next read
     # One function on purpose: a session decodes thousands of messages, and each call costs as much as a
     # field.
     shape = _SHAPES.get(kind)

@@ -75,6 +75,7 @@ def levels_chart(report: ScanReport) -> str:
 
 def directories_chart(report: ScanReport) -> str | None:
     """A map of duplicate bytes: area by duplicate bytes, colour by their share of the directory."""
+    # long because it draws one chart from top to bottom
     chosen = [one for one in report.directories[:MAP_DIRECTORIES] if one.duplicate_bytes]
     if not chosen:
         return None

@@ -27,6 +27,7 @@ def scan_json(report: ScanReport) -> str:
 
 def scan_document(report: ScanReport) -> dict[str, Json]:
     """The document that scan.schema.json defines. A path that is not UTF-8 has `NAME_b64` beside `NAME`."""
+    # long because it lists the document's fields in their order
     # Long because it lists the fields of the document in their order, one per line.
     return {
         "schema": SCHEMA,

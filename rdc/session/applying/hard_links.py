@@ -93,6 +93,7 @@ class HardLinks:
 
     def _link(self, file: int, entry: Entry, first_file: int, read_errors: int) -> None:
         """Makes one name a link to its first name."""
+        # long because each step is safe only because of the checks before it
         first = self._entries.entry(first_file)
         size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
         found, kind = self._regular(first.path), self._root.kind(entry.path)

@@ -118,6 +118,7 @@ def compare_manifests(
     `mount_points`: directories that the source did not enter, so `wanted` does not list them. A hostile
     source may send any manifest that has the announced digest, so this checks everything it acts on.
     """
+    # long because it runs once for each directory, where calls cost more than the work
     ours = {path: number for number, path in enumerate(own.directories)}
     ours_whole = wanted.taken_directories(own)
     for number, path in enumerate(wanted.directories):

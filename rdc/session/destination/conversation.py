@@ -65,6 +65,7 @@ class Destination:
     def __init__(
         self, context: DestinationContext, *, whole: bool, in_sync_store: InSyncStore | None = None
     ) -> None:
+        # long because it only stores and makes the parts, in the order in which they need each other
         options = context.options
         if options.delete_excluded:
             from rdc.tree.filters import FilterList

@@ -48,6 +48,7 @@ class DestinationParts:
         """`leftovers`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
         destination does not exist yet. `boundary`: nothing beyond this mount boundary is deleted. `links`,
         `attributes`: `links` and `xattrs` of DirectoryChanges."""
+        # long because it only makes the parts, in the order in which they need each other
         destination_root, start, options = context.destination_root, context.start, context.options
         filters, events, preserved = context.filters, context.events, context.preserved
         self._destination_root = destination_root

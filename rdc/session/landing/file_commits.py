@@ -246,6 +246,7 @@ class FileCommits:
 
         Returns the files that changed since they were read. Nothing was done or reported for those.
         """
+        # long because it handles many files at once, and a call for each would cost more than the work
         from rdc.files.bulk.open_many import CHANGED, FAILED, METADATA_SET
 
         codes = self._decisions.take(files)

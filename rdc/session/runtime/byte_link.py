@@ -79,6 +79,7 @@ class ByteLink:
 
         Raises RdcError (exit code 30) if the time limit passes without a byte from the far side.
         """
+        # long because it is the one wait of a session: each reason to wake up is a case
         before = self._connection.bytes_received
         self.drain(1)
         if self._connection.bytes_received != before:

@@ -78,6 +78,7 @@ class Runner(Generic[T]):
         It needs I/O if too much is queued or no message is there. polled: bytes were just moved, so one
         Receive(wait=False) may be answered with None.
         """
+        # long because it is the one loop that answers each command of a conversation
         if self._command is None:
             self._reply(None)
         connection = self.connection

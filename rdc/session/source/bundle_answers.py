@@ -50,6 +50,7 @@ class BundleAnswers:
     def describe(self, request: BundleRequest, manifest: Manifest) -> BundleAnswer:
         """Reads, signs and remembers a bundle. Raises ProtocolError for a wrong number, entries that are no
         regular files, and sizes that no bundle may have."""
+        # long because it handles many files at once, and a call for each would cost more than the work
         files = request.files
         if request.bundle < len(manifest):
             raise ProtocolError(f"a bundle named {request.bundle}, which is an entry")

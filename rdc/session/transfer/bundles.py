@@ -128,6 +128,7 @@ class Bundles:
 
     def _begin(self, files: list[int]) -> Bundle | None:
         """Reads the old versions and makes a bundle. Returns None if no file is left for it."""
+        # long because it handles many files at once, and a call for each would cost more than the work
         context = self._context
         params = context.signer.params
         names, sizes = context.entries.paths(files), context.entries.sizes_of(files)

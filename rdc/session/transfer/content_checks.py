@@ -271,6 +271,7 @@ class ContentChecks:
 
         `many`: files that are still open. `singly`: roots of the others, by row.
         """
+        # long because it handles many files at once, and a call for each would cost more than the work
         context = self._context
         changed_meanwhile: Sequence[int] = ()
         if many.small is not None:

@@ -28,6 +28,7 @@ def check_overlap(
     An excluded inner tree does no harm, unless `delete_excluded` removes that protection. With
     `one_file_system`, an inner tree on another file system does no harm either.
     """
+    # long because each way in which trees can overlap is one test with its message
     if not os.path.isdir(source) or (not source.endswith(b"/") and os.path.islink(source)):
         return  # a file, or a symlink that is copied as a symlink
     try:

@@ -92,6 +92,7 @@ class LargeFile:
         return None if content is None else self._holes.data(content, offset)
 
     def _take(self, number: int, keys: bytes, sizes: bytes) -> None:
+        # long because it counts each chunk in one pass, and a call for each would cost more than the work
         if not keys:
             return
         counters, level, start = self._counters, FOLDED[number], self._offsets[number]

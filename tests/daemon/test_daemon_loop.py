@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import itertools
 import random
 import signal
@@ -35,6 +36,12 @@ RELOADS: list[DaemonConfig | Exception] = [
 ]
 STATUSES = (0, 40 << 8, 70 << 8, signal.SIGKILL, signal.SIGSEGV, signal.SIGRTMIN + 3, signal.SIGRTMAX)
 """With which a session ends: exit codes, and signals of which Python has no name for every one."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_garbage() -> None:
+    """Garbage of other tests would close its descriptors while these tests count theirs."""
+    gc.collect()
 
 
 class Loop(RuleBasedStateMachine):

@@ -4,7 +4,6 @@ processes of sessions, what the system is short of and the order of each batch a
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import selectors
 import signal
@@ -194,7 +193,6 @@ class DrivenDaemon:
         self._stack.enter_context(patch.object(EventLoop, "watch", self._checked_watch(EventLoop.watch)))
         self._stack.enter_context(patch.object(Arrivals, "_advance", self._checked(Arrivals._advance)))
         self._rings: Mapping[str, KeyRing] = {who: ring(who) for who in ("alice", "bob", "carol")}
-        gc.collect()  # garbage of other tests would close its descriptors in the midst of this one
         self._open_before = len(os.listdir("/proc/self/fd"))
         self.listeners = [Listener(fileno=sock.detach()) for sock in bind(self.config.listen)]
         for listener in self.listeners:

@@ -176,11 +176,11 @@ def _forked(work: Callable[[], None], said: Path, *, kept_open: int | None = Non
 
     It has the standard descriptors and `kept_open`, not those of the tests that ran before in this process.
     """
-    gc.collect()  # in the child, a garbage object would close a descriptor that is another file's by then
     child = os.fork()
     if child:
         return child
     try:
+        gc.disable()  # garbage of those tests would close a descriptor that is another file's by then
         for number in map(int, os.listdir("/proc/self/fd")):
             if number > 2 and number != kept_open:
                 with suppress(OSError):  # the listing's own is closed already

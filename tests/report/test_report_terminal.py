@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -77,10 +78,12 @@ def run(style: TerminalStyle, report: SyncReport = REPORT) -> tuple[str, str]:
     def talk(text: str) -> None:
         err.write(text)
 
-    terminal = SyncTerminal(style, data, talk)
+    clock = FakeClock()
+    terminal = SyncTerminal(style, data, talk, clock=clock)
     terminal.start()
     for event in EVENTS:
         terminal(event)
+    clock.now += 2.0
     terminal.finish(report)
     return out.getvalue(), err.getvalue()
 
@@ -88,7 +91,8 @@ def run(style: TerminalStyle, report: SyncReport = REPORT) -> tuple[str, str]:
 TALK = (
     "rdc: x: permission denied\n"
     "rdc: note: s: a socket, skipped\n"
-    "sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 4 round trips\n"
+    "12 entries changed, 1 deleted; "
+    "sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 4 round trips, 2.0 s, 24.6 KB/s\n"
 )
 
 
@@ -151,16 +155,55 @@ def test_stats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "dry_run", "end"),
+    ("changes", "style", "moved", "line"),
     [
-        (replace(REPORT, round_trips=1), False, "in 1 round trip"),
-        (REPORT, True, "in 4 round trips (dry run: nothing was changed)"),
-        (replace(REPORT, errors=1, exit=ExitCode.PARTIAL), False, "trips; 1 problem, exit code 23"),
-        (replace(REPORT, exit=ExitCode.MAX_DELETE), False, "trips; stopped early, exit code 25"),
+        (
+            {"round_trips": 1},
+            {},
+            0,
+            "12 entries changed, 1 deleted; sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 1 round trip, 0.50 s,"
+            " 98.4 KB/s",
+        ),
+        (
+            {"changed": 0, "deleted": 500},
+            {"local": True},
+            0,
+            "500 entries deleted; copied 40.1 KB, reused 1.2 GB in 0.50 s, 2.3 GB/s",
+        ),
+        (
+            {"changed": 1, "deleted": 0, "literal_bytes": 0, "reused_bytes": 0},
+            {"local": True},
+            1,
+            "1 entry moved; copied 0 B, reused 0 B in 0.50 s",
+        ),
+        (
+            {"changed": 0, "deleted": 0, "literal_bytes": 0, "reused_bytes": 0},
+            {"local": True},
+            0,
+            "nothing changed; copied 0 B, reused 0 B in 0.50 s",
+        ),
+        (
+            {},
+            {"local": True, "dry_run": True},
+            3,
+            "9 entries to change, 1 to delete, 3 to move; 0.50 s (dry run: nothing was changed)",
+        ),
     ],
 )
-def test_last_line(report: SyncReport, dry_run: bool, end: str) -> None:
-    assert summary_line(report, dry_run=dry_run).endswith(end)
+def test_the_last_line(changes: dict[str, Any], style: dict[str, bool], moved: int, line: str) -> None:
+    assert summary_line(replace(REPORT, **changes), TerminalStyle(**style), moved, 0.5) == line
+
+
+@pytest.mark.parametrize(
+    ("report", "dry_run", "end"),
+    [
+        (REPORT, True, "98.4 KB/s (dry run: nothing was changed)"),
+        (replace(REPORT, errors=1, exit=ExitCode.PARTIAL), False, "KB/s; 1 problem, exit code 23"),
+        (replace(REPORT, exit=ExitCode.MAX_DELETE), False, "KB/s; stopped early, exit code 25"),
+    ],
+)
+def test_the_end_of_the_last_line(report: SyncReport, dry_run: bool, end: str) -> None:
+    assert summary_line(report, TerminalStyle(dry_run=dry_run), 0, 0.5).endswith(end)
 
 
 @given(st.binary(max_size=30), st.binary(max_size=30))

@@ -169,4 +169,5 @@ def test_the_pseudo_ssh_is_what_it_says(tmp_path: Path) -> None:
         "sync", "-e", PSEUDO_SSH, "--remote-path", FAR, f"{source}/", f"far:{tmp_path}/new", process=True
     )
     assert ended.code == ExitCode.OK
-    assert re.fullmatch(r"sent \d+ B, received \d+ B, reused 0 B in \d round trips\n", ended.err)
+    line = r"2 entries changed; sent \d+ B, received \d+ B, reused 0 B in \d round trips, [\d.]+ s, .* B/s\n"
+    assert re.fullmatch(line, ended.err)

@@ -120,11 +120,17 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if first.startswith("-"):
         raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
-    raise UsageError(f"rdc has no verb '{first}'; to sync, write: rdc sync SRC DST (see rdc --help)")
+    from difflib import get_close_matches
+
+    close = get_close_matches(first.lower(), VERBS, n=1)
+    advice = f"did you mean {close[0]}?" if close else "to sync, write: rdc sync SRC DST"
+    raise UsageError(f"rdc has no verb '{first}'; {advice} (see rdc --help)")
 
 
 def _run_verb(verb: Verb, words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs a verb. The words of the settings precede the typed ones, which override them."""
+    if len(words) == 1 and words[0] == "-h":
+        words = ["--help"]  # as in rsync: alone, -h asks for help, as no run consists of rounded sizes only
     defaults = [] if "--help" in words else default_words(verb.OPTIONS, environment.environ)
     try:
         return verb.run([*(chosen.word for chosen in defaults), *words], environment)

@@ -161,8 +161,8 @@ def test_stats() -> None:
             {"round_trips": 1},
             {},
             0,
-            "12 entries changed, 1 deleted; sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 1 round trip, 0.50 s,"
-            " 98.4 KB/s",
+            "12 entries changed, 1 deleted; sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 1 round trip,"
+            " 0.50 s, 98.4 KB/s",
         ),
         (
             {"changed": 0, "deleted": 500},

@@ -145,7 +145,7 @@ def test_trouble_is_told_above_the_bar() -> None:
 
     outcome([], Troubled(), process)
     assert "rdc: x: cannot be read\n" in process.err
-    assert "1 entry changed; copied 10 B, reused 0 B in 19.0 s" in process.err
+    assert "1 entry changed; copied 10 B, reused 0 B in 20.0 s" in process.err
 
 
 # --- real syncs ---------------------------------------------------------------------------------------------

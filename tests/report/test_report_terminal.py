@@ -334,6 +334,14 @@ def test_a_narrow_terminal_gets_the_figures(width: int, bar: bool, time: bool) -
     assert ("━" in output, bool(re.search(r"\d:\d\d:\d\d", output))) == (bar, time)
 
 
+@pytest.mark.parametrize(("width", "rate", "entries"), [(100, 1, 1), (80, 1, 0), (71, 0, 0)])
+def test_a_bar_has_rate_and_entries(width: int, rate: bool, entries: bool) -> None:
+    items: list[tuple[float, Event]] = [(0.2, ItemChanged(">f+++++++++", b"a"))]
+    output = bar_output([*SLOW[:1], *items, *SLOW[1:]], color=False, width=width)
+    assert ("1.5 MB of 2.0 MB, 1.9 MB/s" in output, "1/3 entries" in output) == (rate, entries)
+    assert "…" not in output
+
+
 def test_phases_replace_each_other() -> None:
     output = bar_output(
         [

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-
 __all__ = ["entry", "run"]
 
 READER_GONE: int = 128 + signal.SIGPIPE
@@ -164,8 +163,8 @@ def _help_text(words: Sequence[str]) -> str:
         "  rdc sync src/ host:backup/    the same over ssh\n"
         "  rdc signature FILE            show how a file is cut and named\n\n"
         f"Verbs:\n{summaries}\n"
-        "rdc VERB --help tells more; rdc --man and rdc VERB --man print manuals, for man -l -; rdc --version\n"
-        "names the version and the kernel in use.\n"
+        "rdc VERB --help tells more; rdc --man and rdc VERB --man print manuals, for man -l -;\n"
+        "rdc --version names the version and the kernel in use.\n"
     )
 
 

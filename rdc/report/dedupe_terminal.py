@@ -22,7 +22,7 @@ __all__ = ["DedupeStyle", "DedupeTerminal", "instance_line", "summary_line"]
 FOLDERS_SHOWN = 20
 """Folders that a dry run names, so that the sums fit on a screen."""
 
-FOLDERS_KEPT = 100_000
+FOLDERS_COUNTED = 100_000
 """Folders that are summed up apart from each other, to bound memory."""
 
 _BETWEEN = {
@@ -84,7 +84,7 @@ class DedupeTerminal:
 
     def _add(self, instance: Instance) -> None:
         folder = os.path.dirname(instance.path) or b"."
-        if folder not in self._files_by_folder and len(self._files_by_folder) == FOLDERS_KEPT:
+        if folder not in self._files_by_folder and len(self._files_by_folder) == FOLDERS_COUNTED:
             folder = b""
         won = instance.bytes if self._style.undo else instance.won
         self._files_by_folder[folder] = self._files_by_folder.get(folder, 0) + 1

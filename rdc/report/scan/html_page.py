@@ -197,13 +197,13 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> s
         return ""
     right = [all(row[at][:1].isdigit() or not row[at] for row in rows) for at in range(len(heads))]
     columns = [' class="number"' if numbers else "" for numbers in right]
-    head = _cells("th", heads, columns)
-    body = "".join(f"<tr>{_cells('td', row, columns)}</tr>" for row in rows)
+    head = _row("th", heads, columns)
+    body = "".join(f"<tr>{_row('td', row, columns)}</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<section><h2>{title}</h2><div class="wide">{table}</div></section>'
 
 
-def _cells(tag: str, values: Sequence[str], columns: Sequence[str]) -> str:
+def _row(tag: str, values: Sequence[str], columns: Sequence[str]) -> str:
     return "".join(
         f"<{tag}{column}>{html.escape(value)}</{tag}>" for value, column in zip(values, columns, strict=True)
     )

@@ -33,7 +33,12 @@ class ItemChanged:
     path: bytes
     """The path relative to the destination root. A directory ends in '/'."""
     target: bytes | None = None
-    """The target of a symlink, or the other name of a new hard link."""
+    """The target of a symlink, the other name of a new hard link, or the new path of a moved file."""
+
+    @property
+    def is_move(self) -> bool:
+        """Whether a file was renamed to `target`."""
+        return self.change.startswith("*renaming")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-    from rdc.cli.verb import Verb
-
 
 __all__ = ["entry", "run"]
 
@@ -106,7 +104,7 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         raise UsageError(f"a verb is needed: {', '.join(VERBS)} (see rdc --help)")
     first = words[0]
     if first in VERBS:
-        return _run_verb(load_verb(first), words[1:], environment)
+        return _run_verb(first, words[1:], environment)
     if first in ("--help", "-h", "help"):
         environment.show_help(_help_text(words[1:]))
         return ExitCode.OK
@@ -120,11 +118,23 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if first.startswith("-"):
         raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
-    raise UsageError(f"rdc has no verb '{first}'; to sync, write: rdc sync SRC DST (see rdc --help)")
+    from difflib import get_close_matches
+
+    close = get_close_matches(first.lower(), VERBS, n=1)
+    advice = f"did you mean {close[0]}?" if close else "to sync, write: rdc sync SRC DST"
+    raise UsageError(f"rdc has no verb '{first}'; {advice} (see rdc --help)")
 
 
-def _run_verb(verb: Verb, words: Sequence[str], environment: Environment) -> ExitCode:
+def _run_verb(name: str, words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs a verb. The words of the settings precede the typed ones, which override them."""
+    verb = load_verb(name)
+    if list(words) == ["--man"]:
+        from rdc.cli.manual import verb_manual
+
+        environment.data(verb_manual(name, verb))
+        return ExitCode.OK
+    if len(words) == 1 and words[0] == "-h":
+        words = ["--help"]  # as in rsync: alone, -h asks for help, as no run consists of rounded sizes only
     defaults = [] if "--help" in words else default_words(verb.OPTIONS, environment.environ)
     try:
         return verb.run([*(chosen.word for chosen in defaults), *words], environment)
@@ -153,8 +163,8 @@ def _help_text(words: Sequence[str]) -> str:
         "  rdc sync src/ host:backup/    the same over ssh\n"
         "  rdc signature FILE            show how a file is cut and named\n\n"
         f"Verbs:\n{summaries}\n"
-        "rdc VERB --help tells more; rdc --man prints the manual, for man -l -; rdc --version names the\n"
-        "version and the kernel in use.\n"
+        "rdc VERB --help tells more; rdc --man and rdc VERB --man print manuals, for man -l -;\n"
+        "rdc --version names the version and the kernel in use.\n"
     )
 
 

@@ -1,19 +1,25 @@
-"""Generates the man page rdc(1) from the texts of --help, for `rdc --man`."""
+"""Generates man pages from the texts of --help: rdc(1) for `rdc --man`, rdc-sync(1) for `rdc sync --man`."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib import resources
 
+from rdc.cli.options.filter_options import FILTER_GROUP
 from rdc.cli.options.settings import SETTINGS
 from rdc.cli.options.table import options_help
+from rdc.errors import ExitCode
 from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rdc.cli.options.table import OptionGroup
     from rdc.cli.verb import Verb
 
-__all__ = ["manual"]
+__all__ = ["VERB_EVENTS", "manual", "verb_manual"]
 
 DATED = "2026-11-21"
 """The date of this version, at the foot of the page. A constant keeps the page reproducible."""
@@ -30,6 +36,84 @@ _FILES = {
     "~/.config/rdc/keys/": "this machine's key, and those it trusts; see rdc keys",
     "~/.cache/rdc/": "the catalog; see rdc catalog",
 }
+
+
+_PATTERNS = {
+    "*.o": "* is any text without /",
+    "a**z": "** is any text",
+    "file?.txt": "? is one character, not /",
+    "[a-f]*": "a character of a set",
+    "/build": "a leading /: only at the top of what is synced",
+    "cache/": "a trailing /: directories only",
+    "src/main.c": "without a leading /: the end of a path",
+    "dir/***": "the directory with all in it",
+}
+
+_COMMON = ("start", "progress", "error", "summary")
+VERB_EVENTS: dict[str, tuple[str, ...]] = {
+    "sync": ("start", "plan", "item", "progress", "error", "summary"),
+    "watch": (
+        *("start", "plan", "item", "progress", "error"),
+        *("in_step", "halted", "resumed", "limited", "disconnected", "stopped"),
+    ),
+    "dupes": (*_COMMON, "group"),
+    "similar": (*_COMMON, "group", "match", "folders"),
+    "dedupe": (*_COMMON, "item"),
+}
+"""The events of --json, of each verb that has any."""
+
+
+def verb_manual(name: str, verb: Verb) -> str:
+    """Returns the page of one verb in the markup of man(7), with filters, exit codes and events."""
+    introduction, closing = verb.help_text().split(options_help(verb.OPTIONS))
+    lines = [
+        f'.TH RDC\\-{name.upper()} 1 {DATED} "rdc {_escaped(__version__)}"',
+        ".SH NAME",
+        rf"rdc\-{name} \- {_escaped(verb.SUMMARY)}",
+        ".SH DESCRIPTION",
+        *_paragraphs(introduction),
+        ".SH OPTIONS",
+        *_options(verb.OPTIONS),
+        *_paragraphs(closing),
+    ]
+    if FILTER_GROUP in verb.OPTIONS:
+        lines += [
+            ".SH FILTERS",
+            "All options that choose files make one list, in the order given.",
+            "The first rule that matches an entry decides; an entry without a match takes part.",
+            "Nothing below an excluded directory is looked at.",
+            *_terms(_PATTERNS),
+        ]
+    codes = _notes("exit_codes")
+    lines += [".SH EXIT STATUS", *_terms({str(int(code)): _plain(codes[code.name]) for code in ExitCode})]
+    if name in VERB_EVENTS:
+        lines += [".SH JSON EVENTS", *_events(name)]
+    lines += [".SH ENVIRONMENT", *_terms(_ENVIRONMENT), ".SH FILES", *_terms(_FILES)]
+    lines += [".SH SEE ALSO", ".BR rdc (1)"]
+    return "\n".join(lines) + "\n"
+
+
+def _events(verb: str) -> list[str]:
+    """The events of a verb and their fields, then the fields that several events have."""
+    table = _notes("events")
+    lines = ["With \\-\\-json, each line of the output is one object: v is 1, and event names it."]
+    for event in VERB_EVENTS[verb]:
+        texts = {**table.get(event, {}), **table.get(f"{verb}-{event}", {})}
+        lines += [f".SS {_escaped(event)}", _line(_plain(texts.pop("event", "")))]
+        lines += _terms({name: _plain(text) for name, text in texts.items()})
+    return [
+        *lines,
+        '.SS "Fields of several events"',
+        *_terms({k: _plain(v) for k, v in table["fields"].items()}),
+    ]
+
+
+def _notes(name: str) -> dict[str, Any]:
+    return tomllib.loads(resources.files("rdc.cli").joinpath(f"notes/{name}.toml").read_text("utf-8"))
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")
 
 
 def manual(verbs: dict[str, Verb]) -> str:

@@ -56,7 +56,7 @@ def parse_location(text: str) -> Location:
 
     A '/' before the first ':' makes a path local, so `./a:b` names the file `a:b`. An empty path after the
     host is the home directory. So is a leading `~/`, which no shell expands, since the path never passes
-    through one. UsageError for an invalid location, for rsync's daemon forms and for ssh URLs.
+    through one. UsageError for an invalid location, for rsync's daemon forms and for other URLs.
     """
     if not text:
         raise UsageError("a location is empty; to sync the current directory, write .")
@@ -73,6 +73,7 @@ def parse_location(text: str) -> Location:
         raise UsageError(
             f"{text}: a place that ssh leads to is written HOST:PATH; a port goes to -e 'ssh -p N'"
         )
+    _refuse_scheme(text)
     split = _split_host(text)
     if split is None:
         return Location(None, os.fsencode(text))
@@ -86,6 +87,22 @@ def parse_location(text: str) -> Location:
     if name.startswith("-") or user.startswith("-"):
         raise UsageError(f"{text}: a host cannot begin with '-'; a local path with a ':' is written ./{text}")
     return Location(host, _remote_path(text, rest))
+
+
+def _refuse_scheme(text: str) -> None:
+    """Raises UsageError for a URL such as `s3://bucket/x`, which would dial a host named `s3`, and for
+    `rdc:/`, a daemon with a slash too few."""
+    scheme, _, rest = text.partition(":")
+    if scheme.lower() == "rdc" and rest.startswith("/"):
+        raise UsageError(
+            f"{text}: a daemon is written rdc://HOST/MODULE/PATH, and a path on a host named rdc USER@{text}"
+        )
+    letters = scheme.replace("+", "").replace("-", "").replace(".", "")
+    if rest.startswith("//") and letters.isascii() and letters.isalnum():
+        raise UsageError(
+            f"{text}: rdc knows no {scheme}://; a place is PATH, HOST:PATH or rdc://HOST/MODULE/PATH"
+            f" (a path on a host named so: {scheme}:/{rest.lstrip('/')})"
+        )
 
 
 def _daemon(text: str) -> Location:

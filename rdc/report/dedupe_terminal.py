@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from rdc.errors import ExitCode, RdcError, printable
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DedupeStyle", "DedupeTerminal", "instance_line", "summary_line"]
 
+FOLDERS_SHOWN = 20
+"""Folders that a dry run names, so that the sums fit on a screen."""
+
+FOLDERS_COUNTED = 100_000
+"""Folders that are summed up apart from each other, to bound memory."""
+
 _BETWEEN = {
     Action.SHARE: "with",
     Action.LINK: "to",
@@ -32,6 +39,8 @@ class DedupeStyle:
     dry_run: bool
     undo: bool = False
     quiet: bool = False
+    folders: bool = False
+    """Sums by folder in place of a line for each file."""
 
 
 class DedupeTerminal:
@@ -47,6 +56,8 @@ class DedupeTerminal:
         self._style = style
         self._data = data
         self._talk = talk
+        self._files_by_folder: dict[bytes, int] = {}
+        self._bytes_by_folder: dict[bytes, int] = {}
         self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
     def start(self) -> None:
@@ -54,7 +65,9 @@ class DedupeTerminal:
 
     def __call__(self, event: DedupeEvent, /) -> None:
         if isinstance(event, Instance):
-            if not self._style.quiet:
+            if self._style.folders:
+                self._add(event)
+            elif not self._style.quiet:
                 self._data(instance_line(event) + "\n")
         else:
             self._trouble(event)
@@ -63,9 +76,33 @@ class DedupeTerminal:
         self.close()
         if self._style.quiet:
             return
+        for line in self._folder_lines():
+            self._data(line + "\n")
         self._talk(summary_line(report, self._style) + "\n")
         if journal is not None:
             self._talk(f"to undo it: rdc dedupe --undo {printable(journal)}\n")
+
+    def _add(self, instance: Instance) -> None:
+        folder = os.path.dirname(instance.path) or b"."
+        if folder not in self._files_by_folder and len(self._files_by_folder) == FOLDERS_COUNTED:
+            folder = b""
+        won = instance.bytes if self._style.undo else instance.won
+        self._files_by_folder[folder] = self._files_by_folder.get(folder, 0) + 1
+        self._bytes_by_folder[folder] = self._bytes_by_folder.get(folder, 0) + won
+
+    def _folder_lines(self) -> list[str]:
+        """The folders with most to win, then the sum of the others: `   1.2 MB  3 files  a/b`."""
+        sums = self._bytes_by_folder
+        ranked = sorted((folder for folder in sums if folder), key=lambda folder: (-sums[folder], folder))
+        rows = [
+            (sums[folder], self._files_by_folder[folder], printable(folder) + "/")
+            for folder in ranked[:FOLDERS_SHOWN]
+        ]
+        others = [*ranked[FOLDERS_SHOWN:], *(b"" for _ in range(b"" in sums))]
+        if others:
+            files = sum(self._files_by_folder[folder] for folder in others)
+            rows.append((sum(sums[folder] for folder in others), files, "in other folders"))
+        return [f"{size_text(won):>9}  {counted(files, 'file'):>12}  {name}" for won, files, name in rows]
 
     def fail(self, error: RdcError) -> None:
         """Only removes the bar: the command line prints the error in the same way for every command."""

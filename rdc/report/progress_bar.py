@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from rdc.progress import Event
 from rdc.report.progress_track import PHASES, PhaseProgress, ProgressTrack, detail_text
+from rdc.report.sizes import rate_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ BAR_WIDTH = 50
 
 TIME_WIDTH = 42
 """Columns for `transferring 999.9 MB of 999.9 GB 0:00:00`."""
+
+RATE_WIDTH = 72
+"""Columns from which there is room for a rate, `999.9 MB/s`."""
+
+ENTRIES_WIDTH = 100
+"""Columns from which there is room for the entries, `9,999/9,999 entries`."""
 
 REFRESH_INTERVAL = 0.1
 """Seconds between redraws. Events trigger them; there is no drawing thread."""
@@ -50,10 +57,16 @@ class ProgressBar:
         self._track = ProgressTrack()
         self._progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
+        self._phase = ""
+        self._phase_began = self._began
+        self._phase_from = 0
 
     def follow(self, event: Event) -> None:
         self._track.follow(event)
         now = self._clock()
+        if self._track.phase_progress.phase != self._phase:
+            self._phase, self._phase_began = self._track.phase_progress.phase, now
+            self._phase_from = self._track.phase_progress.done
         if now - self._began < SHOW_AFTER or now - self._drawn < REFRESH_INTERVAL:
             return
         self._drawn = now
@@ -85,9 +98,20 @@ class ProgressBar:
             task,
             completed=phase_progress.done,
             total=phase_progress.total,
-            detail=detail_text(phase_progress),
+            detail=self._detail(progress.console.width, phase_progress),
         )
         progress.refresh()
+
+    def _detail(self, width: int, phase_progress: PhaseProgress) -> str:
+        """What is done, and as far as there is room, the rate and the entries."""
+        text = detail_text(phase_progress)
+        seconds = self._clock() - self._phase_began
+        done = phase_progress.done - self._phase_from
+        if width >= RATE_WIDTH and phase_progress.phase != "delete" and done and seconds > 0:
+            text += f", {rate_text(done, seconds)}"
+        if width >= ENTRIES_WIDTH and (entries := self._track.entries_text):
+            text += f", {entries}"
+        return text
 
     def _open(self) -> Progress:
         from rich.console import Console
@@ -106,7 +130,8 @@ class ProgressBar:
             TextColumn("{task.fields[detail]}"),
         ]
         if console.width >= BAR_WIDTH:
-            columns.insert(1, BarColumn())
+            figures = 55 if console.width >= ENTRIES_WIDTH else 33 if console.width >= RATE_WIDTH else 20
+            columns.insert(1, BarColumn(max(5, min(40, console.width - 24 - figures))))
         if console.width >= TIME_WIDTH:
             columns.append(TimeRemainingColumn())
         progress = Progress(

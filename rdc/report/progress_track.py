@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rdc.progress import Event, PlanKnown, Progressed
+from rdc.progress import Event, ItemChanged, PlanKnown, Progressed
 from rdc.records import dataclass
-from rdc.report.sizes import size_text
+from rdc.report.sizes import counted, size_text
 
 __all__ = ["PHASES", "ProgressTrack", "PhaseProgress", "detail_text", "progress_text"]
 
@@ -43,6 +43,17 @@ class ProgressTrack:
         self._progress_by_phase = {phase: PhaseProgress(phase, 0, None) for phase in PHASES}
         self._phase = "compare"
         self._plan: PlanKnown | None = None
+        self._entries = 0
+
+    @property
+    def entries_text(self) -> str:
+        """`120/300 entries` of a transfer; "" while there is nothing to tell. A far destination names no
+        entries without -i or -v, so that only their total is known: `300 entries`."""
+        if self._phase != "transfer" or self._plan is None or not self._plan.files:
+            return ""
+        total = self._plan.files
+        done = f"{min(self._entries, total):,}/" if self._entries else ""
+        return f"{done}{counted(total, 'entry', 'entries')}"
 
     @property
     def phase_progress(self) -> PhaseProgress:
@@ -54,6 +65,8 @@ class ProgressTrack:
                 self._plan = event
                 # A first copy transfers while it still compares; the plan then only adds the total.
                 self._advance("transfer", 0, None)
+        elif isinstance(event, ItemChanged):
+            self._entries += event.change[:1] != "*"
         elif isinstance(event, Progressed):
             self._advance(event.phase, event.done, event.total)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "duration_text", "exact_text", "size_text"]
+__all__ = ["counted", "duration_text", "elapsed_text", "exact_text", "rate_text", "size_text"]
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 
@@ -35,3 +35,15 @@ def duration_text(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def elapsed_text(seconds: float) -> str:
+    """`0.04 s`, `7.2 s`, then as duration_text."""
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    return f"{seconds:.1f} s" if seconds < 59.95 else duration_text(seconds)
+
+
+def rate_text(count: int, seconds: float) -> str:
+    """`24.6 KB/s`. `seconds` is more than 0."""
+    return f"{size_text(int(count / seconds))}/s"

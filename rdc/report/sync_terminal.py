@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.model.sync import SyncReport
 from rdc.progress import Event, ItemChanged
 from rdc.records import dataclass
-from rdc.report.sizes import counted, exact_text, size_text
+from rdc.report.sizes import counted, elapsed_text, exact_text, rate_text, size_text
 from rdc.report.trouble import Trouble
 
 TYPE_CHECKING = False
@@ -33,6 +34,8 @@ class TerminalStyle:
     quiet: bool = False
     """Errors only."""
     dry_run: bool = False
+    local: bool = False
+    """Both sides are this machine, so nothing is sent or received."""
     progress: bool = False
     """--progress: always shown, as lines where no bar can be drawn."""
 
@@ -46,9 +49,13 @@ class SyncTerminal:
         data: Callable[[str], None],
         talk: Callable[[str], None],
         bar: ProgressBar | ProgressLines | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`data` writes whole lines to stdout, `talk` to stderr."""
+        """`data` writes whole lines to stdout, `talk` to stderr. `clock` returns seconds."""
         self._style = style
+        self._clock = clock
+        self._began = clock()
+        self._moved = 0
         self._data = data
         self._talk = talk
         self._trouble = Trouble(talk, bar, quiet=style.quiet)
@@ -59,6 +66,8 @@ class SyncTerminal:
     def __call__(self, event: Event, /) -> None:
         self._trouble(event)
         if isinstance(event, ItemChanged):
+            if event.is_move:
+                self._moved += 1
             self._item(event)
 
     def finish(self, report: SyncReport) -> None:
@@ -67,7 +76,7 @@ class SyncTerminal:
             return
         if self._style.stats:
             self._data(stats_block(report, human=self._style.human))
-        self._talk(summary_line(report, dry_run=self._style.dry_run) + "\n")
+        self._talk(summary_line(report, self._style, self._moved, self._clock() - self._began) + "\n")
 
     def fail(self, error: RdcError) -> None:
         """Only removes the bar: the command line prints the error in the same way for every command."""
@@ -106,18 +115,49 @@ def _name(event: ItemChanged) -> str:
     return f"{printable(event.path)} {arrow} {printable(event.target)}"
 
 
-def summary_line(report: SyncReport, *, dry_run: bool = False) -> str:
-    """The last line of a run: bytes and round trips, savings, and whether it was complete."""
-    line = (
-        f"sent {size_text(report.bytes_sent)}, received {size_text(report.bytes_received)}, "
-        f"reused {size_text(report.reused_bytes)} in {counted(report.round_trips, 'round trip')}"
-    )
-    if dry_run:
-        line += " (dry run: nothing was changed)"
+def summary_line(report: SyncReport, style: TerminalStyle, moved: int, seconds: float) -> str:
+    """The last line of a run: entries, bytes, time and rate, and whether it was complete.
+
+    `moved`: the moves that this side was told of. A far destination tells of moves only with -i or -v;
+    without them, they are among the changed entries.
+    """
+    parts = [_entries_text(report, moved, dry_run=style.dry_run), _bytes_text(report, style, seconds)]
     if report.exit is not ExitCode.OK:
         trouble = counted(report.errors, "problem") if report.errors else "stopped early"
-        line += f"; {trouble}, exit code {int(report.exit)}"
-    return line
+        parts.append(f"{trouble}, exit code {int(report.exit)}")
+    return "; ".join(parts)
+
+
+def _entries_text(report: SyncReport, moved: int, *, dry_run: bool) -> str:
+    """`3 entries changed, 500 deleted, 2 moved`; in a dry run `3 entries to change, 500 to delete`."""
+    words = ("to change", "to delete", "to move") if dry_run else ("changed", "deleted", "moved")
+    counts = (max(0, report.changed - moved), report.deleted, moved)
+    found = [(count, word) for count, word in zip(counts, words, strict=True) if count]
+    if not found:
+        return "nothing to change" if dry_run else "nothing changed"
+    first, *others = found
+    texts = [f"{counted(first[0], 'entry', 'entries')} {first[1]}"]
+    return ", ".join(texts + [f"{count:,} {word}" for count, word in others])
+
+
+def _bytes_text(report: SyncReport, style: TerminalStyle, seconds: float) -> str:
+    """`sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 4 round trips, 2.0 s, 24.6 KB/s`. The rate is that of
+    the line, or of the contents in a local run."""
+    reused = f"reused {size_text(report.reused_bytes)}"
+    if style.local and style.dry_run:
+        return f"{elapsed_text(seconds)} (dry run: nothing was changed)"
+    if style.local:
+        done = report.literal_bytes + report.reused_bytes
+        text = f"copied {size_text(report.literal_bytes)}, {reused} in {elapsed_text(seconds)}"
+    else:
+        done = report.bytes_sent + report.bytes_received
+        text = (
+            f"sent {size_text(report.bytes_sent)}, received {size_text(report.bytes_received)}, {reused} in "
+            f"{counted(report.round_trips, 'round trip')}, {elapsed_text(seconds)}"
+        )
+    if done and seconds > 0:
+        text += f", {rate_text(done, seconds)}"
+    return text + (" (dry run: nothing was changed)" if style.dry_run else "")
 
 
 def stats_block(report: SyncReport, *, human: bool) -> str:

@@ -230,8 +230,18 @@ class _Run:
             try:
                 done = run(conversation, connection, transport)
             except (StreamError, TrustError) as error:
-                raise explained(error, transport) from error
+                raise self._resumable(explained(error, transport)) from error
             return self._report(done, connection)
+
+    def _resumable(self, error: RdcError) -> RdcError:
+        """Adds to the error of a cut line that nothing of what arrived is lost."""
+        if not isinstance(error, StreamError) or isinstance(error, ProtocolError):
+            return error
+        if error.before_hello or self._options.dry_run:
+            return error
+        resumable = StreamError(f"{error}; the next run resumes where this one ended")
+        resumable.code = error.code
+        return resumable
 
     def _fetch(self) -> Conversation[Done]:
         """The conversation if the far side is the source."""

@@ -166,4 +166,4 @@ def _note(verb: str, event: str, field: str) -> str:
     for section in (table.get(f"{verb}-{event}", {}), table.get(event, {}), table["fields"]):
         if field in section:
             return str(section[field])
-    raise MissingNoteError(f"docs/notes/events.toml: nothing about {field} of {event} of rdc {verb}")
+    raise MissingNoteError(f"rdc/cli/notes/events.toml: nothing about {field} of {event} of rdc {verb}")

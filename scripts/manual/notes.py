@@ -1,4 +1,4 @@
-"""The hand-written half of the reference: what the code has no words for, in docs/notes/*.toml."""
+"""The hand-written half of the reference: what the code has no words for, in docs/notes and rdc/cli/notes."""
 
 from __future__ import annotations
 
@@ -17,5 +17,6 @@ class MissingNoteError(Exception):
 
 @cache
 def notes(name: str) -> dict[str, Any]:
-    """The tables of docs/notes/NAME.toml."""
-    return tomllib.loads((DOCS / "notes" / f"{name}.toml").read_text())
+    """The tables of NAME.toml: those in rdc/cli/notes are in the man pages, too."""
+    packaged = TOP / "rdc" / "cli" / "notes" / f"{name}.toml"
+    return tomllib.loads((packaged if packaged.exists() else DOCS / "notes" / f"{name}.toml").read_text())

@@ -20,7 +20,7 @@ def exit_code_table() -> str:
     meanings = notes("exit_codes")
     if codes.keys() != meanings.keys():
         raise MissingNoteError(
-            f"docs/notes/exit_codes.toml differs in {sorted(codes.keys() ^ meanings.keys())}"
+            f"rdc/cli/notes/exit_codes.toml differs in {sorted(codes.keys() ^ meanings.keys())}"
         )
     rows = [
         f'| <a id="code-{code}"></a>{code} | {meanings[name]} |'

@@ -70,6 +70,8 @@ def test_options_become_a_request() -> None:
 
 def test_lines_for_people(tree: Path) -> None:
     run = dedupe("--text", "--hardlink", tree)
+    assert re.fullmatch(rf"(?: +[0-9.]+ KB +\d files?  {tree}\S*/\n)+", run.out)
+    run = dedupe("--text", "--hardlink", "-v", tree)
     assert run.code == 0
     first, *_ = run.out.splitlines()
     assert re.fullmatch(rf"link     {tree}/\S+ to {tree}/\S+: [0-9.]+ KB", first)

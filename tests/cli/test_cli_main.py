@@ -83,6 +83,14 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "RDC_DEBUG" not in process.err
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_h_alone_is_help(verb: str) -> None:
+    short, long = FakeProcess(), FakeProcess()
+    assert main.run([verb, "-h"], short.environment) == 0
+    assert main.run([verb, "--help"], long.environment) == 0
+    assert short.out == long.out
+
+
 VERB_LIST = ", ".join(VERBS)
 
 
@@ -91,6 +99,7 @@ VERB_LIST = ", ".join(VERBS)
     [
         ([], f"rdc: a verb is needed: {VERB_LIST} (see rdc --help)"),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
+        (["snyc", "b"], "rdc: rdc has no verb 'snyc'; did you mean sync? (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),
         (["serve"], "rdc: rdc serve needs --config=FILE for a daemon, or --stdio (see rdc serve --help)"),
         (["serve", "--stdio", "x"], "rdc: rdc serve takes no x (see rdc serve --help)"),

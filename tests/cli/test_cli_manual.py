@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli.manual import manual
+from rdc.cli.manual import VERB_EVENTS, manual
 from rdc.cli.verb import VERBS, load_verbs
 from rdc.errors import ExitCode
+from scripts.manual.events import EVENTS, events_of
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.running.syncing import command
 
@@ -201,3 +202,23 @@ def test_the_man_page_says_all_that_help_says(tmp_path: Path) -> None:
         missing = [word for word in shown(verb.help_text()) if word not in text]
         assert missing == [], name
     assert "rdc(1)" in text.lower()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_a_page(verb: str, tmp_path: Path) -> None:
+    ended = command(verb, "--man")
+    assert (ended.code, ended.err) == (0, "")
+    page = tmp_path / "page"
+    page.write_text(ended.out)
+    text = subprocess.run([program("mandoc"), "-T", "utf8", page], capture_output=True, text=True)
+    assert (text.returncode, text.stderr) == (0, "")
+    plain = re.sub(".\x08", "", text.stdout)
+    assert "EXIT STATUS" in plain and all(str(int(code)) in plain for code in ExitCode)
+    assert ("JSON EVENTS" in plain) == (verb in VERB_EVENTS)
+    assert ("FILTERS" in plain) == ("--exclude" in plain)
+
+
+@pytest.mark.parametrize("verb", EVENTS)
+def test_the_page_has_every_event(verb: str) -> None:
+    assert EVENTS.keys() == VERB_EVENTS.keys()
+    assert {event.name for event in events_of(verb)} == set(VERB_EVENTS[verb])

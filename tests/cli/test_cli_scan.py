@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from rdc.cli import main
 from rdc.cli.options.scan_options import parse_scan, read_scan
 from rdc.errors import UsageError
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions
+from rdc.report.scan.page_file import check_page
 from tests.support.running.fake_environment import FakeProcess
 from tests.support.trees.mixed_tree import mixed_tree
 
@@ -69,7 +71,7 @@ def test_nonsense_is_named(words: str) -> None:
 def test_a_scan_and_its_forms(tree: Path) -> None:
     code, out, err = run("scan", "--no-catalog", tree)
     assert (code, err) == (0, "")
-    assert re.fullmatch(r"16 KiB chunks save \d+ %, zstd after them \d+ %", out.splitlines()[-1])
+    assert re.fullmatch(r"16 KiB chunks save \d+ %, zstd after them \d+ %", out.splitlines()[0])
     code, out, err = run("scan", "--no-catalog", "--json", tree)
     document = json.loads(out)
     assert (code, err) == (0, "")
@@ -103,6 +105,20 @@ def test_what_cannot_be_written_is_told_before_anything_is_read(
     code, out, err = run("scan", "--no-catalog", f"--parquet={tmp_path}/out", tree)
     assert (code, out) == (1, "")
     assert "pip install pyarrow" in err
+
+
+def test_a_page_replaces_only_a_page(tree: Path, tmp_path: Path) -> None:
+    target = tmp_path / "notes.html"
+    target.write_text("<title>my notes</title>")
+    code, out, err = run("scan", "--no-catalog", f"--html={target}", tree)
+    assert (code, out) == (11, "") and "it is no page of a scan" in err
+    assert target.read_text() == "<title>my notes</title>"
+    check_page(str(tmp_path / "none"))
+    check_page("/dev/null")
+    target.write_text("")
+    check_page(str(target))
+    target.write_text(resources.files("rdc.report.scan").joinpath("page.html").read_text("utf-8"))
+    check_page(str(target))
 
 
 def test_the_report_is_shown_even_where_its_file_fails(tree: Path, tmp_path: Path) -> None:

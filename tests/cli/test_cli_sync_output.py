@@ -37,7 +37,7 @@ def test_what_is_shown() -> None:
     process = FakeProcess()
     assert outcome(["-i", "-v"], FakeSyncer(), process) is ExitCode.OK
     assert process.out == ">f+++++++++ a\n"
-    assert process.err == "sent 500 B, received 1.2 KB, reused 0 B in 4 round trips\n"
+    assert process.err == "1 entry changed; copied 10 B, reused 0 B in 0.00 s\n"
     quiet = FakeProcess()
     outcome(["-qiv", "--stats"], FakeSyncer(), quiet)
     assert (quiet.out, quiet.err) == ("", "")
@@ -145,7 +145,7 @@ def test_trouble_is_told_above_the_bar() -> None:
 
     outcome([], Troubled(), process)
     assert "rdc: x: cannot be read\n" in process.err
-    assert process.err.endswith("in 4 round trips\n")
+    assert "1 entry changed; copied 10 B, reused 0 B in 20.0 s" in process.err
 
 
 # --- real syncs ---------------------------------------------------------------------------------------------

@@ -190,3 +190,15 @@ def test_no_name_can_move_the_cursor(path: bytes, source: bytes, action: Action)
     assert lines[0].endswith("\n")
     assert lines[0][:-1].isascii()
     assert lines[0][:-1].isprintable()
+
+
+def test_a_dry_run_sums_up_by_folder() -> None:
+    run = Run(DedupeStyle(True, folders=True))
+    for number in range(25):
+        for name in range(number + 1):
+            run.terminal(Instance(Action.SHARE, b"d%d/%d" % (number, name), b"a", 5_000, 1_000, 0))
+    run.terminal(Instance(Action.SHARE, b"top", b"a", 5_000, 90_000, 0))
+    run.terminal.finish(NOTHING, None)
+    assert run.data[:2] == ["  90.0 KB        1 file  ./\n", "  25.0 KB      25 files  d24/\n"]
+    assert run.data[-1] == "  21.0 KB      21 files  in other folders\n"
+    assert len(run.data) == 21

@@ -29,6 +29,7 @@ SCHEMAS: dict[str, Schema] = {
         "files": int,
         "changed": int,
         "deleted": int,
+        "moved": int,
         "bytes_sent": int,
         "bytes_received": int,
         "literal_bytes": int,
@@ -115,12 +116,20 @@ def test_a_whole_run() -> None:
         '{"v":1,"event":"item","change":"cL+++++++++","path":"link"}\n'
         '{"v":1,"event":"progress","phase":"transfer","done":300,"total":300}\n'
         '{"v":1,"event":"error","code":23,"path":"x","message":"x: cannot be read"}\n'
-        '{"v":1,"event":"summary","files":3,"changed":2,"deleted":1,"bytes_sent":48000,"bytes_received":1200,'
+        '{"v":1,"event":"summary","files":3,"changed":2,"deleted":1,"moved":0,"bytes_sent":48000,"bytes_received":1200,'
         '"literal_bytes":100,"reused_bytes":200,"round_trips":4,'
         '"bytes_by_purpose":{"manifest":0,"roots":0,"nodes":0,"sub-chunks":0,"literals":49000,"overhead":200},'
         '"seconds":1.235,"exit":0}\n'
     )
     assert len(recorder.events) == 7
+
+
+def test_moves_are_counted() -> None:
+    recorder = Recorder()
+    recorder.json(ItemChanged("*renaming  ", b"a", b"b"))
+    recorder.json(ItemChanged("*deleting  ", b"c"))
+    recorder.json.finish(REPORT)
+    assert recorder.events[-1]["moved"] == 1
 
 
 def test_a_failed_run_ends_with_an_error() -> None:

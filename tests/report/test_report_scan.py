@@ -30,7 +30,7 @@ from rdc.report.scan.csv_tables import TABLES, scan_csv
 from rdc.report.scan.headline import headline, level_title, percent
 from rdc.report.scan.json_document import scan_document, scan_json
 from rdc.report.scan.parquet_tables import write_parquet
-from rdc.report.scan.terminal import print_scan
+from rdc.report.scan.terminal import in_components, print_scan
 from rdc.survey.scan.scan import scan
 from scripts import make_scan_sample
 from tests.support.project_paths import TOP
@@ -110,7 +110,7 @@ def test_headline() -> None:
 
 def test_the_terminal_shows_what_matters() -> None:
     text = shown(SAMPLE)
-    assert text.splitlines()[-1] == headline(SAMPLE)
+    assert text.splitlines()[0] == headline(SAMPLE)
     for part in (
         "identical files: 3,911 groups",
         "16 KiB chunks",
@@ -138,6 +138,20 @@ def test_no_figure_is_missing_where_the_terminal_is_narrow(width: int) -> None:
     assert Counter(figures) == Counter(re.findall(r"[\d,]*\d(?:\.\d+)?", text))
     for head in ("chunks", "unique", "kept", "saves", "ratio", "with zstd", "files", "bytes", "duplicate"):
         assert head in text
+
+
+def test_a_terminal_gets_a_screen_of_24_lines() -> None:
+    stream = io.StringIO()
+    print_scan(SAMPLE, stream, terminal=True, color=False, width=80)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) <= 24, lines
+    assert lines[-1] == "with --html=FILE or in a pipe also: types, like directories, similar files"
+
+
+def test_paths_break_after_slashes() -> None:
+    assert in_components("a/bc/def", 8) == "a/bc/def"
+    assert in_components("alpha/beta/gamma", 11) == "alpha/beta/\ngamma"
+    assert in_components("a/long-component/b", 6) == "a/\nlong-component/\nb"
 
 
 def test_a_row_is_a_line_where_no_terminal_is() -> None:
@@ -172,7 +186,7 @@ def test_colours_are_for_terminals() -> None:
 
 def test_nothing_to_show(tmp_path: Path) -> None:
     text = shown(scan([tmp_path], catalog=None))
-    assert text.splitlines()[0].startswith("0 files, 0 B")
+    assert text.splitlines()[:2] == [headline(scan([tmp_path], catalog=None)), "0 files, 0 B, 0 B allocated"]
     assert "granularity" not in text
 
 

@@ -1,22 +1,18 @@
-"""The terminal output of a sync: golden lines, escaped names, and a bar that appears late and never goes
-back."""
+"""The terminal output of a sync: golden lines and escaped names."""
 
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode
 from rdc.model.sync import MessageCost, Purpose, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
-from rdc.report.progress_bar import ProgressBar
-from rdc.report.progress_lines import ProgressLines
-from rdc.report.progress_track import PhaseProgress, ProgressTrack, progress_text
 from rdc.report.sizes import counted, exact_text, size_text
 from rdc.report.sync_terminal import (
     SyncTerminal,
@@ -77,10 +73,12 @@ def run(style: TerminalStyle, report: SyncReport = REPORT) -> tuple[str, str]:
     def talk(text: str) -> None:
         err.write(text)
 
-    terminal = SyncTerminal(style, data, talk)
+    clock = FakeClock()
+    terminal = SyncTerminal(style, data, talk, clock=clock)
     terminal.start()
     for event in EVENTS:
         terminal(event)
+    clock.now += 2.0
     terminal.finish(report)
     return out.getvalue(), err.getvalue()
 
@@ -88,7 +86,8 @@ def run(style: TerminalStyle, report: SyncReport = REPORT) -> tuple[str, str]:
 TALK = (
     "rdc: x: permission denied\n"
     "rdc: note: s: a socket, skipped\n"
-    "sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 4 round trips\n"
+    "12 entries changed, 1 deleted; "
+    "sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 4 round trips, 2.0 s, 24.6 KB/s\n"
 )
 
 
@@ -151,16 +150,55 @@ def test_stats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "dry_run", "end"),
+    ("changes", "style", "moved", "line"),
     [
-        (replace(REPORT, round_trips=1), False, "in 1 round trip"),
-        (REPORT, True, "in 4 round trips (dry run: nothing was changed)"),
-        (replace(REPORT, errors=1, exit=ExitCode.PARTIAL), False, "trips; 1 problem, exit code 23"),
-        (replace(REPORT, exit=ExitCode.MAX_DELETE), False, "trips; stopped early, exit code 25"),
+        (
+            {"round_trips": 1},
+            {},
+            0,
+            "12 entries changed, 1 deleted; sent 48.0 KB, received 1.2 KB, reused 1.2 GB in 1 round trip,"
+            " 0.50 s, 98.4 KB/s",
+        ),
+        (
+            {"changed": 0, "deleted": 500},
+            {"local": True},
+            0,
+            "500 entries deleted; copied 40.1 KB, reused 1.2 GB in 0.50 s, 2.3 GB/s",
+        ),
+        (
+            {"changed": 1, "deleted": 0, "literal_bytes": 0, "reused_bytes": 0},
+            {"local": True},
+            1,
+            "1 entry moved; copied 0 B, reused 0 B in 0.50 s",
+        ),
+        (
+            {"changed": 0, "deleted": 0, "literal_bytes": 0, "reused_bytes": 0},
+            {"local": True},
+            0,
+            "nothing changed; copied 0 B, reused 0 B in 0.50 s",
+        ),
+        (
+            {},
+            {"local": True, "dry_run": True},
+            3,
+            "9 entries to change, 1 to delete, 3 to move; 0.50 s (dry run: nothing was changed)",
+        ),
     ],
 )
-def test_last_line(report: SyncReport, dry_run: bool, end: str) -> None:
-    assert summary_line(report, dry_run=dry_run).endswith(end)
+def test_the_last_line(changes: dict[str, Any], style: dict[str, bool], moved: int, line: str) -> None:
+    assert summary_line(replace(REPORT, **changes), TerminalStyle(**style), moved, 0.5) == line
+
+
+@pytest.mark.parametrize(
+    ("report", "dry_run", "end"),
+    [
+        (REPORT, True, "98.4 KB/s (dry run: nothing was changed)"),
+        (replace(REPORT, errors=1, exit=ExitCode.PARTIAL), False, "KB/s; 1 problem, exit code 23"),
+        (replace(REPORT, exit=ExitCode.MAX_DELETE), False, "KB/s; stopped early, exit code 25"),
+    ],
+)
+def test_the_end_of_the_last_line(report: SyncReport, dry_run: bool, end: str) -> None:
+    assert summary_line(report, TerminalStyle(dry_run=dry_run), 0, 0.5).endswith(end)
 
 
 @given(st.binary(max_size=30), st.binary(max_size=30))
@@ -192,179 +230,3 @@ def test_counts() -> None:
     assert exact_text(1_234_567) == "1,234,567 bytes"
     assert counted(1, "entry", "entries") == "1 entry"
     assert counted(2_000, "entry", "entries") == "2,000 entries"
-
-
-# --- progress -----------------------------------------------------------------------------------------------
-
-PROGRESS_EVENTS = st.one_of(
-    st.builds(PlanKnown, st.integers(0, 9), st.integers(0, 99), st.integers(0, 9)),
-    st.builds(
-        Progressed,
-        st.sampled_from(["compare", "transfer", "delete", "unheard of"]),
-        st.integers(0, 120),
-        st.none() | st.integers(0, 120),
-    ),
-)
-
-
-@given(st.lists(PROGRESS_EVENTS, max_size=30))
-def test_progress_never_moves_backwards(events: list[Event]) -> None:
-    track = ProgressTrack()
-    order = ["compare", "transfer", "delete"]
-    before = track.phase_progress
-    for event in events:
-        track.follow(event)
-        now = track.phase_progress
-        assert order.index(now.phase) >= order.index(before.phase)
-        if now.phase == before.phase:
-            assert now.done >= before.done
-            assert before.total is None or now.total == before.total
-        assert now.total is None or now.done <= now.total
-        before = now
-
-
-def test_the_plan_gives_the_total() -> None:
-    track = ProgressTrack()
-    track.follow(Progressed("compare", 7, 9))
-    assert track.phase_progress == PhaseProgress("compare", 7, 9)
-    track.follow(PlanKnown(2, 100, 3))
-    assert track.phase_progress == PhaseProgress("compare", 7, 9)
-    track.follow(Progressed("transfer", 20, 100))
-    assert track.phase_progress == PhaseProgress("compare", 7, 9), (
-        "nobody knows yet how much there is to transfer"
-    )
-    track.follow(Progressed("compare", 9, 9))
-    assert track.phase_progress == PhaseProgress("transfer", 20, 100)
-    track.follow(Progressed("transfer", 150, 150))
-    assert track.phase_progress == PhaseProgress("transfer", 100, 100)
-    track.follow(Progressed("delete", 1, 3))
-    assert track.phase_progress == PhaseProgress("delete", 1, 3)
-
-
-def bar_output(
-    events: list[tuple[float, Event]], *, color: bool = True, line: str | None = None, width: int = 100
-) -> str:
-    stream, clock = io.StringIO(), FakeClock()
-    bar = ProgressBar(stream, clock, color=color, width=width)
-    for now, event in events:
-        clock.now = now
-        bar.follow(event)
-    if line is not None:
-        assert bar.line(line)
-    bar.close()
-    return stream.getvalue()
-
-
-SLOW: list[tuple[float, Event]] = [
-    (0.1, PlanKnown(3, 2_000_000, 0)),
-    (0.4, Progressed("transfer", 500_000, 2_000_000)),
-    (0.6, Progressed("transfer", 1_000_000, 2_000_000)),
-    (0.61, Progressed("transfer", 1_100_000, 2_000_000)),
-    (0.9, Progressed("transfer", 1_500_000, 2_000_000)),
-]
-
-
-def test_short_work_shows_no_bar() -> None:
-    assert bar_output(SLOW[:2]) == ""
-
-
-def test_long_work_shows_a_bar_and_wipes_it() -> None:
-    output = bar_output(SLOW)
-    assert "transferring" in output
-    assert "1.0 MB of 2.0 MB" in output
-    assert "1.5 MB of 2.0 MB" in output
-    assert "1.1 MB" not in output  # too soon after the last redraw
-    assert output.rstrip().endswith("\x1b[2K")  # the last thing done is to erase the line
-
-
-@pytest.mark.parametrize(
-    ("width", "bar", "time"), [(100, 1, 1), (50, 1, 1), (49, 0, 1), (42, 0, 1), (36, 0, 0)]
-)
-def test_a_narrow_terminal_gets_the_figures(width: int, bar: bool, time: bool) -> None:
-    large: list[tuple[float, Event]] = [
-        (0.1, PlanKnown(3, 999_900_000_000, 0)),
-        (0.6, Progressed("transfer", 299_000_000_000, 999_900_000_000)),
-        (0.9, Progressed("transfer", 499_900_000_000, 999_900_000_000)),
-    ]
-    output = bar_output(large, color=False, width=width)
-    assert "499.9 GB of 999.9 GB" in output and "…" not in output
-    assert ("━" in output, bool(re.search(r"\d:\d\d:\d\d", output))) == (bar, time)
-
-
-def test_phases_replace_each_other() -> None:
-    output = bar_output(
-        [
-            (0.6, Progressed("compare", 1, None)),
-            (0.8, Progressed("compare", 2_000, None)),
-            (0.9, Progressed("transfer", 7_000, None)),
-            (1.0, PlanKnown(1, 10, 2)),
-            (1.2, Progressed("delete", 1, 2)),
-        ]
-    )
-    assert "1 B" in output
-    assert "2.0 KB" in output
-    assert "7.0 KB " in output
-    assert "7.0 KB of 7.0 KB" in output  # more came than the plan knew of
-    assert "1 of 2" in output
-    assert "comparing" not in output[output.index("deleting") :]
-
-
-def test_plain_lines_come_once_a_second_and_at_the_end_of_a_phase() -> None:
-    clock = FakeClock()
-    said: list[str] = []
-    lines = ProgressLines(said.append, clock)
-    events: list[tuple[float, Event]] = [
-        (0.1, Progressed("compare", 1_000, 4_000)),
-        (1.1, Progressed("compare", 2_000, 4_000)),
-        (1.2, PlanKnown(3, 2_000_000, 0)),
-        (1.3, Progressed("compare", 3_000, 4_000)),
-        (1.4, Progressed("compare", 4_000, 4_000)),
-        (3.0, Progressed("transfer", 500_000, 2_000_000)),
-        (3.5, Progressed("transfer", 600_000, 2_000_000)),
-        (63.5, Progressed("transfer", 1_000_000, 2_000_000)),
-        (64.0, Progressed("transfer", 2_000_000, 2_000_000)),
-        (64.1, Progressed("transfer", 2_000_000, 2_000_000)),
-    ]
-    for now, event in events:
-        clock.now = now
-        lines.follow(event)
-    assert said == [
-        "comparing: 2.0 KB of 4.0 KB, 50 %, 0:01 left\n",
-        "transferring: 500.0 KB of 2.0 MB, 25 %, 0:05 left\n",
-        "transferring: 1.0 MB of 2.0 MB, 50 %, 1:02 left\n",
-        "transferring: 2.0 MB of 2.0 MB\n",
-    ]
-    assert not lines.line("told otherwise")
-
-
-def test_no_color_draws_without_colour() -> None:
-    colours = "\x1b[38"
-    assert any(mark in bar_output(SLOW, color=False) for mark in ("\x1b[2K", "\x1b[1A"))
-    assert colours not in bar_output(SLOW, color=False)
-    assert "\x1b[3" not in bar_output(SLOW, color=False)
-
-
-def test_trouble_is_printed_above_the_bar_as_it_is() -> None:
-    output = bar_output(SLOW, line="rdc: [bold]x[/bold]: denied")
-    assert "rdc: [bold]x[/bold]: denied\n" in output
-
-
-def test_an_error_takes_the_bar_away() -> None:
-    stream, clock = io.StringIO(), FakeClock()
-    bar = ProgressBar(stream, clock, color=False, width=80)
-    terminal = SyncTerminal(TerminalStyle(), lambda _: None, lambda _: None, bar)
-    for now, event in SLOW:
-        clock.now = now
-        terminal(event)
-    assert stream.getvalue()
-    terminal.fail(RdcError("gone"))
-    assert not bar.line("no longer there")
-
-
-def test_sharing_is_a_phase_of_its_own_with_its_total() -> None:
-    track = ProgressTrack()
-    for event in (Progressed("compare", 5, 10), Progressed("share", 3, 9), Progressed("compare", 10, 10)):
-        track.follow(event)
-    assert track.phase_progress == PhaseProgress("share", 3, 9)
-    track.follow(Progressed("share", 12, 9))
-    assert progress_text(track.phase_progress) == "sharing: 9 B of 9 B"

@@ -85,6 +85,14 @@ def test_a_far_side_of_another_version_is_told(pull: bool, tmp_path: Path) -> No
 
 
 @pull_too
+def test_a_cut_line_says_that_the_next_run_resumes(pull: bool, tmp_path: Path) -> None:
+    body = f"shift; {shlex.quote(sys.executable)} -m rdc serve --stdio | head -c 90"
+    ended = sync_through(speaking(tmp_path, body), tmp_path, pull=pull)
+    assert ended.code == ExitCode.STREAM
+    assert ended.complaints[0].endswith("; the next run resumes where this one ended")
+
+
+@pull_too
 def test_no_rdc_over_there(pull: bool, tmp_path: Path) -> None:
     body = 'shift; eval "$@"'  # as ssh: the far shell looks for the command, and says that it is missing
     ended = sync_through(speaking(tmp_path, body), tmp_path, "--remote-path=no-such-rdc", pull=pull)
@@ -169,4 +177,5 @@ def test_the_pseudo_ssh_is_what_it_says(tmp_path: Path) -> None:
         "sync", "-e", PSEUDO_SSH, "--remote-path", FAR, f"{source}/", f"far:{tmp_path}/new", process=True
     )
     assert ended.code == ExitCode.OK
-    assert re.fullmatch(r"sent \d+ B, received \d+ B, reused 0 B in \d round trips\n", ended.err)
+    line = r"2 entries changed; sent \d+ B, received \d+ B, reused 0 B in \d round trips, [\d.]+ s, .*B/s\n"
+    assert re.fullmatch(line, ended.err)

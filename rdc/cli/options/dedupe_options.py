@@ -45,6 +45,7 @@ DEDUPE_OPTIONS = (
         "What is shown",
         (
             Option(("-q", "--quiet"), "show nothing but errors"),
+            Option(("-v", "--verbose"), "list each file of a dry run, not only sums by folder"),
             Option(("--progress",), "show progress, by lines where no bar can be drawn"),
             Option(("--json",), "one JSON event a line on stdout instead"),
             Option(("--help",), "show this text"),
@@ -74,6 +75,7 @@ class DedupeRequest:
     rules: tuple[FilterRule, ...]
     catalog: CatalogChoice
     quiet: bool
+    verbose: bool
     progress: bool
     json: bool
 
@@ -123,6 +125,7 @@ def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> Dedupe
         rules=read_rules(parsed, read_rule_file),
         catalog=read_choice(parsed),
         quiet=parsed.has("--quiet"),
+        verbose=parsed.has("--verbose"),
         progress=parsed.has("--progress"),
         json=parsed.has("--json"),
     )

@@ -165,6 +165,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             human=words.has("--human-readable"),
             quiet=words.has("--quiet"),
             dry_run=words.has("--dry-run"),
+            local=source.host is None and destination.host is None,
             progress=words.has("--progress") or words.has("-P"),
         ),
         json=words.has("--json"),

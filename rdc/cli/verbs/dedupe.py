@@ -197,7 +197,12 @@ def _json_output(environment: Environment, *, dry_run: bool) -> _Output:
 
 
 def _terminal_output(request: DedupeRequest, environment: Environment) -> _Output:
-    style = DedupeStyle(not request.apply, undo=request.undo is not None, quiet=request.quiet)
+    style = DedupeStyle(
+        not request.apply,
+        undo=request.undo is not None,
+        quiet=request.quiet,
+        folders=not request.apply and not request.verbose,
+    )
     progress = environment.progress(
         quiet=request.quiet,
         scrolling=environment.stdout_is_terminal,

@@ -96,6 +96,10 @@ def check_outputs(part: str | None, output: Output) -> None:
     for name in (part, output.html):
         if name is not None:
             check_output(os.fsencode(name))
+    if output.html is not None:
+        from rdc.report.scan.page_file import check_page
+
+        check_page(output.html)
 
 
 def print_report(report: ScanReport, output: Output, environment: Environment) -> None:

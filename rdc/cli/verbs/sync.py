@@ -131,4 +131,4 @@ def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
     style = request.style
     scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
     progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
-    return SyncTerminal(style, environment.data, environment.talk, progress)
+    return SyncTerminal(style, environment.data, environment.talk, progress, environment.clock)

@@ -69,6 +69,7 @@ def levels_chart(report: ScanReport) -> str:
     saved["insidetextanchor"] = "end"
     traces.append(saved)
     layout = _layout(barmode="stack", legend={"orientation": "h", "y": 1.12, "traceorder": "normal"})
+    layout["yaxis"] = {"automargin": True}
     layout["xaxis"] = _size_axis(max((level.bytes for level in levels), default=0))
     return _figure(traces, layout)
 
@@ -264,7 +265,8 @@ def _shared(pair: Overlap) -> str:
 
 def _size_axis(largest: int) -> dict[str, Any]:
     """Axis ticks in the units of the text, which plotly does not know."""
-    ticks = [largest * step // 4 for step in range(5)]
+    step = _step(largest)
+    ticks = list(range(0, largest + 1, step))
     return {
         "tickmode": "array",
         "tickvals": ticks,
@@ -273,10 +275,20 @@ def _size_axis(largest: int) -> dict[str, Any]:
     }
 
 
+def _step(largest: int) -> int:
+    """The distance of ticks that people use: 1, 2 or 5 times a power of ten, at most five of them."""
+    step = 1
+    while True:
+        for factor in (1, 2, 5):
+            if largest <= 5 * factor * step:
+                return factor * step
+        step *= 10
+
+
 def _layout(*, height: int = 360, **more: Any) -> dict[str, Any]:
     layout: dict[str, Any] = {
         "height": height,
-        "margin": {"l": 120, "r": 24, "t": 24, "b": 48},
+        "margin": {"l": 48, "r": 24, "t": 24, "b": 48},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, sans-serif", "color": INK},

@@ -14,7 +14,7 @@ from importlib import resources
 from rdc.errors import UsageError
 from rdc.files.own.output_file import write_output
 from rdc.report.scan.charts import directories_chart, label, levels_chart, overlaps_chart, sizes_chart
-from rdc.report.scan.headline import headline, level_title, percent, saved_share
+from rdc.report.scan.headline import HEADLINE_LEVEL, headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
 
 TYPE_CHECKING = False
@@ -114,9 +114,8 @@ def _cards(report: ScanReport) -> Iterable[tuple[str, str, str]]:
         size_text(report.duplicate_bytes),
         f"{wasted}, {counted(report.duplicate_groups, 'group')}",
     )
-    chunked = [level for level in report.levels if level.name.startswith("cdc-")]
-    if chunked:
-        best = min(chunked, key=lambda level: level.unique_bytes)
+    best = report.level(HEADLINE_LEVEL)
+    if best is not None:
         saved = best.bytes - best.unique_bytes
         share = percent(saved_share(best, best.unique_bytes))
         yield f"saved by {level_title(best.name)}", size_text(saved), f"{share}, ratio {best.ratio:.2f}"
@@ -196,9 +195,15 @@ def _suffix(name: str) -> str:
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    head = "".join(f"<th>{html.escape(value)}</th>" for value in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row) + "</tr>" for row in rows
-    )
+    right = [all(row[at][:1].isdigit() or not row[at] for row in rows) for at in range(len(heads))]
+    columns = [' class="number"' if numbers else "" for numbers in right]
+    head = _row("th", heads, columns)
+    body = "".join(f"<tr>{_row('td', row, columns)}</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<section><h2>{title}</h2>{table}</section>"
+    return f'<section><h2>{title}</h2><div class="wide">{table}</div></section>'
+
+
+def _row(tag: str, values: Sequence[str], columns: Sequence[str]) -> str:
+    return "".join(
+        f"<{tag}{column}>{html.escape(value)}</{tag}>" for value, column in zip(values, columns, strict=True)
+    )

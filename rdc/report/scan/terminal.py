@@ -1,4 +1,4 @@
-"""A scan report on a terminal: tables drawn by rich, the headline last."""
+"""A scan report on a terminal: tables drawn by rich, the headline first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rdc.model.scan import DirectorySummary, LevelSummary, ScanReport, TypeSummary
 
-__all__ = ["print_scan"]
+__all__ = ["in_components", "print_scan"]
 
 NEARLY_ALL = 0.95
 """If a directory below holds at least this share of a directory's duplicate bytes, only the one below is
@@ -23,6 +23,9 @@ shown."""
 
 ROWS = 10
 """Rows of a table of directories, types or pairs: what fits on a screen. --json has the rest."""
+
+SCREEN_ROWS = 3
+"""Directories on a terminal, where the whole report should fit on a screen of 24 lines."""
 
 FIRST_WIDTH = 24
 """Fewest columns for a path before it is wrapped; titles of levels need less. A table that leaves fewer folds
@@ -51,15 +54,18 @@ def print_scan(
         markup=False,
         emoji=False,
     )
+    console.print(headline(report), style="bold")
     _totals(console, report)
     if report.bytes:
         _levels(console, report)
-        _directories(console, report)
-        _types(console, report)
-        _overlaps(console, report)
-        _similar(console, report)
+        _directories(console, report, SCREEN_ROWS if terminal else ROWS)
+        if not terminal:
+            _types(console, report)
+            _overlaps(console, report)
+            _similar(console, report)
     console.print(_coverage(report))
-    console.print(headline(report), style="bold")
+    if terminal and (more := _left_out(report)):
+        console.print(f"with --html=FILE or in a pipe also: {more}")
 
 
 def _totals(console: Console, report: ScanReport) -> None:
@@ -93,7 +99,15 @@ def _levels(console: Console, report: ScanReport) -> None:
         )
         for level in report.levels
     ]
-    heads = ("granularity", "chunks", "unique", "kept", "saves", "ratio", "with zstd")
+    heads: tuple[str, ...] = ("granularity", "chunks", "unique", "kept", "saves", "ratio", "with zstd")
+    if console.is_terminal:
+        # Without the counts, the answer fits on 80 columns.
+        chosen = (0, 3, 4, 6)
+        heads = tuple(heads[at] for at in chosen)
+        _print_table(
+            console, "What deduplication keeps", heads, [tuple(row[at] for at in chosen) for row in rows]
+        )
+        return
     _print_table(console, "What deduplication keeps", heads, rows)
 
 
@@ -117,8 +131,18 @@ def _compressed(level: LevelSummary) -> str:
     return text if half < 0.005 * level.bytes else f"{text} ±{100 * half / level.bytes:.0f}"
 
 
-def _directories(console: Console, report: ScanReport) -> None:
-    shown = _worth_showing(report)[:ROWS]
+def _left_out(report: ScanReport) -> str:
+    """What a screen has no room for."""
+    kinds = {
+        "types": any(one.duplicate_bytes for one in report.types),
+        "like directories": bool(report.overlaps),
+        "similar files": bool(report.similar),
+    }
+    return ", ".join(kind for kind, there in kinds.items() if there)
+
+
+def _directories(console: Console, report: ScanReport, most: int) -> None:
+    shown = _worth_showing(report)[:most]
     if not shown:
         return
     rows = [(printable(one.path), *_duplicate_columns(one)) for one in shown]
@@ -195,12 +219,22 @@ def _print_table(
     if sum(widths) + COLUMN_SPACE * len(widths) > console.width:
         _print_folded(console, title, heads, rows)
         return
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    room = console.width - sum(widths[1:]) - COLUMN_SPACE * len(widths)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=not console.is_terminal,
+    )
     table.add_column(heads[0], overflow="fold")
     for head in heads[1:]:
         table.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
+    for name, *figures in rows:
+        table.add_row(in_components(name, room), *figures)
+    if console.is_terminal:
+        console.print()
     console.print(table)
 
 
@@ -209,7 +243,7 @@ def _print_folded(
 ) -> None:
     console.print(title, style="bold")
     for name, *columns in rows:
-        console.print(name, overflow="fold")
+        console.print(in_components(name, console.width), overflow="fold")
         texts: list[str] = []
         for head, column in zip(heads[1:], columns, strict=True):
             if column and not head:  # belongs to the one before
@@ -225,6 +259,18 @@ def _print_folded(
         for line in lines:
             console.print(line)
     console.print()
+
+
+def in_components(path: str, width: int) -> str:
+    """Breaks a path that is too long after slashes, so that each name in it stays whole if it fits."""
+    if len(path) <= width:
+        return path
+    lines = [""]
+    for part in path.replace("/", "/\0").split("\0"):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _coverage(report: ScanReport) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,10 @@ class Way(Enum):
 def shell(*command: str | Path) -> RemoteShell:
     """A remote shell that is `command`, which starts the far rdc of this checkout."""
     return RemoteShell(tuple(map(str, command or (PSEUDO_SSH,))), FAR)
+
+
+SUMMARY = re.compile(r"(?:[\d,]+ entr(?:y|ies) \w+|nothing (?:changed|to change))[,; ]")
+"""The start of a summary's line."""
 
 
 @dataclass(slots=True)
@@ -103,7 +108,7 @@ class Ended:
     @property
     def complaints(self) -> list[str]:
         """Lines on stderr but for the summary."""
-        return [line for line in self.err.splitlines() if not line.startswith("sent ")]
+        return [line for line in self.err.splitlines() if not SUMMARY.match(line)]
 
 
 def command(*words: str | Path, process: bool = False, cwd: Path | None = None) -> Ended:

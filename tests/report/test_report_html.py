@@ -128,7 +128,7 @@ def test_pairs_are_drawn_as_parts_of_both() -> None:
     first, second = chart["data"]
     assert first["x"] == [0, 0.5]  # the lowest bar is the last pair
     assert second["x"] == [0.5, 0.25]
-    assert chart["layout"]["yaxis"]["ticktext"] == ["e ∩ f", "b/c ∩ d&lt;i&gt;"]
+    assert chart["layout"]["yaxis"]["ticktext"] == ["e<br>∩ f", "b/c<br>∩ d&lt;i&gt;"]
     assert first["text"] == ["5 B", "50 B"]
     assert first["hovertext"][1] == "50 B in both<br>/a/b/c: 100 B<br>d&lt;i&gt;: 200 B"
     assert overlaps_chart(replace(sample(), overlaps=())) is None

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["directories_chart", "label", "levels_chart", "overlaps_chart", "sizes_chart"]
 
 STORED, PACKED, SQUEEZED, DOUBLED = "#1f5fa8", "#5b9bd5", "#b9d3ec", "#d08763"
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+"""Above the picture. On a narrow screen it takes more rows, which grow upwards."""
+
 INK, LINES = "#1c2430", "#eceff3"
 SHARES = [[0.0, "#e8f0f8"], [0.5, "#f4dcc8"], [1.0, "#c2562f"]]
 """Colours from no duplicate bytes to only duplicate bytes."""
@@ -68,7 +71,7 @@ def levels_chart(report: ScanReport) -> str:
     saved["textposition"] = "inside"
     saved["insidetextanchor"] = "end"
     traces.append(saved)
-    layout = _layout(barmode="stack", legend={"orientation": "h", "y": 1.12, "traceorder": "normal"})
+    layout = _layout(barmode="stack", legend={**LEGEND, "traceorder": "normal"})
     layout["yaxis"] = {"automargin": True}
     layout["xaxis"] = _size_axis(max((level.bytes for level in levels), default=0))
     return _figure(traces, layout)
@@ -127,10 +130,8 @@ def sizes_chart(report: ScanReport) -> str | None:
                 traces.append(_steps(level_title(level.name), level.copies, "x2", "y2"))
     if not traces:
         return None
-    layout = _layout(
-        grid={"rows": 1, "columns": 2, "pattern": "independent"}, legend={"orientation": "h", "y": 1.15}
-    )
-    axis = {"type": "log", "gridcolor": LINES, "zeroline": False}
+    layout = _layout(grid={"rows": 1, "columns": 2, "pattern": "independent"}, legend=LEGEND)
+    axis = {"type": "log", "dtick": 1, "gridcolor": LINES, "zeroline": False}
     layout["xaxis"] = {**axis, "title": {"text": "bytes of a chunk, at most"}}
     layout["xaxis2"] = {**axis, "title": {"text": "copies, at most"}}
     # Most chunks occur once. A logarithmic scale keeps the others visible.
@@ -150,7 +151,7 @@ def overlaps_chart(report: ScanReport) -> str | None:
     pairs = report.overlaps[:OVERLAPS][::-1]
     if not pairs:
         return None
-    names = [f"{_tail(pair.first)} ∩ {_tail(pair.second)}" for pair in pairs]
+    names = [f"{_tail(pair.first)}<br>∩ {_tail(pair.second)}" for pair in pairs]
     traces = []
     for which, colour in (("first", STORED), ("second", PACKED)):
         whole = [pair.first_bytes if which == "first" else pair.second_bytes for pair in pairs]
@@ -169,7 +170,7 @@ def overlaps_chart(report: ScanReport) -> str | None:
                 "marker": {"color": colour},
             }
         )
-    layout = _layout(height=120 + 44 * len(pairs), barmode="group", legend={"orientation": "h", "y": 1.1})
+    layout = _layout(height=120 + 44 * len(pairs), barmode="group", legend=LEGEND)
     layout["xaxis"] = {"tickformat": ".0%", "range": [0, 1], "gridcolor": LINES}
     layout["yaxis"] = {
         "tickmode": "array",

@@ -87,6 +87,7 @@ PURPOSES = {
     "plotly": "the pictures of `rdc scan --html`; the extra `report`",
     "pyarrow": "`rdc scan --parquet`; the extra `parquet`",
     "pytest": "tests: the runner",
+    "pytest-timeout": "tests: one that waits for ever fails by name",
     "pytest-xdist": "tests: on all cores at once",
     "ruff": "tests: format and lint",
 }

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode
 from rdc.protocol.messages.registry import PROTOCOL_VERSION
-from rdc.protocol.rules.connection import MAGIC
+from rdc.protocol.rules.connection import MAGIC, Connection
+from rdc.session.serve import greeting
 from tests.support.project_paths import PSEUDO_SSH
 from tests.support.running.syncing import FAR, Ended, command
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
@@ -86,7 +88,10 @@ def test_a_far_side_of_another_version_is_told(pull: bool, tmp_path: Path) -> No
 
 @pull_too
 def test_a_cut_line_says_that_the_next_run_resumes(pull: bool, tmp_path: Path) -> None:
-    body = f"shift; {shlex.quote(sys.executable)} -m rdc serve --stdio | head -c 90"
+    hello = Connection(False, greeting(SYNC_PARAMS)).data_to_send()
+    # Both sides wait by then: the line ends because its shell does.
+    cut = f"{{ head -c {len(hello) + 1}; kill -9 $$; }}"
+    body = f"shift; {shlex.quote(sys.executable)} -m rdc serve --stdio | {cut}"
     ended = sync_through(speaking(tmp_path, body), tmp_path, pull=pull)
     assert ended.code == ExitCode.STREAM
     assert ended.complaints[0].endswith("; the next run resumes where this one ended")

@@ -42,6 +42,12 @@ row, 4,000 times the million entries that rdc is measured with."""
 SOFTWARE_BYTES = 64
 """UTF-8 bytes of a peer's name for itself, which is only displayed."""
 
+FEATURES_BYTES = 1024
+"""UTF-8 bytes of the names of all features of a program: room for a hundred."""
+
+HELLO_BYTES = 4096
+"""Bytes of a Hello: leaves room for keys of later versions, and little for a peer to fill memory."""
+
 MESSAGE_BYTES = 4096
 """UTF-8 bytes of a text for a person: one line that names a path of usual length."""
 

@@ -8,7 +8,6 @@ from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.messages.registry import (
-    PROTOCOL_VERSION,
     Describe,
     Follow,
     Hello,
@@ -18,6 +17,7 @@ from rdc.protocol.messages.registry import (
     Watch,
 )
 from rdc.protocol.rules.connection import Connection
+from rdc.protocol.rules.dialect import DIALECT
 from rdc.records import dataclass
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
@@ -68,7 +68,7 @@ def _as_asked(open_: Open) -> Admitted:
 
 def greeting(params: ChunkParams) -> Hello:
     """The first message of each side."""
-    return Hello(PROTOCOL_VERSION, f"rdc {__version__}", params.id)
+    return DIALECT.hello(f"rdc {__version__}", params.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.protocol.messages.registry import PROTOCOL_VERSION
+from rdc.protocol.rules.connection import NEGOTIATING
 from tests.support.daemon.daemons import Daemon, certificate, key_directory, running_daemon, wait_until
 from tests.support.running.syncing import command
 from tests.support.trees.trees import Tree, describe, read_tree, tree, write_tree
@@ -219,7 +219,7 @@ def test_an_expired_daemon(place: Path, tmp_path: Path) -> None:
 
 def test_neither_plain_text_nor_older_tls(daemon: Daemon) -> None:
     with socket.create_connection(("127.0.0.1", daemon.port)) as plain:
-        plain.sendall(b"RDC%c" % PROTOCOL_VERSION + b"x" * 100)
+        plain.sendall(b"RDC%c" % NEGOTIATING + b"x" * 100)
         assert b"RDC" not in plain.recv(1000)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

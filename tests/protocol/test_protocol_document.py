@@ -43,8 +43,9 @@ from rdc.limits.wire import (
 )
 from rdc.model.sync import SyncOptions
 from rdc.plan.manifest_descent import FEW_NODES
-from rdc.protocol.messages.registry import PROTOCOL_VERSION, Hello, Open, Opened, Role, message_kinds
+from rdc.protocol.messages.registry import Open, Opened, Role, message_kinds
 from rdc.protocol.rules.connection import Connection, Received
+from rdc.protocol.rules.dialect import DIALECT
 from rdc.protocol.rules.states import TRANSITIONS, State
 from rdc.protocol.wire.codec import field_names
 from rdc.session.source.demand import CLOSE_BYTES
@@ -170,7 +171,7 @@ def example() -> list[bytes]:
 
 def test_the_example_is_what_the_code_sends_and_understands() -> None:
     dialler_bytes, answer_bytes = example()
-    hello = Hello(PROTOCOL_VERSION, "rdc 1", b"p" * 32)
+    hello = DIALECT.hello("rdc 1", b"p" * 32)
     opening = Open(Role.SOURCE, b"/srv", b"s" * 16, SyncOptions())
     dialler, answerer = Connection(True, hello), Connection(False, hello)
     dialler.send(opening, 0)

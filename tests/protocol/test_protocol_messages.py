@@ -19,7 +19,6 @@ from rdc.model.entries import Kind, Listing
 from rdc.protocol.messages import field_types
 from rdc.protocol.messages.listings import slice_listing
 from rdc.protocol.messages.registry import (
-    PROTOCOL_VERSION,
     Data,
     FileBatch,
     FileRequest,
@@ -130,7 +129,7 @@ def test_a_missing_or_extra_field_is_refused(message: Message) -> None:
 
 
 def test_hello_ignores_keys_it_does_not_know() -> None:
-    hello = Hello(PROTOCOL_VERSION, "rdc 1", b"p" * 32)
+    hello = Hello(8, "rdc 1", b"p" * 32)
     fields = msgpack.unpackb(encode(hello)) | {"zstd": [1, 2], "later": {"x": None}}
     assert decode(Hello.kind, msgpack.packb(fields)) == hello
     with pytest.raises(ProtocolError, match=r"Hello\.params"):

@@ -12,8 +12,8 @@ import pytest
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode
-from rdc.protocol.messages.registry import PROTOCOL_VERSION
-from rdc.protocol.rules.connection import MAGIC, Connection
+from rdc.protocol.rules.connection import MAGIC, NEGOTIATING, Connection
+from rdc.protocol.rules.dialect import DIALECT
 from rdc.session.serve import greeting
 from tests.support.project_paths import PSEUDO_SSH
 from tests.support.running.syncing import FAR, Ended, command
@@ -65,25 +65,28 @@ def test_not_rdc(body: str, pull: bool, tmp_path: Path) -> None:
 
 
 @pull_too
-@pytest.mark.parametrize("version", [0, PROTOCOL_VERSION + 1, 255])
+@pytest.mark.parametrize("version", [0, 6, 7, NEGOTIATING + 1, 255])
 def test_another_version_of_the_protocol(version: int, pull: bool, tmp_path: Path) -> None:
     preamble = "".join(f"\\{byte:03o}" for byte in MAGIC + bytes([version]))
     ended = sync_through(speaking(tmp_path, f"printf '{preamble}'; cat >/dev/null"), tmp_path, pull=pull)
     assert ended.code == ExitCode.INCOMPATIBLE
     assert f"speaks version {version} of the protocol" in ended.complaints[0]
-    assert "install the same version on both sides" in ended.complaints[0]
+    assert "update rdc on the far side" in ended.complaints[0]
 
 
 @pull_too
-def test_a_far_side_of_another_version_is_told(pull: bool, tmp_path: Path) -> None:
-    """Both read the other's preamble, and neither goes on or hangs."""
-    code = f"import rdc.protocol.rules.connection as c; c.PROTOCOL_VERSION = {PROTOCOL_VERSION + 1}"
-    code += "; import rdc.protocol.messages.registry as m; m.PROTOCOL_VERSION = c.PROTOCOL_VERSION"
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_far_side_without_a_common_version_is_told(newer: bool, pull: bool, tmp_path: Path) -> None:
+    """Both read the other's Hello, and neither goes on or hangs."""
+    version = DIALECT.newest + (1 if newer else -1)
+    code = "import rdc.protocol.rules.dialect as d"
+    code += f"; d.DIALECT = d.Dialect({version}, {version}, d.DIALECT.features, {{}}, {{}})"
     code += "; from rdc.cli.main import entry; entry()"
     body = f"shift; exec {shlex.quote(sys.executable)} -c {shlex.quote(code)} serve --stdio"
     ended = sync_through(speaking(tmp_path, body), tmp_path, pull=pull)
     assert ended.code == ExitCode.INCOMPATIBLE
-    assert f"speaks version {PROTOCOL_VERSION + 1}" in ended.complaints[0]
+    assert f"speaks version {version} of the protocol" in ended.complaints[0]
+    assert f"update rdc on {'this' if newer else 'the far'} side" in ended.complaints[0]
 
 
 @pull_too

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rdc.limits.wire import SOFTWARE_BYTES
+from rdc.limits.wire import FEATURES_BYTES, HELLO_BYTES, SOFTWARE_BYTES
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
@@ -14,11 +14,7 @@ from rdc.protocol.wire.record_fields import Options, PreservedCode
 from rdc.records import dataclass
 from rdc.typed import Annotated
 
-__all__ = ["Describe", "Hello", "Open", "Opened", "PROTOCOL_VERSION", "Refused", "Role"]
-
-
-PROTOCOL_VERSION = 7
-"""Version in the preamble and in Hello. Any change that an older rdc would not understand raises it."""
+__all__ = ["Describe", "Hello", "Open", "Opened", "Refused", "Role"]
 
 PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
@@ -35,24 +31,33 @@ class Role(IntEnum):
         return Role(1 - self)
 
 
-@wire(0, keys=("v", "s", "p"))
+@wire(0, keys=("v", "s", "p", "o", "f"), longest=HELLO_BYTES)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Hello(WireMessage):
     """Both sides, first, in the preamble's raw block. Unknown keys are ignored."""
 
-    version: Annotated[int, Integer(0, 255)]
-    """Version of the protocol, as in the preamble."""
+    version: Annotated[int, Integer(0, 65_535)]
+    """The newest version of the protocol that the sender speaks."""
     software: Annotated[str, Text(SOFTWARE_BYTES)]
     """Name and version of the program, only for display."""
     params: Annotated[bytes, Blob(PARAMETER_ID_BYTES, PARAMETER_ID_BYTES)]
     """Id of all parameters of chunking and signatures. Roots and records are comparable only under the same
     parameters."""
+    oldest: Annotated[int | None, Integer(0, 65_535, optional=True)] = None
+    """The oldest version that the sender speaks; None: only `version`."""
+    features: Annotated[str | None, Text(FEATURES_BYTES, optional=True)] = None
+    """Names of features that the sender has, separated by single spaces; None for none."""
+
+    def check(self) -> str | None:
+        if self.oldest is not None and self.oldest > self.version:
+            return f"oldest: {self.oldest} is newer than {self.version}"
+        return None
 
 
-@wire(1)
+@wire(1, grows=True)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Open(WireMessage):
-    """Dialler, right after its Hello without a wait: the subject of the session."""
+    """Dialler, right after its Hello without a wait: the session's subject. Further items are ignored."""
 
     role: Annotated[Role, Member(Role)]
     """The role that the answerer takes."""
@@ -61,6 +66,8 @@ class Open(WireMessage):
     secret: Annotated[bytes, Blob(SECRET_BYTES, SECRET_BYTES)]
     """Key of the short references in this session."""
     options: Annotated[SyncOptions, Options()]
+    needs: Annotated[str | None, Text(FEATURES_BYTES, optional=True)] = None
+    """Names of features without which the dialler does not want the session, separated by single spaces."""
 
 
 @wire(2)

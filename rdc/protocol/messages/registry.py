@@ -47,7 +47,7 @@ from rdc.protocol.messages.description import (
     TierRequest,
     TopTier,
 )
-from rdc.protocol.messages.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
+from rdc.protocol.messages.opening import Describe, Hello, Open, Opened, Refused, Role
 from rdc.protocol.messages.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 from rdc.protocol.messages.turns import Changed, Condition, Follow, Renamed, SourceState, Turn, TurnEnd, Watch
 from rdc.protocol.wire.codec import decode_payload, encode_parts, encode_payload, registered
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_TRAITS",
-    "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
     "BundleAnswer",

@@ -13,15 +13,16 @@ from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError,
 from rdc.limits.wire import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync import MessageCost
 from rdc.protocol.messages.registry import (
-    PROTOCOL_VERSION,
     Describe,
     Hello,
     Message,
+    Open,
     Refused,
     Role,
     decode,
     encode_parts,
 )
+from rdc.protocol.rules.dialect import DIALECT, Agreement, Dialect, agree
 from rdc.protocol.rules.entries_account import EntriesAccount
 from rdc.protocol.rules.sequence_rules import SequenceRules
 from rdc.protocol.rules.states import Illegal, State
@@ -34,6 +35,10 @@ from rdc.records import dataclass
 __all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
 
 MAGIC = b"RDC"
+
+NEGOTIATING = 8
+"""The last byte of the preamble. It stays: from here on, Hello names the versions that a side speaks."""
+
 _QUOTE_BYTES = 60
 
 
@@ -51,11 +56,15 @@ class Connection:
     """One end of a connection, driven by its caller.
 
     dialler: this side opened the connection and sends Open. hello: this side's Hello. compress: False sends
-    everything raw; the peer decides for its own direction.
+    everything raw; the peer decides for its own direction. dialect: what `hello` says that this side speaks.
     """
 
-    def __init__(self, dialler: bool, hello: Hello, compress: bool = True) -> None:
+    def __init__(
+        self, dialler: bool, hello: Hello, compress: bool = True, dialect: Dialect = DIALECT
+    ) -> None:
         self.dialler = dialler
+        self.agreement: Agreement | None = None
+        """What both sides speak; None until the far side's Hello arrives."""
         self.peer: Hello | None = None
         """The far side's Hello; None until it arrives."""
         self.bytes_sent = 0
@@ -68,6 +77,9 @@ class Connection:
         """The memory that announced entries may take."""
         self._decoded = 0
         self._hello = hello
+        self._dialect = dialect
+        # Until the far side's Hello is there, a message must be one of every version that may be agreed on.
+        self._absent = frozenset(dialect.since) | frozenset(dialect.until)
         self._rules = SequenceRules(dialler)
         self._costs = Costs()
         self._packer = msgpack.Packer(use_bin_type=True)
@@ -78,7 +90,7 @@ class Connection:
         self._frames_in = FrameReader()
         self._eof = False
         self._failure: RdcError | None = None
-        self._preamble: bytes = MAGIC + bytes((PROTOCOL_VERSION,))
+        self._preamble: bytes = MAGIC + bytes((NEGOTIATING,))
         self._blocks_out = BlockWriter(RAW, self._costs.sent)
         self.send(hello, 0)
         self._blocks_out.flush()
@@ -105,6 +117,8 @@ class Connection:
             raise LocalProtocolError(
                 f"{message.name} in round {round}, the far side is in {them.highest_round}"
             )
+        if type(message) in self._absent:
+            raise LocalProtocolError(f"{message.name} is not in the version or features agreed on")
         try:
             payload, content = encode_parts(message, self._packer)
             self._rules.say(message)
@@ -246,10 +260,11 @@ class Connection:
         if len(self._greeting) <= len(MAGIC):
             return
         version = self._greeting[len(MAGIC)]
-        if version != PROTOCOL_VERSION:
+        if version != NEGOTIATING:
+            why = "which cannot negotiate" if version < NEGOTIATING else "which no rdc speaks"
             self._failure = IncompatiblePeerError(
-                f"the far side speaks version {version} of the protocol, this rdc version "
-                f"{PROTOCOL_VERSION}; install the same version on both sides"
+                f"the far side speaks version {version} of the protocol, {why}; this rdc speaks version"
+                f" {self._hello.version}; update rdc on the far side"
             )
             raise self._failure
         self._preamble_seen = True
@@ -264,6 +279,10 @@ class Connection:
             )
         message = decode(frame.kind, frame.payload)
         self._costs.received.frame(message.name, frame.size)
+        if type(message) in self._absent:
+            raise ProtocolError(
+                f"the far side sent {message.name}, which is not in the version or features agreed on"
+            )
         try:
             self._rules.hear(message)
         except Illegal as problem:
@@ -272,19 +291,25 @@ class Connection:
             ) from problem
         if isinstance(message, Hello):
             self._greet(message)
+        elif isinstance(message, Open) and message.needs is not None:
+            self._check_needs(message.needs)
         self.entries.take(message)
         them.highest_round = max(them.highest_round, frame.round)
         return Received(message, frame.round)
 
     def _greet(self, hello: Hello) -> None:
-        if hello.version != PROTOCOL_VERSION:
-            raise ProtocolError(f"the far side's Hello says version {hello.version}, its preamble another")
-        if hello.params != self._hello.params:
-            raise IncompatiblePeerError(
-                f"the far side ({hello.software}) cuts files with other parameters than this rdc "
-                f"({self._hello.software}); install the same version on both sides"
-            )
+        self.agreement = agree(self._dialect, self._hello, hello)
+        self._absent = self.agreement.absent
         self.peer = hello
+
+    def _check_needs(self, needs: str) -> None:
+        """IncompatiblePeerError if this side lacks a feature that the dialler needs."""
+        unknown = sorted(set(needs.split(" ")) - self._dialect.features.keys())
+        if unknown:
+            raise IncompatiblePeerError(
+                f"this rdc ({self._hello.software}) does not know {', '.join(unknown)}, which the session"
+                " needs; update rdc on this side"
+            )
 
     def _check_end(self) -> None:
         if self._rules.them.state is State.GREETING:

@@ -34,9 +34,8 @@ __all__ = [
 # (1,024) allocates 128 KiB. Many values travel in one binary field instead (columns.py).
 ARRAY_ITEMS = 16
 
-# Only Hello is a map. The limits leave room for keys of later versions, and little for a peer to fill memory.
+# Only Hello is a map: it leaves room for keys of later versions.
 MAP_KEYS = 64
-MAP_BYTES = 4096
 
 
 class WireMessage:
@@ -75,10 +74,16 @@ M = TypeVar("M", bound=type[WireMessage])
 class _Shape:
     """The wire form of one message class."""
 
-    def __init__(self, message: type[WireMessage], keys: tuple[str, ...] | None) -> None:
+    def __init__(
+        self, message: type[WireMessage], keys: tuple[str, ...] | None, longest: int, grows: bool
+    ) -> None:
         self.message = message
         self.keys = keys
-        """Keys of a payload that is a map; None for an array."""
+        """Keys of a payload that is a map; None for an array. A key whose value is None is not sent."""
+        self.longest = longest
+        """Limit in bytes of a payload."""
+        self.grows = grows
+        """Later versions may append items, which are ignored. A last item that is None is not sent."""
 
     @cached_property
     def fields(self) -> tuple[tuple[str, Codec], ...]:
@@ -155,8 +160,12 @@ _unpack = partial(
 )
 
 
-def wire(kind: int, keys: tuple[str, ...] | None = None) -> Callable[[M], M]:
+def wire(
+    kind: int, keys: tuple[str, ...] | None = None, longest: int = FRAME_BYTES, grows: bool = False
+) -> Callable[[M], M]:
     """Class decorator that declares a message: its type number, and its keys if the payload is a map.
+
+    longest: bytes of a payload. grows: later versions may append fields.
 
     The class is a dataclass. Each field is annotated with its codec, Annotated[type, codec]; the order of the
     fields is the order on the wire.
@@ -165,7 +174,7 @@ def wire(kind: int, keys: tuple[str, ...] | None = None) -> Callable[[M], M]:
     def register(cls: M) -> M:
         if kind in _SHAPES:
             raise TypeError(f"type {kind} of {cls.__name__} is taken")
-        _SHAPES[kind] = _Shape(cls, keys)
+        _SHAPES[kind] = _Shape(cls, keys, longest, grows)
         cls.kind = kind
         cls.name = cls.__name__
         return cls
@@ -202,14 +211,18 @@ def encode_parts(
     for row, pack in shape.packers:
         values[row] = pack(values[row])
     content = values.pop() if shape.content else b""
+    while shape.grows and values[-1] is None:
+        values.pop()
     payload: bytes = (packer or msgpack.Packer(use_bin_type=True)).pack(
-        values if shape.keys is None else dict(zip(shape.keys, values, strict=True))
+        values
+        if shape.keys is None
+        else {key: value for key, value in zip(shape.keys, values, strict=True) if value is not None}
     )
     if shape.content:
         payload = encode_varint(len(payload)) + payload
     size = len(payload) + len(content)
-    if size > FRAME_BYTES:
-        raise ValueError(f"{message.name} has {size} bytes, the limit is {FRAME_BYTES}")
+    if size > shape.longest:
+        raise ValueError(f"{message.name} has {size} bytes, the limit is {shape.longest}")
     return payload, content
 
 
@@ -222,8 +235,10 @@ def decode_payload(kind: int, payload: bytes | memoryview) -> WireMessage:
     if shape is None:
         raise ProtocolError(f"the far side sent a message of unknown type {kind}")
     name = shape.message.name
-    if shape.keys is not None and len(payload) > MAP_BYTES:
-        raise ProtocolError(f"the far side sent a {name} of {len(payload)} bytes, the limit is {MAP_BYTES}")
+    if len(payload) > shape.longest:
+        raise ProtocolError(
+            f"the far side sent a {name} of {len(payload)} bytes, the limit is {shape.longest}"
+        )
     content = None
     if shape.content:
         payload, content = _split_payload(name, memoryview(payload))
@@ -276,6 +291,10 @@ def _raw_values(shape: _Shape, raw: object) -> tuple[object, ...]:
         return tuple(map(pairs.get, shape.keys))
     items = of_type(raw, tuple)
     expected = len(shape.fields) - shape.content
+    if shape.grows:
+        required = sum(not getattr(codec, "optional", False) for _, codec in shape.fields)
+        if len(items) >= required:
+            items = (*items, *[None] * (expected - len(items)))[:expected]
     if len(items) != expected:
         raise ValueError(f"expected {expected} fields, found {len(items)}")
     return items

@@ -171,11 +171,16 @@ class Text:
 
     longest: int
     """Limit in UTF-8 bytes."""
+    optional: bool = False
 
-    def pack(self, value: str) -> object:
-        return one_line(value).encode()[: self.longest].decode(errors="ignore")
+    def pack(self, value: str | None) -> object:
+        if value is None and self.optional:
+            return None
+        return one_line(of_type(value, str)).encode()[: self.longest].decode(errors="ignore")
 
-    def unpack(self, raw: object) -> str:
+    def unpack(self, raw: object) -> str | None:
+        if raw is None and self.optional:
+            return None
         value = of_type(raw, str)
         if len(value.encode()) > self.longest:
             raise ValueError(f"text of more than {self.longest} bytes")

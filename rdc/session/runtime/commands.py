@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import Message
     from rdc.session.runtime.compression_policy import Content
 
-__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "SetCompression", "Receive", "Send"]
+__all__ = [
+    "AskAgreement",
+    "Command",
+    "Conversation",
+    "Flush",
+    "Idle",
+    "Pace",
+    "Receive",
+    "Send",
+    "SetCompression",
+    "agreed_features",
+]
 
 T = TypeVar("T")
 
@@ -86,5 +97,20 @@ class SetCompression:
     """Bytes of the content, if it is code."""
 
 
-Command: TypeAlias = Send | Receive | Flush | Pace | SetCompression | Idle
+@dataclass(slots=True)
+class AskAgreement:
+    """Asks for what both sides speak, after the far side's Hello; the answer is None, and `features` is
+    set."""
+
+    features: frozenset[str] = frozenset()
+
+
+Command: TypeAlias = Send | Receive | Flush | Pace | SetCompression | AskAgreement | Idle
 Conversation: TypeAlias = Generator[Command, Received | None, T]
+
+
+def agreed_features() -> Conversation[frozenset[str]]:
+    """The features that both sides have."""
+    question = AskAgreement()
+    yield question
+    return question.features

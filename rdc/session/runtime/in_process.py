@@ -19,9 +19,10 @@ from rdc.errors import RdcError, StreamError
 from rdc.limits.wire import INBOUND_BYTES
 from rdc.protocol.messages.registry import Data, FileBatch, decode, encode
 from rdc.protocol.rules.connection import Received
+from rdc.protocol.rules.dialect import DIALECT
 from rdc.protocol.wire.costs import cost_of, dearest_first
 from rdc.protocol.wire.frames import frame_head
-from rdc.session.runtime.commands import Pace, Receive, Send
+from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
 from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
@@ -129,6 +130,8 @@ class InProcessLink(Generic[T]):
             self._send(command.message, command.round, outward, inward)
         elif isinstance(command, Receive):
             return self._receive(inward, wait=command.wait)
+        elif isinstance(command, AskAgreement):
+            command.features = frozenset(DIALECT.features)
         elif isinstance(command, Pace):
             # No time limit: in one process, silence means work, or a file system that hangs both halves.
             outward.bucket = None

@@ -6,7 +6,7 @@ import contextlib
 
 from rdc.errors import ProtocolError, RdcError, StreamError
 from rdc.protocol.messages.registry import Refused
-from rdc.session.runtime.commands import Flush, Idle, Pace, Receive, Send, SetCompression
+from rdc.session.runtime.commands import AskAgreement, Flush, Idle, Pace, Receive, Send, SetCompression
 from rdc.session.runtime.compression_policy import CompressionPolicy
 from rdc.typed import Generic, TypeVar
 
@@ -99,6 +99,10 @@ class Runner(Generic[T]):
                     self._reply(None)
                 case SetCompression(content, size):
                     self.connection.set_compression(self.policy.compression(content, size))
+                    self._reply(None)
+                case AskAgreement() as question:
+                    if connection.agreement is not None:
+                        question.features = connection.agreement.features
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace

@@ -35,7 +35,7 @@ from rdc.protocol.messages.registry import (
 )
 from rdc.session.binaries.filters import looks_like
 from rdc.session.delta.file_comparison import LEAF_BLOCK, MASKING_BYTES, rounds_left
-from rdc.session.runtime.commands import Flush, Send
+from rdc.session.runtime.commands import Flush, Send, agreed_features
 from rdc.session.transfer.bundle import Bundle
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
@@ -94,7 +94,7 @@ class Bundles:
         if more and self._sizes < 2 * BUNDLE_BYTES:
             return
         files, self._waiting, self._sizes = sorted(self._waiting), [], 0
-        if len(files) < BUNDLE_FILES_LEAST:
+        if len(files) < BUNDLE_FILES_LEAST or "bundles" not in (yield from agreed_features()):
             for file in files:
                 self._descents.add(file)
             return

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TypeVar
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.chunking.params import ChunkParams
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Role
 from rdc.protocol.rules.connection import Connection
-from rdc.session.serve import answer, greeting
+from rdc.protocol.rules.dialect import DIALECT
+from rdc.session.runtime.commands import Conversation
+from rdc.session.serve import answer
 from rdc.session.sync import _Run
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.run_pair import run_pair
 from tests.support.running.syncing import Run, contents_of
 
-__all__ = ["Remembering", "kinds", "sync_in_turns"]
+T = TypeVar("T")
+
+__all__ = ["Program", "Remembering", "kinds", "sync_in_turns"]
 
 
 class Remembering(NoCatalog):
@@ -33,6 +39,19 @@ class Remembering(NoCatalog):
         return key in self.settled
 
 
+class Program:
+    """What runs at one end: this rdc. A test may put another in its place."""
+
+    dialect = DIALECT
+
+    def connection(self, dialler: bool, params: ChunkParams) -> Connection:
+        return Connection(dialler, self.dialect.hello("rdc", params.id), dialect=self.dialect)
+
+    def converse(self, conversation: Conversation[T], connection: Connection) -> Conversation[T]:
+        """The conversation as this program holds it on `connection`."""
+        return conversation
+
+
 def sync_in_turns(
     source: Path | bytes,
     destination: Path | bytes,
@@ -40,8 +59,12 @@ def sync_in_turns(
     *,
     dialler: Role = Role.DESTINATION,
     catalog: NoCatalog | None = None,
+    programs: tuple[Program, Program] = (Program(), Program()),
 ) -> Run:
-    """`dialler` is where the user sits. The catalog is the destination's. Raises what a sync raises."""
+    """`dialler` is where the user sits. The catalog is the destination's. Raises what a sync raises.
+
+    programs: the dialler's and the far side's.
+    """
     ends = [contents_of(place) if isinstance(place, Path) else place for place in (source, destination)]
     store, other = catalog or NoCatalog(), NoCatalog()
     pulls = dialler is Role.DESTINATION
@@ -54,13 +77,15 @@ def sync_in_turns(
         store if pulls else other,
     )
     signer = FileSigner(catalog=other if pulls else store)
-    near, far = Connection(True, greeting(signer.params)), Connection(False, greeting(signer.params))
+    here_runs, there_runs = programs
+    near, far = here_runs.connection(True, signer.params), there_runs.connection(False, signer.params)
+    there = there_runs.converse(answer(signer), far)
     if pulls:
-        done, _ = run_pair(here._fetch(), near, answer(signer), far)
+        done, _ = run_pair(here_runs.converse(here._fetch(), near), near, there, far)
     else:
         tree = SourceTree.open(os.fsencode(ends[0]))
         try:
-            done, _ = run_pair(here._send(tree), near, answer(signer), far)
+            done, _ = run_pair(here_runs.converse(here._send(tree), near), near, there, far)
         finally:
             tree.root.release()
     run.report = here._report(done, near)

@@ -334,8 +334,8 @@ class Tampering:
         seen: list[Frame] = []
 
         class Listening(Connection):
-            def __init__(self, dials: bool, *rest: object) -> None:
-                super().__init__(dials, *rest)  # type: ignore[arg-type]
+            def __init__(self, dials: bool, *rest: object, **named: object) -> None:
+                super().__init__(dials, *rest, **named)  # type: ignore[arg-type]
                 if dials is (victim is dialler):
                     self._frames_in = Tampered(rng, at, count, seen)
 

@@ -11,7 +11,6 @@ from rdc.model.preserved import Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages.claims import Claims
 from rdc.protocol.messages.registry import (
-    PROTOCOL_VERSION,
     BlockAnswer,
     BlockRequest,
     BundleAnswer,
@@ -32,7 +31,6 @@ from rdc.protocol.messages.registry import (
     FileRequest,
     Follow,
     HardLinks,
-    Hello,
     Items,
     ListingEnd,
     ListingPart,
@@ -72,12 +70,13 @@ from rdc.protocol.messages.registry import (
     encode,
 )
 from rdc.protocol.messages.rows import Rows, Segment
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.rules.connection import NEGOTIATING, Connection
+from rdc.protocol.rules.dialect import DIALECT
 from rdc.protocol.wire.frames import frame_head
 from rdc.protocol.wire.varint import encode_varint
 
-HELLO = Hello(PROTOCOL_VERSION, "rdc test", b"p" * 32)
-PREAMBLE = b"RDC" + bytes((PROTOCOL_VERSION,))
+HELLO = DIALECT.hello("rdc test", b"p" * 32)
+PREAMBLE = b"RDC" + bytes((NEGOTIATING,))
 
 
 def listing(*names: bytes, kind: Kind = Kind.FILE) -> Listing:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
-from rdc.protocol.messages.registry import PROTOCOL_VERSION, Hello, Items, Notice, decode, encode
+from rdc.protocol.messages.registry import Items, Notice, decode, encode
 from rdc.protocol.rules.connection import Connection
+from rdc.protocol.rules.dialect import DIALECT
 from rdc.session.runtime import bandwidth
 from rdc.session.runtime.bandwidth import TokenBucket
 from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
@@ -29,7 +30,7 @@ from tests.support.trees.trees import File, tree, write_tree
 
 MIB = 1 << 20
 RATE = 10**8 + 1
-HELLO = Hello(PROTOCOL_VERSION, "rdc test", bytes(32))
+HELLO = DIALECT.hello("rdc test", bytes(32))
 
 
 # --- the bucket ---------------------------------------------------------------------------------------------

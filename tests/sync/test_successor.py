@@ -1,0 +1,140 @@
+"""A made successor of this protocol, with one feature more and one message less, beside this rdc.
+
+The successor speaks versions 8 and 9. Version 9 has no Plan, and its feature `hints` has a message Hint.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from rdc.model.sync import SyncOptions
+from rdc.protocol.messages import registry
+from rdc.protocol.messages.registry import Describe, Plan, Role
+from rdc.protocol.rules import states
+from rdc.protocol.rules.connection import Connection, Received
+from rdc.protocol.rules.dialect import DIALECT, Dialect
+from rdc.protocol.rules.states import State
+from rdc.protocol.wire import codec
+from rdc.protocol.wire.codec import WireMessage
+from rdc.protocol.wire.fields import Integer
+from rdc.records import dataclass
+from rdc.session.runtime.commands import Command, Conversation, Send
+from rdc.typed import Annotated
+from tests.support.running.paired_sync import Program, kinds, sync_in_turns
+from tests.support.trees.random_changes import Changes
+from tests.support.trees.random_contents import Contents
+from tests.support.trees.trees import describe, read_tree
+
+T = TypeVar("T")
+SEEDS = 34
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Hint(WireMessage):
+    """D, any time: its lucky number."""
+
+    number: Annotated[int, Integer(0, 9)]
+
+
+NEXT = Dialect(
+    oldest=8,
+    newest=9,
+    features={**DIALECT.features, "hints": (Hint,)},  # type: ignore[dict-item]
+    since={Hint: 9},  # type: ignore[dict-item]
+    until={Plan: 8},
+)
+
+
+class Present(Program):
+    """This rdc, for whom Hint is no message at all."""
+
+    dialect = Dialect(8, 8, DIALECT.features, since={Hint: 9}, until={})  # type: ignore[dict-item]
+
+
+class Successor(Program):
+    """Its rdc sends a Hint before a Describe, if that is agreed on by then, and Plan only in version 8."""
+
+    dialect = NEXT
+
+    def __init__(self) -> None:
+        self.hints = 0
+
+    def converse(self, conversation: Conversation[T], connection: Connection) -> Conversation[T]:
+        answer: Received | None = None
+        try:
+            command: Command = next(conversation)
+            while True:
+                agreed = connection.agreement
+                if not isinstance(command, Send):
+                    answer = yield command
+                    while answer is not None and isinstance(answer.message, Hint):
+                        self.hints += 1
+                        answer = yield command
+                elif isinstance(command.message, Plan) and agreed is not None and agreed.version == 9:
+                    answer = None
+                else:
+                    if isinstance(command.message, Describe) and agreed and "hints" in agreed.features:
+                        yield Send(Hint(7), command.round)  # type: ignore[arg-type]
+                    answer = yield command
+                command = conversation.send(answer)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        finally:
+            conversation.close()
+
+
+@pytest.fixture(autouse=True)
+def hints(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Declares the message for one test."""
+    with monkeypatch.context() as patch:
+        patch.setattr(codec, "_SHAPES", dict(codec._SHAPES))
+        codec.wire(200)(Hint)
+        asking = states.TRANSITIONS[Role.DESTINATION][State.ASKING]
+        patch.setitem(states.TRANSITIONS[Role.DESTINATION], State.ASKING, {**asking, Hint: State.ASKING})
+        yield
+
+
+@pytest.mark.parametrize("dialler", list(Role))
+@pytest.mark.parametrize("who", ["near", "far", "both"])
+def test_with_either_or_both_ends_new_the_same_trees_arrive(who: str, dialler: Role, tmp_path: Path) -> None:
+    hints = plans = 0
+    for seed in range(SEEDS):
+        rng = random.Random(seed)
+        changes = Changes(rng, Contents(rng), fresh=True)
+        place = tmp_path / str(seed)
+        place.mkdir()
+        source, destinations = place / "source", (place / "one", place / "other")
+        changes.fill(bytes(source), rng.choice((3, 30)))
+        for destination in destinations:
+            destination.mkdir()
+        programs = (
+            Successor() if who != "far" else Present(),
+            Successor() if who != "near" else Present(),
+        )
+        for _ in range(2):
+            like = sync_in_turns(source, destinations[0], _options(), dialler=dialler)
+            run = sync_in_turns(source, destinations[1], _options(), dialler=dialler, programs=programs)
+            assert describe(read_tree(destinations[0]), read_tree(destinations[1])) == []
+            assert like.done.exit == run.done.exit
+            assert like.done.deleted == run.done.deleted
+            plans += "Plan" in kinds(run)
+            changes.change(bytes(source), 8)
+        hints += sum(end.hints for end in programs if isinstance(end, Successor))
+    assert (hints > 0) == (who == "both")
+    # A destination plans only for a source that dialled and shows progress.
+    assert (plans > 0) == (who != "both" and dialler is Role.SOURCE)
+
+
+def test_the_successor_alone_knows_its_message() -> None:
+    assert Hint.kind == 200
+    assert 200 in registry.message_kinds()
+
+
+def _options() -> SyncOptions:
+    return SyncOptions(fsync=False, delete=True, force_empty=True)

@@ -69,7 +69,7 @@ packed, it took 2 % more bytes (measured)."""
 
 BUNDLED_FILE_BYTES = 512 << 10
 """Bytes of one file of a bundle. A descent takes both sides a millisecond or two, a file of a bundle a third
-of that. From one release of Linux to the next, 54 of 56 descents were of files between 192 KiB and this
+of that. From one release of Linux to the next, 54 of 56 deltas were of files between 192 KiB and this
 size."""
 
 BUNDLE_FILES = 256

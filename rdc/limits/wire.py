@@ -153,12 +153,12 @@ bytes, 20 MiB in all. Further requests wait undecoded, up to INBOUND_BYTES."""
 
 SENT_TIMES = 16
 """Times that a destination may ask for each byte of content, on average over all announced bytes. It asks
-once. If every step fails twice in a bundle, it asks three times in each of two descents and twice for the
+once. If every step fails twice in a bundle, it asks three times in each of two attempts and twice for the
 whole file."""
 
 COMPARED_TIMES = 64
 """Times that a destination may have each byte read for comparison. Roots, digests and traits take 6 reads,
-trees 3, nodes of forgotten trees 12. Blocks of 3 sizes and claims take 8 in each of two descents and 8 in a
+trees 3, nodes of forgotten trees 12. Blocks of 3 sizes and claims take 8 in each of two attempts and 8 in a
 bundle. One file that needs all of this takes 45; most files take 3 to 5."""
 
 ROW_REQUESTS = 16

@@ -69,7 +69,7 @@ def watch(
 ) -> WatchReport:
     """Keep `destination` in step with the directory `source` until KeyboardInterrupt.
 
-    report: receives events about single entries. tell: receives all others. keys: the key directory for
+    report: receives events about single entries. emit: receives all others. keys: the key directory for
     rdc://. RdcError if the first comparison of the trees fails, and for a later error in FINAL. Other errors
     are reported and tried again.
     """

@@ -74,7 +74,8 @@ class Options:
         ("bandwidth", Integer()),
         ("timeout", Integer(highest=TIMEOUT_SECONDS)),
     )
-    # Options that few runs use, as bits of one integer, lowest bit first.
+    # Options that few runs use, as bits of one integer, lowest bit first. The list is complete: a new option
+    # is an item of Open of its own, because the bit after the last one says that bounds follow.
     RARE = (
         "one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse", "hard_links",
         "acls", "xattrs", "delete_excluded",

@@ -1,7 +1,8 @@
 """Decides which way the content of each file comes, and passes each answer to the part that asked.
 
-A new file comes whole. A file with an old version comes by delta. Every way compares a 32-byte digest before
-it hands a file over for commit: the digest of a whole file, or the Merkle root of a rebuilt file.
+A new file comes whole, and so does a changed file of another size and at most WHOLE_BYTES. Other changed
+files come by delta: large ones singly, the rest in bundles. Every way compares a 32-byte digest before it
+hands a file over for commit: the digest of a whole file, or the Merkle root of a rebuilt file.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ __all__ = ["FileRouter"]
 P = TypeVar("P")
 
 WHOLE_BYTES = 1024
-"""Changed files up to this size, in bytes, come whole. Compressed they are hardly longer than a root and
-fingerprints, and they save round trips."""
+"""Files whose size has changed to at most this, in bytes, come whole. Compressed they are hardly longer than
+a root and fingerprints, and they save round trips."""
 
 
 class _Part(Generic[P]):

@@ -56,7 +56,7 @@ class LocalContent:
     def __init__(
         self,
         context: TransferContext,
-        descents: DeltaFiles,
+        delta_files: DeltaFiles,
         wholes: WholeFiles,
         removed_files: RemovedFiles,
         *,
@@ -64,7 +64,7 @@ class LocalContent:
     ) -> None:
         """`rename`: removed files will be deleted, so each may be renamed to a new file instead."""
         self._context = context
-        self._delta_files = descents
+        self._delta_files = delta_files
         self._wholes = wholes
         self._removed = removed_files
         self._rename = rename

@@ -59,9 +59,9 @@ _ABOUT_FILES = (BlockAnswer, Correction, Targets, Literals, Data, Code, Table, F
 class Bundles:
     """At most BUNDLES_IN_FLIGHT bundles at a time, with BUNDLES_HELD_BYTES of old versions in memory."""
 
-    def __init__(self, context: TransferContext, descents: DeltaFiles) -> None:
+    def __init__(self, context: TransferContext, delta_files: DeltaFiles) -> None:
         self._context = context
-        self._descents = descents
+        self._delta_files = delta_files
         self._waiting: list[int] = []
         self._sizes = 0
         """Bytes of the files that wait."""
@@ -83,7 +83,7 @@ class Bundles:
     def add(self, file: int, size: int) -> None:
         """Adds a changed file, whose new version has `size` bytes."""
         if size > BUNDLED_FILE_BYTES or self._context.landing.is_new(file):
-            self._descents.add(file)
+            self._delta_files.add(file)
         else:
             self._waiting.append(file)
             self._sizes += size
@@ -96,7 +96,7 @@ class Bundles:
         files, self._waiting, self._sizes = sorted(self._waiting), [], 0
         if len(files) < BUNDLE_FILES_LEAST or "bundles" not in (yield from agreed_features()):
             for file in files:
-                self._descents.add(file)
+                self._delta_files.add(file)
             return
         asked = []
         groups = list(self._groups(files))
@@ -140,7 +140,7 @@ class Bundles:
             start, at = at, at + (0 if identity is None else identity.size)
             # A file comes by delta alone if it has a partial file, or if its old version is empty or long.
             if start == at or context.leftovers.of(names[row]) is not None or self._is_x86(found, start, at):
-                self._descents.add(files[row])
+                self._delta_files.add(files[row])
                 gone.add(row)
             else:
                 indexes.append(index)
@@ -209,7 +209,7 @@ class Bundles:
     def _take_description(self, message: BundleAnswer, round_: int) -> Conversation[None]:
         bundle = self._bundles[message.bundle]
         for row in message.without:
-            self._descents.add(bundle.request.files[row])
+            self._delta_files.add(bundle.request.files[row])
         self._cached -= bundle.base.cached_bytes
         try:
             bundle.take(message, rounds_left(round_))
@@ -292,7 +292,7 @@ class Bundles:
                 else:
                     changed.append(row)
         for row in sorted(changed):
-            self._descents.add(files[row])
+            self._delta_files.add(files[row])
         context.progress.count_literal(rebuilt.literals)
         context.progress.count_reused(len(content) - rebuilt.literals)
 
@@ -313,7 +313,7 @@ class Bundles:
     def _give_up(self, bundle: Bundle) -> None:
         """Leaves all files of a bundle to come by delta, one by one."""
         for file in bundle.layout.order:
-            self._descents.add(file)
+            self._delta_files.add(file)
         self._end(bundle)
 
     def _end(self, bundle: Bundle) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError
+from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind, PackedInodes, PackedListing, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
-from rdc.tree.walk import join, lookalikes, passed_over
+from rdc.tree.walk import lookalikes, passed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from bisect import bisect_left
 
 from blake3 import blake3
 
+from rdc.files.base.relative_path import join
 from rdc.kernel import row_paths, take_rows
 from rdc.model.entries import Kind, Metadata, PackedListing, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.manifest_columns import ManifestColumns
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

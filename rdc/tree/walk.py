@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
@@ -19,15 +20,10 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
 
-__all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "join", "lookalikes", "passed_over"]
+__all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "lookalikes", "passed_over"]
 
 
 DIRECTORY, SPECIAL = int(Kind.DIRECTORY), int(Kind.SPECIAL)
-
-
-def join(directory: bytes, name: bytes) -> bytes:
-    """Return the relative path of `name` in `directory`; b'' is the root."""
-    return directory + b"/" + name if directory else name
 
 
 class PackedDirectory(NamedTuple):

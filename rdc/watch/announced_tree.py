@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.files.base.relative_path import join
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, strings
-from rdc.tree.walk import join
 from rdc.watch.inode_stamps import InodeStamps
 
 TYPE_CHECKING = False

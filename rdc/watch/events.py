@@ -18,9 +18,9 @@ from watchdog.observers.inotify_c import InotifyConstants as Inotify
 from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
 
 from rdc.errors import FileError
+from rdc.files.base.relative_path import join
 from rdc.limits.watch import TOUCHED_DIRECTORIES
 from rdc.records import dataclass
-from rdc.tree.walk import join
 from rdc.watch.mounts import MountBell
 
 TYPE_CHECKING = False

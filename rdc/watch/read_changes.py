@@ -6,13 +6,14 @@ import time
 from collections import OrderedDict
 
 from rdc.errors import ExitCode, FileError
+from rdc.files.base.relative_path import join
 from rdc.limits.watch import RETRIED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import Renamed
 from rdc.records import dataclass
 from rdc.session.source.turns import Changes, DirectoryChange
-from rdc.tree.walk import PackedWalk, join
+from rdc.tree.walk import PackedWalk
 from rdc.watch.announced_tree import difference
 from rdc.watch.inode_stamps import InodeStamps, possibly_changed
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc.files.base.relative_path import join
 from rdc.files.root.root import Root
 from rdc.model.entries import EMPTY_LISTING, Kind, Metadata, PackedListing
 from rdc.model.preserved import EVERYTHING
@@ -23,7 +24,7 @@ from rdc.protocol.messages.registry import Start
 from rdc.session.destination.in_sync_tree import InSyncTree
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk, join
+from rdc.tree.walk import PackedWalk
 from tests.support.trees.manifests import Rows, build, columns, entry, pairs, randoms
 
 FILTERS = FilterList((FilterRule(RuleAction.EXCLUDE, b"*.o"),))

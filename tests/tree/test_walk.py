@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
+from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, PackedListing, strings
@@ -103,7 +104,7 @@ def test_any_tree(directories: set[bytes], files: set[bytes], excluded: list[byt
         expected: dict[bytes, list[bytes]] = {}
 
         def visit(path: bytes) -> None:
-            inside = {walk.join(path, name): name for name in sorted(os.listdir(top + b"/" + path))}
+            inside = {join(path, name): name for name in sorted(os.listdir(top + b"/" + path))}
             kept = [p for p in inside if not filters.excluded(p, os.path.isdir(top + b"/" + p))]
             expected[path] = [inside[p] for p in kept]
             for child in kept:

@@ -108,8 +108,9 @@ def _index(path: bytes, filters: FilterList, catalog: Catalog, terminal: IndexTe
 
 def _tasks(root: Root, filters: FilterList, terminal: IndexTerminal) -> Iterator[SignTask[bytes]]:
     from rdc.catalog.signing import SignTask
+    from rdc.files.base.relative_path import join
     from rdc.model.entries import Kind
-    from rdc.tree.walk import Walk, join
+    from rdc.tree.walk import Walk
 
     for directory in Walk(root, filters, terminal.report):
         listing = directory.listing

@@ -8,13 +8,14 @@ from functools import partial
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.signing import SignTask, sign_in_order
 from rdc.errors import ExitCode, FileError
+from rdc.files.base.relative_path import join
 from rdc.files.facts.block_sharing_volume import volume_of
 from rdc.instances.runs import ChunkedFile, RunFinder
 from rdc.instances.tree import is_below
 from rdc.model.entries import Kind
 from rdc.model.instances import EqualRuns, RootedPath
 from rdc.progress import Problem
-from rdc.tree.walk import Walk, join
+from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,6 +36,14 @@ class EntryWriter(WritePermission):
     ACLs sets this: until it sets an entry's own ACL, the inherited one would admit users that the source
     excludes."""
 
+    def write_sparsely(self, on: bool) -> None:
+        """Set `sparse`."""
+        self.sparse = on
+
+    def shed_acls(self, on: bool) -> None:
+        """Set `sheds_acls`."""
+        self.sheds_acls = on
+
     def make_directory(self, path: bytes, mode: int = 0o777) -> bool:
         """Make a directory (mode less the umask). Return False if one is there; it stays as it is.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode
+from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Comparison, Difference
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.session.landing.partial_files import refused_name
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.relative_path import join
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
 from rdc.model.entries import Kind
 from rdc.plan.itemize import DELETING
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.borrowed_permissions import borrow_permissions
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import stat
 
 from rdc.errors import FileError
+from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
@@ -26,7 +27,6 @@ from rdc.session.applying.touched_directories import TouchedDirectories
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.trees.announced_entries import check_included
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rdc.files.base.relative_path import join
 from rdc.limits.sessions import SHORT_PATH
-from rdc.tree.walk import join
 from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 
 from rdc.errors import ExitCode, FileError
+from rdc.files.base.relative_path import join
 from rdc.limits.sessions import REMOVED_FILES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

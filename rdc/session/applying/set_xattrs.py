@@ -10,6 +10,7 @@ import errno
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.base.durability import sync_file_systems
+from rdc.files.base.relative_path import join
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
 from rdc.files.root.source_file import identity_of
@@ -26,7 +27,6 @@ from rdc.plan.itemize import attributes_code
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass
 from rdc.session.applying.writing_code import writing_code
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

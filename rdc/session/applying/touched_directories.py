@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
+from rdc.files.base.relative_path import join
 from rdc.limits.sessions import CHANGED_PATHS_BYTES, SHORT_PATH
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.session.applying.writing_code import writing_code
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import stat
 
 from rdc.errors import FileError
+from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.records import replace
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

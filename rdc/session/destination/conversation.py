@@ -86,7 +86,7 @@ class Destination:
         self._whole = whole
         self._preserved = preserved
         self._start = start
-        destination_root.root.sheds_acls = AttributeKinds.ACL in preserved.attributes
+        destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
         self._in_sync = InSyncPair(
             in_sync_store, destination_root.root, start, options, filters, preserved=preserved
         )

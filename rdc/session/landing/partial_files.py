@@ -9,8 +9,8 @@ import contextlib
 import os
 
 from rdc.errors import FileError, printable
+from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import is_temporary_of
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ def open_destination(
         destination_root = _open(path, start, site, dry_run=options.dry_run)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    destination_root.root.sparse = options.sparse
+    destination_root.root.write_sparsely(options.sparse)
     return destination_root
 
 

@@ -7,9 +7,9 @@ from array import array
 from bisect import bisect_right
 
 from rdc.errors import FileError
+from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.records import dataclass
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

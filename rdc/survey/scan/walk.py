@@ -6,12 +6,12 @@ import os
 import stat
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.relative_path import join
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.tree.inode_walk import InodeWalk
-from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

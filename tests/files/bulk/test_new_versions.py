@@ -270,7 +270,7 @@ def test_times_beyond_the_columns_go_one_by_one(tmp_path: Path, root: Root) -> N
 
 
 def test_sparse_content_goes_one_by_one(tmp_path: Path, root: Root) -> None:
-    root.sparse = True
+    root.write_sparsely(True)
     group = CommitGroup(root, fsync=False, on_commit=lambda _: None)
     versions = versions_of([b"a", b"d/b"], [root.identity(b"a"), root.identity(b"d/b")], [1, 9000])
     assert group.add_versions(versions, b"1" + bytes(9000), OWNER) == ([], [0, 1])

@@ -127,7 +127,7 @@ def test_what_is_reserved_ahead_is_bounded(
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nothing_is_written_beyond_what_was_expected(root: Root, sparse: bool) -> None:
     commit(root, b"base", bytes(100), None)
-    root.sparse = sparse
+    root.write_sparsely(sparse)
     with root.open_read(b"base") as source:
         beyond: list[Callable[[Replacement], object]] = [
             lambda one: one.write(b"1234"),

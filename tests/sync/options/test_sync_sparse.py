@@ -85,7 +85,7 @@ def test_what_is_not_written_is_zeros_and_every_block_of_them(parts: list[bytes]
 def test_a_replacement_reads_back_what_was_written(ext4: Path, parts: list[bytes]) -> None:
     """At once too, up to its end, and where something else is put in the place of a hole."""
     root = Root.open(os.fsencode(ext4))
-    root.sparse = True
+    root.write_sparsely(True)
     content = b""
     try:
         with Replacement(root, b"f", expected_size=2 << 20) as replacement:

@@ -32,9 +32,18 @@ def sync_directory(directory: int, inside: int) -> None:
         fd = os.open(b".", _DIRECTORY, dir_fd=directory)
     except PermissionError:
         # A directory that may be written but not read. Syncing the whole file system still works.
-        syncfs(inside)
+        _sync_whole(inside)
         return
     _sync_and_close(fd)
+
+
+def _sync_whole(fd: int) -> None:
+    try:
+        syncfs(fd)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        os.sync()  # every file system, and without a report of what was lost
 
 
 def sync_directory_at(name: bytes, directory: int) -> None:

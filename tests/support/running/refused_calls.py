@@ -2,7 +2,7 @@
 container's filter does, a file system that has no such thing, or a system that is not Linux.
 
 python -m tests.support.running.refused_calls CALLS:ERRNO MODULE ARGUMENT... runs another module so.
-LINUX:ENOSYS refuses what Linux has alone. The kernel refuses, so C code and its libraries meet it as Python does.
+LINUX:ENOSYS refuses what Linux alone has. The kernel refuses, so C code and libraries meet it as Python does.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ What is lost then, and which tests are of that, is in tests/support/running/lost
 
 from __future__ import annotations
 
-import os
+import subprocess
 import sys
 
 from tests.support.project_paths import TOP
@@ -15,8 +15,8 @@ PYTEST = ("pytest", "-p", "tests.support.running.lost_without_linux", "-n", "aut
 
 
 def main() -> None:
-    os.chdir(TOP)
-    os.execv(sys.executable, (sys.executable, *REFUSING, *PYTEST, *sys.argv[1:]))
+    words = (sys.executable, *REFUSING, *PYTEST, *sys.argv[1:])
+    sys.exit(subprocess.run(words, cwd=TOP, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What is lost where the kernel has nothing that Linux alone has, and the tests of it.
 
-A pytest plugin: python -m tests.support.running.refused_calls LINUX:ENOSYS pytest -p tests.support.running.lost_without_linux
-leaves these tests out. That each loss is named and harmless is held by tests/sync/test_without_linux.py.
+A pytest plugin that leaves these tests out; scripts/soak without_linux uses it.
+tests/sync/test_without_linux.py holds that losses are named and harmless.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ LOST: dict[str, tuple[str, ...]] = {
         "sync/hostile_world/test_power_cut.py::test_the_recorder_sees_every_call",
         "sync/hostile_world/test_power_cut.py::test_a_sync_that_is_left_out_is_found",
         "sync/hostile_world/test_power_cut.py::test_what_was_told_lasts",
-        "sync/hostile_world/test_power_cut.py::test_every_moment_of_a_turn",
+        "sync/hostile_world/test_sync_exposure.py::test_every_moment_of_a_turn",
         "sync/hostile_world/test_power_cut.py::test_without_fsync_only_a_kill_leaves_old_or_new",
         "sync/hostile_world/test_sync_kill.py::test_a_kill_before_every_step",
         "sync/hostile_world/test_sync_written_to.py::test_a_directory_that_somebody_makes_where_one_is_to_be",
     ),
-    "inotify: nothing is watched.": (
+    "inotify: what is watched is read at intervals, and events come late.": (
         "sync/options/test_set_id_bits.py::test_a_turn_of_a_watch_brings_none",
         "sync/test_reserved_names.py::test_what_others_planted_stays_as_it_is",
         "watch",
@@ -80,11 +80,17 @@ LOST: dict[str, tuple[str, ...]] = {
     "Without openat2 a path that is not plain names is refused. rdc itself passes none.": (
         "files/bulk/test_read_many.py::test_nothing_leads_out_of_the_tree",
     ),
+    "Pages show what rdc does with all calls.": (
+        "docs/test_manual_examples.py",
+        "docs/test_newcomer.py::test_the_readme_is_enough",
+    ),
     "Other programs, or the test itself, need what Linux alone has.": (
         "cli/test_cli_manual.py::test_fish_offers_what_fits",
         "daemon/test_daemon_loop.py",
         "daemon/test_daemon_unit.py::test_systemd_takes_the_unit",
         "daemon/test_daemon_unit.py::test_the_unit_leaves_little_to_attack",
+        "docs/test_manual_commands.py::test_units_are_taken_by_systemd",
+        "report/test_report_html.py",
     ),
 }
 """What is lost: the beginnings of the names of its tests, below tests/."""

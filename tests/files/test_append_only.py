@@ -286,6 +286,8 @@ CHANGING = {
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "own_ctime_changes.OwnCtimeChanges.replace": "CheckedRename.rename",
     "link_in_place._rename": "link_file",
+    "one_name._try": "our temporary",
+    "one_name._try_in": "our temporary",
     "replace_kind.directory_over_file": "Root.replace_with_directory",
     "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
     "replace_kind._rmdir_quietly": "directory_over_file",
@@ -305,6 +307,7 @@ CHANGING = {
     "root.Root.open": "the directory that a user named",
     "output_file._replace": "a report",
     "output_file._write_all": "a report",
+    "watch.bell.Bell.ring": "a pipe of its own",
     "append_log.AppendLog.append": "a journal of dedupe or scan",
     "spool.Spool._write_tail": "a file without a name",
 }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import unicodedata
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,10 +10,11 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.names.one_name import are_one_name
 from rdc.files.root.root import Root
+from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
-from rdc.session.applying import clashing_names
 from tests.support.running.syncing import Run, Way, run_sync
-from tests.support.trees.trees import Tree, read_tree, tree, write_tree
+from tests.support.trees.normalising_double import normalising_mounted
+from tests.support.trees.trees import tree, write_tree
 
 OPTIONS = SyncOptions(delete=True, fsync=False)
 COMPOSED, DECOMPOSED = "é".encode(), "e\u0301".encode()
@@ -98,29 +97,31 @@ def test_a_trial_leaves_nothing(tmp_path: Path, exfat: Path) -> None:
     assert are_one_name(Root.open(os.fsencode(tmp_path)), b"no-such", b"A", b"a") is False
 
 
-def test_a_file_system_that_normalises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A double answers for it: names are one if they are so normalised."""
+def test_a_file_system_that_normalises(tmp_path: Path) -> None:
+    wanted = {os.fsdecode(name): name for name in (COMPOSED, DECOMPOSED, b"A", b"a")}
+    source = write_tree(tmp_path / "source", tree(wanted))
+    with normalising_mounted(tmp_path / "normalising") as point:
+        there = point / "there"
+        for _ in range(2):
+            run = run_sync(source, there, OPTIONS)
+            assert refused(run) == sorted([COMPOSED, DECOMPOSED])
+            assert contents(there) == {"A": b"A", "a": b"a"}
+        assert "cannot be here beside 'e\\xcc\\x81'" in "".join(problem.message for problem in run.problems)
+        (source / os.fsdecode(DECOMPOSED)).unlink()
+        assert run_sync(source, there, OPTIONS).problems == []
+        assert (there / os.fsdecode(DECOMPOSED)).read_bytes() == COMPOSED
+        # It is kept under another name than the source has, which a listing cannot tell from two files.
+        (source / os.fsdecode(COMPOSED)).write_bytes(b"newer")
+        assert refused(run_sync(source, there, OPTIONS)) == [COMPOSED]
+        assert (there / os.fsdecode(COMPOSED)).read_bytes() == COMPOSED
 
-    def normal(name: bytes) -> str:
-        return unicodedata.normalize("NFD", os.fsdecode(name))
 
-    def is_one(root: Root, directory: bytes, one: bytes, other: bytes) -> bool:
-        return normal(one) == normal(other)
-
-    def leads(root: Root, directory: bytes, name: bytes) -> bool:
-        there = os.listdir(os.path.join(os.fsencode(tmp_path / "there"), directory))
-        return normal(name) in map(normal, there)
-
-    monkeypatch.setattr(clashing_names, "are_one_name", is_one)
-    monkeypatch.setattr(clashing_names, "leads_to_another", leads)
-    names: Sequence[bytes] = (COMPOSED, DECOMPOSED, b"A", b"a")
-    wanted: Tree = tree({os.fsdecode(name): name for name in names})
-    source = write_tree(tmp_path / "source", wanted)
-    run = run_sync(source, tmp_path / "there", OPTIONS)
-    assert refused(run) == sorted([COMPOSED, DECOMPOSED])
-    assert sorted(read_tree(tmp_path / "there")) == sorted([b"", b"A", b"a"])
-    (source / os.fsdecode(COMPOSED)).unlink()
-    (tmp_path / "there" / os.fsdecode(COMPOSED)).write_bytes(b"as it was")
-    run = run_sync(source, tmp_path / "there", OPTIONS)
-    assert refused(run) == [DECOMPOSED]
-    assert (tmp_path / "there" / os.fsdecode(COMPOSED)).read_bytes() == b"as it was"
+def test_in_a_large_tree(tmp_path: Path, exfat: Path) -> None:
+    """Which is compared by its manifest."""
+    many = {f"d{number % 9}/f{number}": b"%d" % number for number in range(SMALL_MANIFEST + 1)}
+    wanted = many | {"d1/F1": b"clash", "Dir/f": b"1", "dir/f": b"2"}
+    source, there = write_tree(tmp_path / "source", tree(wanted)), write_tree(exfat / "there", tree(many))
+    for _ in range(2):
+        run = run_sync(source, there, OPTIONS)
+        assert refused(run) == [b"Dir", b"d1/F1", b"d1/f1", b"dir"]
+        assert contents(there) == many

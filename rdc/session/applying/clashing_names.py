@@ -33,7 +33,7 @@ class Clash:
 
     def refusal(self, name: bytes, label: bytes) -> str:
         """Say why `name`, shown as `label`, is left alone."""
-        others = " and ".join(f"'{printable(other)}'" for other in self.names if other != name)
+        others = " and ".join(f"'{_told_apart(other, name)}'" for other in self.names if other != name)
         return (
             f"{printable(label)}: cannot be here beside {others}: expected names of their own, found that "
             "this file system takes them for one; rename one of them, then run again"
@@ -95,3 +95,11 @@ def _is_one(root: Root, path: bytes, one: bytes, other: bytes, there: Set[bytes]
     if one in there or other in there:
         return leads_to_another(root, path, other if one in there else one)
     return not dry_run and are_one_name(root, path, one, other)
+
+
+def _told_apart(name: bytes, other: bytes) -> str:
+    """Return `name` for a message, as bytes if it looks like `other`."""
+    from unicodedata import normalize
+
+    one, two = (normalize("NFKC", text.decode("utf-8", "replace")) for text in (name, other))
+    return repr(name)[2:-1] if one == two else printable(name)

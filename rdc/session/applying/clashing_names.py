@@ -33,7 +33,7 @@ class Clash:
 
     def refusal(self, name: bytes, label: bytes) -> str:
         """Say why `name`, shown as `label`, is left alone."""
-        others = " and ".join(f"'{_told_apart(other, name)}'" for other in self.names if other != name)
+        others = " and ".join(f"'{_distinct(other, name)}'" for other in self.names if other != name)
         return (
             f"{printable(label)}: cannot be here beside {others}: expected names of their own, found that "
             "this file system takes them for one; rename one of them, then run again"
@@ -97,7 +97,7 @@ def _is_one(root: Root, path: bytes, one: bytes, other: bytes, there: Set[bytes]
     return not dry_run and are_one_name(root, path, one, other)
 
 
-def _told_apart(name: bytes, other: bytes) -> str:
+def _distinct(name: bytes, other: bytes) -> str:
     """Return `name` for a message, as bytes if it looks like `other`."""
     from unicodedata import normalize
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.names.one_name import are_one_name
+from rdc.files.names.one_name import names_that_are_one
 from rdc.files.root.root import Root
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
@@ -91,10 +92,22 @@ def test_a_trial_leaves_nothing(tmp_path: Path, exfat: Path) -> None:
     for place, one in ((tmp_path / "sensitive", False), (exfat / "folding", True)):
         place.mkdir()
         os.utime(place, ns=(10**18, 10**18))
-        assert are_one_name(Root.open(os.fsencode(place)), b"", b"A", b"a") is one
+        names = (b"A", b"b", b"a", b"B", b"c")
+        found = names_that_are_one(Root.open(os.fsencode(place)), b"", names)
+        assert found == ([[0, 2], [1, 3]] if one else [])
         assert os.listdir(place) == []
         assert os.stat(place).st_mtime_ns == 10**18
-    assert are_one_name(Root.open(os.fsencode(tmp_path)), b"no-such", b"A", b"a") is False
+    assert names_that_are_one(Root.open(os.fsencode(tmp_path)), b"no-such", (b"A", b"a")) == []
+
+
+def test_many_spellings_cost_no_more_than_as_many_names(tmp_path: Path) -> None:
+    """A hostile source may choose them."""
+    letters = 12
+    names = [bytes(b"Aa"[number >> at & 1] for at in range(letters)) for number in range(1 << letters)]
+    began = time.process_time()
+    assert names_that_are_one(Root.open(os.fsencode(tmp_path)), b"", names) == []
+    assert time.process_time() - began < 5
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_file_system_that_normalises(tmp_path: Path) -> None:

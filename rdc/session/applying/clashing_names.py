@@ -7,12 +7,12 @@ would become one.
 from __future__ import annotations
 
 from rdc.errors import printable
-from rdc.files.names.one_name import are_one_name, leads_to_another
+from rdc.files.names.one_name import inode_at, names_that_are_one
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
+    from collections.abc import Callable, Sequence
 
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing
@@ -62,12 +62,13 @@ def clashes(
 
     found = []
     for rows in alike:
-        entries = [(name_of(row), row) for row in rows]
-        for group in _groups(root, path, entries, there, dry_run=dry_run):
+        listed = [row for row in rows if name_of(row) in there]
+        new = [row for row in rows if name_of(row) not in there]
+        for group in _groups(root, path, listed, new, name_of, dry_run=dry_run):
             clash = Clash(
-                tuple(name for name, _ in group),
-                tuple(row for _, row in group if row < count),
-                tuple(extra[row - count] for _, row in group if row >= count),
+                tuple(name_of(row) for row in group),
+                tuple(row for row in group if row < count),
+                tuple(extra[row - count] for row in group if row >= count),
             )
             if clash.rows:
                 found.append(clash)
@@ -75,26 +76,31 @@ def clashes(
 
 
 def _groups(
-    root: Root, path: bytes, entries: Sequence[tuple[bytes, int]], there: Set[bytes], *, dry_run: bool
-) -> list[list[tuple[bytes, int]]]:
-    """Return the entries in groups of two or more that are one."""
-    groups: list[list[tuple[bytes, int]]] = []
-    for entry in entries:
-        for group in groups:
-            if _is_one(root, path, group[0][0], entry[0], there, dry_run=dry_run):
-                group.append(entry)
-                break
-        else:
-            groups.append([entry])
-    return [group for group in groups if len(group) > 1]
-
-
-def _is_one(root: Root, path: bytes, one: bytes, other: bytes, there: Set[bytes], *, dry_run: bool) -> bool:
-    if one in there and other in there:
-        return False
-    if one in there or other in there:
-        return leads_to_another(root, path, other if one in there else one)
-    return not dry_run and are_one_name(root, path, one, other)
+    root: Root,
+    path: bytes,
+    listed: Sequence[int],
+    new: Sequence[int],
+    name_of: Callable[[int], bytes],
+    *,
+    dry_run: bool,
+) -> list[list[int]]:
+    """Return the rows in groups of two or more that are one. `listed`: what the directory lists under its
+    very name, so each has its own. `new`: the others."""
+    inodes = {inode_at(root, path, name_of(row)): row for row in reversed(listed)}
+    groups: dict[int, list[int]] = {}
+    absent = []
+    for row in new:
+        inode = inode_at(root, path, name_of(row))
+        if inode is None:
+            absent.append(row)
+        elif listed:
+            # Some file systems give each spelling an inode number of its own.
+            groups.setdefault(inodes.get(inode, listed[0]), []).append(row)
+    found = [sorted([row, *others]) for row, others in groups.items()]
+    if len(absent) > 1 and not dry_run:
+        names = [name_of(row) for row in absent]
+        found += [[absent[at] for at in group] for group in names_that_are_one(root, path, names)]
+    return found
 
 
 def _distinct(name: bytes, other: bytes) -> str:

@@ -66,6 +66,18 @@ def seconds_image() -> Iterator[Path]:
         yield point
 
 
+@pytest.fixture(scope="session")
+def exfat_image() -> Iterator[Path]:
+    with image_directory() as place, mounted("exfat", place) as point:
+        yield point
+
+
+@pytest.fixture
+def exfat(exfat_image: Path) -> Iterator[Path]:
+    """A directory on a file system that folds case."""
+    yield from fresh_directory(exfat_image)
+
+
 @pytest.fixture
 def btrfs(btrfs_image: Path) -> Iterator[Path]:
     yield from fresh_directory(btrfs_image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 
@@ -16,7 +17,7 @@ class Slots:
     with it, even if it is killed, so the count is never too high."""
 
     def __init__(self) -> None:
-        self._fd = os.memfd_create("rdc-slots")
+        self._fd = _file_without_name()
         self._numbers: dict[str, int] = {}
 
     def know(self, module: str) -> None:
@@ -33,3 +34,16 @@ class Slots:
                 continue
             return True
         return False
+
+
+def _file_without_name() -> int:
+    """Return an empty file that is gone with its last descriptor. Raises OSError."""
+    try:
+        return os.memfd_create("rdc-slots")
+    except (AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ENOSYS:
+            raise
+        import tempfile
+
+        with tempfile.TemporaryFile(prefix="rdc-slots-") as file:
+            return os.dup(file.fileno())

@@ -7,7 +7,6 @@ reports an overflow of the kernel's queue from version 7.1 on; earlier versions 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
@@ -21,6 +20,7 @@ from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.limits.watch import TOUCHED_DIRECTORIES
 from rdc.records import dataclass
+from rdc.watch.bell import Bell
 from rdc.watch.mounts import MountBell
 
 TYPE_CHECKING = False
@@ -87,7 +87,8 @@ class TreeEvents:
     ) -> None:
         """start: the top of the tree, whose removal also rings. clock: monotonic seconds. Without `running`,
         events stay in the kernel's queue until `run`."""
-        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell = Bell()
+        self.bell = self._bell.fd
         self.limit: str | None = None
         """Why some directories are not watched; None if all are."""
         self._start = start
@@ -124,7 +125,7 @@ class TreeEvents:
             self._reader.stop()
             if self._reader.is_alive():
                 self._reader.join()
-        os.close(self.bell)
+        self._bell.close()
 
     def watch(self, root: Root, path: bytes) -> None:
         """Watch the directory at `path`, or update its path if it is watched under another one.
@@ -176,14 +177,12 @@ class TreeEvents:
             self._clear()
             self._overflow = False
             self._first = None
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self.bell)
+        self._bell.silence()
         return batch
 
     def quiet(self) -> None:
         """Stop the bell and keep what was touched."""
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self.bell)
+        self._bell.silence()
 
     def _clear(self) -> None:
         self._directories, self._trees, self._moves, self._leaving = set(), set(), [], {}
@@ -192,7 +191,7 @@ class TreeEvents:
         self._last = self._clock()
         if self._first is None:
             self._first = self._last
-            os.eventfd_write(self.bell, 1)
+            self._bell.ring()
 
     # In other threads
 

@@ -12,6 +12,8 @@ import re
 import select
 import threading
 
+from rdc.watch.bell import Bell
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,13 +80,13 @@ class MountBell(threading.Thread):
     def __init__(self, ring: Callable[[], None]) -> None:
         super().__init__(name="rdc mounts", daemon=True)
         self._ring = ring
-        self._end = os.eventfd(0, os.EFD_CLOEXEC)
+        self._end = Bell()
         self.start()
 
     def stop(self) -> None:
-        os.eventfd_write(self._end, 1)
+        self._end.ring()
         self.join()
-        os.close(self._end)
+        self._end.close()
 
     def run(self) -> None:
         try:
@@ -93,11 +95,11 @@ class MountBell(threading.Thread):
             return
         poll = select.poll()
         poll.register(table, _CHANGED)
-        poll.register(self._end, select.POLLIN)
+        poll.register(self._end.fd, select.POLLIN)
         try:
             # The first poll of a descriptor only records the state of the table.
             poll.poll(0)
-            while self._end not in {fd for fd, _ in poll.poll()}:
+            while self._end.fd not in {fd for fd, _ in poll.poll()}:
                 self._ring()
         finally:
             os.close(table)

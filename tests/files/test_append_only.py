@@ -230,7 +230,8 @@ OF_RDC = (
 )
 OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
-OF_RDC += " set_on_descriptor write_attributes _rename_new _unlink _rmdir dedupe_range fallocate_keep_size"
+OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _unlink _rmdir dedupe_range"
+OF_RDC += " fallocate_keep_size"
 
 CHANGING = {
     # Refused as a whole.
@@ -264,6 +265,7 @@ CHANGING = {
     # Only a name that is free, or an entry that nobody has named yet.
     "entry_writer.EntryWriter.make_directory": "a free name",
     "append_only.rename_to_free_name": "a free name",
+    "append_only.link_to_free_name": "a free name",
     "small_files.stage_small": "temporaries",
     "commit_group.CommitGroup.add_small": "temporaries",
     "small_files.StagedFiles.rename": "a free name: of versions nothing is staged",
@@ -278,11 +280,14 @@ CHANGING = {
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.
     "entry_writer._rename_new": "Root.replace_symlink",
+    "checked_rename._rename_new": "a free name",
     "entry_writer._unlink": "Root.remove_file",
     "entry_writer._rmdir": "Root.remove_directory",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "own_ctime_changes.OwnCtimeChanges.replace": "CheckedRename.rename",
     "link_in_place._rename": "link_file",
+    "one_name._try": "our temporary",
+    "one_name._try_in": "our temporary",
     "replace_kind.directory_over_file": "Root.replace_with_directory",
     "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
     "replace_kind._rmdir_quietly": "directory_over_file",
@@ -302,6 +307,7 @@ CHANGING = {
     "root.Root.open": "the directory that a user named",
     "output_file._replace": "a report",
     "output_file._write_all": "a report",
+    "watch.bell.Bell.ring": "a pipe of its own",
     "append_log.AppendLog.append": "a journal of dedupe or scan",
     "spool.Spool._write_tail": "a file without a name",
 }
@@ -372,7 +378,9 @@ def test_the_c_parts_that_change_entries_are_known() -> None:
         if names:
             found[path.name] = names
     assert found == {
-        "write_small.c": {"pwrite", "fchown", "fchmod", "futimens", "unlinkat", "renameat", "SYS_renameat2"},
+        "write_small.c": {
+            *("pwrite", "fchown", "fchmod", "futimens", "unlinkat", "linkat", "renameat", "SYS_renameat2")
+        },
         "opened_files.c": {"futimens", "fchown", "fchmod"},
         "libc_binding.c": found.get("libc_binding.c", set()),
     }

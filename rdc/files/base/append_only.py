@@ -8,10 +8,13 @@ from _thread import allocate_lock  # threading costs each side of a remote sync 
 
 from rdc.files.base.syscalls import rename_no_replace
 
-__all__ = ["MadeEntries", "rename_to_free_name"]
+__all__ = ["CANNOT_LINK", "MadeEntries", "link_to_free_name", "rename_to_free_name"]
 
 _NO_PROMISE = {errno.ENOSYS, errno.EINVAL}
 """Errors of old kernels, and of file systems (some network ones) that cannot promise to replace nothing."""
+
+CANNOT_LINK = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK})
+"""Errors of file systems without hard links, and of entries that may have no further name."""
 
 
 class MadeEntries:
@@ -46,5 +49,13 @@ def rename_to_free_name(old: bytes, new: bytes, directory: int) -> None:
     except OSError as error:
         if error.errno not in _NO_PROMISE:
             raise
-        os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-        os.unlink(old, dir_fd=directory)
+        link_to_free_name(old, new, directory)
+
+
+def link_to_free_name(old: bytes, new: bytes, directory: int) -> None:
+    """Do so in two steps. `old` is our temporary: nobody else puts a file there, so the second loses none.
+
+    After a kill in between, a sweep removes the name that is left. Raises OSError; EEXIST if `new` is taken.
+    """
+    os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+    os.unlink(old, dir_fd=directory)

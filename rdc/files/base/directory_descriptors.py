@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from _thread import allocate_lock  # threading costs each side of a remote sync 1.4 ms
 from collections.abc import Callable
@@ -130,7 +131,13 @@ class DirectoryCache:
 
 
 def _open_component(directory: int, name: bytes) -> int:
-    return os.open(name, _WALK, dir_fd=directory)
+    try:
+        return os.open(name, _WALK, dir_fd=directory)
+    except NotADirectoryError as error:
+        # openat2 tells a link from a file; messages name it.
+        if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
+        raise
 
 
 def _segments(path: bytes) -> list[bytes]:

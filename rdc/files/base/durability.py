@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
+from contextlib import suppress
 
-from rdc.files.base.syscalls import syncfs
+from rdc.files.base.syscalls import full_fsync, syncfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["sync_directory", "sync_directory_at", "sync_directory_of", "sync_file_systems"]
+__all__ = ["flush", "sync_directory", "sync_directory_at", "sync_directory_of", "sync_file_systems"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_MACOS = sys.platform == "darwin"
+
+
+def flush(fd: int) -> None:
+    """Make an open file or directory durable. Raises OSError."""
+    os.fsync(fd)
+    if _MACOS:
+        with suppress(OSError):  # a volume that cannot has done what it can
+            full_fsync(fd)
 
 
 def sync_file_systems(fds: Iterable[int]) -> bool:
@@ -32,9 +43,18 @@ def sync_directory(directory: int, inside: int) -> None:
         fd = os.open(b".", _DIRECTORY, dir_fd=directory)
     except PermissionError:
         # A directory that may be written but not read. Syncing the whole file system still works.
-        syncfs(inside)
+        _sync_whole(inside)
         return
     _sync_and_close(fd)
+
+
+def _sync_whole(fd: int) -> None:
+    try:
+        syncfs(fd)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        os.sync()  # every file system, and without a report of what was lost
 
 
 def sync_directory_at(name: bytes, directory: int) -> None:
@@ -58,7 +78,7 @@ def sync_directory_of(path: bytes) -> None:
 
 def _sync_and_close(fd: int) -> None:
     try:
-        os.fsync(fd)
+        flush(fd)
     except OSError as error:
         # Some network file systems do not sync directories: their renames are durable when they return.
         if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:

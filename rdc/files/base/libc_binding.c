@@ -1,5 +1,6 @@
 /*
- * libc_binding.c - rdc.files.base._libc: calls of Linux and its C library that Python's os module does not offer.
+ * libc_binding.c - rdc.files.base._libc: calls of Linux, macOS and their C libraries that Python's os module
+ * does not offer.
  *
  * Each is the call and nothing else; rdc/files/base/syscalls.py says what they are for. A function that the system this
  * is built on does not have is not in the module.
@@ -133,6 +134,65 @@ static PyObject *mallopt_(PyObject *module, PyObject *args)
 }
 #endif
 
+#elif defined(__APPLE__)
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/clonefile.h>
+#include <sys/stdio.h>
+
+/* As Linux numbers them in renameat2: what syscalls.py passes. */
+#define NO_REPLACE 1
+#define EXCHANGE 2
+
+static PyObject *done(long result)
+{
+    /* To the callers, a file system that cannot is a system that cannot. */
+    if (result < 0 && errno == ENOTSUP)
+        errno = ENOSYS;
+    return result < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(result);
+}
+
+static PyObject *renameat2_(PyObject *module, PyObject *args)
+{
+    int old_directory, new_directory, failed;
+    unsigned flags;
+    const char *old_name, *new_name;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iyiyI:renameat2", &old_directory, &old_name, &new_directory, &new_name, &flags))
+        return NULL;
+    flags = flags == NO_REPLACE ? RENAME_EXCL : flags == EXCHANGE ? RENAME_SWAP : flags;
+    Py_BEGIN_ALLOW_THREADS
+    failed = renameatx_np(old_directory, old_name, new_directory, new_name, flags);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
+static PyObject *full_fsync(PyObject *module, PyObject *args)
+{
+    int fd, failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "i:full_fsync", &fd))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = fcntl(fd, F_FULLFSYNC);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
+static PyObject *clone_file(PyObject *module, PyObject *args)
+{
+    int source, directory, failed;
+    const char *name;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iiy:clone_file", &source, &directory, &name))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = fclonefileat(source, directory, name, 0);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
 #endif
 
 static PyMethodDef functions[] = {
@@ -146,6 +206,10 @@ static PyMethodDef functions[] = {
 #ifdef __GLIBC__
     {"mallopt", mallopt_, METH_VARARGS, NULL},
 #endif
+#elif defined(__APPLE__)
+    {"clone_file", clone_file, METH_VARARGS, NULL},
+    {"full_fsync", full_fsync, METH_VARARGS, NULL},
+    {"renameat2", renameat2_, METH_VARARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };

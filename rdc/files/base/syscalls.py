@@ -1,4 +1,4 @@
-"""Linux system calls that Python's os module lacks. Each raises ENOSYS where the call is missing."""
+"""System calls that Python's os module lacks. Each raises ENOSYS where it is missing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "chmod_no_follow",
+    "clone_file",
     "fallocate_keep_size",
     "file_system_type",
+    "full_fsync",
     "open_directory_beneath",
     "rename_exchange",
     "rename_no_replace",
@@ -90,6 +92,22 @@ def syncfs(fd: int) -> None:
     """Make all writes to the file system of `fd` durable. Raises OSError: ENOSYS if the C library lacks
     it."""
     _call("syncfs", fd)
+
+
+def full_fsync(fd: int) -> None:
+    """Have the drive itself write what it was given (F_FULLFSYNC of macOS, whose fsync leaves it there).
+
+    Raises OSError: ENOSYS on other systems, where fsync does so.
+    """
+    _call("full_fsync", fd)
+
+
+def clone_file(source: int, directory: int, name: bytes) -> None:
+    """Make a file `name` in `directory` that shares the blocks of an open file (fclonefileat of macOS).
+
+    Raises OSError: EEXIST if the name is taken, ENOSYS on other systems.
+    """
+    _call("clone_file", source, directory, name)
 
 
 def fallocate_keep_size(fd: int, length: int) -> None:

@@ -152,6 +152,17 @@ static int rename_over(int directory, const char *temporary, const char *name, c
     return renameat(directory, temporary, directory, name) ? errno : 0;
 }
 
+/* An errno, or 0. As rename_to_free_name of rdc/files/base/append_only.py. */
+static int rename_to_free_name(int directory, const char *temporary, const char *name)
+{
+    /* Not every C library has renameat2. */
+    if (!syscall(SYS_renameat2, directory, temporary, directory, name, NO_REPLACE))
+        return 0;
+    if (errno != ENOSYS && errno != EINVAL)
+        return errno;
+    return linkat(directory, temporary, directory, name, 0) || unlinkat(directory, temporary, 0) ? errno : 0;
+}
+
 void rdc_rename_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
                      const int32_t *fds, const rdc_expected *expected, int32_t *errors)
 {
@@ -161,9 +172,8 @@ void rdc_rename_small(const int32_t *directories, size_t count, const char *temp
             continue;
         if (expected)
             errors[i] = rename_over(directories[i], temporaries, names, expected, i);
-        /* Not every C library has renameat2. */
-        else if (syscall(SYS_renameat2, directories[i], temporaries, directories[i], names, NO_REPLACE))
-            errors[i] = errno;
+        else
+            errors[i] = rename_to_free_name(directories[i], temporaries, names);
     }
 }
 

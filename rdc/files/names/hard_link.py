@@ -25,6 +25,7 @@ import time
 from contextlib import suppress
 
 from rdc.errors import printable
+from rdc.files.base.durability import flush
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, syncfs
 from rdc.files.names.displaced_names import displaced_name
@@ -211,7 +212,7 @@ def sync_contents(files: Sequence[LeasedFile]) -> None:
     """Make the original files durable before the files they replace are removed. Raises OSError."""
     if not _sync_volumes([file.fileno() for file in files]):
         for file in files:
-            os.fsync(file.fileno())
+            flush(file.fileno())
 
 
 def sync_names(swaps: Sequence[LinkSwap]) -> None:
@@ -241,7 +242,7 @@ def sync_directory(directory: Directory) -> None:
 
 def _sync_directory(fd: int) -> None:
     try:
-        os.fsync(fd)
+        flush(fd)
     except OSError as error:
         # Some network file systems do not sync directories: their renames are durable when they return.
         if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:

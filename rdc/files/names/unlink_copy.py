@@ -6,6 +6,7 @@ import os
 import stat
 
 from rdc.files.base.access_acl import shed_acl
+from rdc.files.base.durability import flush
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange
 from rdc.files.facts.open_file_xattrs import write_attributes
@@ -50,7 +51,7 @@ def unlink_copy(root: Root, path: bytes, inode: int) -> int:
                 shed_acl(copy.fileno())
                 copy.seal(metadata, owner=True)
                 write_attributes(copy.fileno(), linked.attributes)
-                os.fsync(copy.fileno())
+                flush(copy.fileno())
                 # The copy is complete: no process wrote to the file while the lease held.
                 linked.check()
                 _take_name(root, path, copy, linked)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["ANYTHING", "Anything", "CheckedRename"]
 
 
+_NO_PROMISE = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK}
+"""Errors where neither rename(2) nor link(2) can promise to replace nothing."""
+
+
 class Anything(Enum):
     """Type of ANYTHING, for annotations."""
 
@@ -85,11 +89,10 @@ class CheckedRename:
             return
         if expected is None:
             try:
-                rename_no_replace(old, name, directory)
+                _rename_new(old, name, directory)
                 return
             except OSError as error:
-                # EINVAL: the file system cannot promise to replace nothing; some network ones cannot.
-                if error.errno not in {errno.EEXIST, errno.ENOSYS, errno.EINVAL}:
+                if error.errno != errno.EEXIST and error.errno not in _NO_PROMISE:
                     raise
         found = _stat(name, directory)
         if found is not None and stat.S_ISDIR(found.st_mode) and not isinstance(expected, Identity):
@@ -120,6 +123,18 @@ class CheckedRename:
             found=found,
             advice="what is there was kept; run again once nothing else changes it",
         )
+
+
+def _rename_new(old: bytes, new: bytes, directory: int) -> None:
+    """Raises OSError: EEXIST if `new` is taken, one of _NO_PROMISE if nobody can tell in one step."""
+    try:
+        rename_no_replace(old, new, directory)
+    except OSError as error:
+        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
+            raise
+        from rdc.files.base.append_only import link_to_free_name
+
+        link_to_free_name(old, new, directory)
 
 
 def _stat(name: bytes, directory: int) -> os.stat_result | None:

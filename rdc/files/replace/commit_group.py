@@ -8,7 +8,7 @@ from types import TracebackType
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.base.durability import sync_directory, sync_file_systems
+from rdc.files.base.durability import flush, sync_directory, sync_file_systems
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.replace.checked_rename import CheckedRename
 from rdc.files.root.source_file import identity_of
@@ -275,7 +275,7 @@ class CommitGroup:
             try:
                 # fsync, not fdatasync: the inode is written anyway for its new size, and fsync also promises
                 # mode and mtime.
-                os.fsync(item.replacement.fileno())
+                flush(item.replacement.fileno())
             except OSError as error:
                 item.replacement.abandon()
                 self._fail(item.path, error, "write its new content to disk")
@@ -284,7 +284,7 @@ class CommitGroup:
         for run, rows in live:
             for row in rows:
                 try:
-                    os.fsync(run.fileno(row))
+                    flush(run.fileno(row))
                 except OSError as error:
                     run.drop(row)
                     self._fail(run.path_of(row), error, "write its new content to disk")

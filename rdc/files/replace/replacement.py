@@ -328,10 +328,10 @@ class Replacement:
     def _reserve_first(self, size: int) -> None:
         """Reserve the first bytes of a file of `size` bytes. Raises OSError (ENOSPC) if the file system has
         less than `size` free."""
-        self._reserve(min(size, PREALLOCATE_BYTES))
-        if self._reserved:
-            # Checked only after a reservation worked. Other file systems may compress, and so hold more than
-            # they have free.
+        known = self._reserve(min(size, PREALLOCATE_BYTES))
+        if self._reserved or not known:
+            # Checked unless the file system cannot reserve. Such a one may compress, and so hold more than it
+            # has free.
             found = os.fstatvfs(self._fd)
             if size - self._reserved > found.f_bfree * found.f_frsize and found.f_blocks:
                 raise OSError(errno.ENOSPC, "")
@@ -350,14 +350,16 @@ class Replacement:
             self.abandon()
             raise self.root.failure(error, self.path, "write it") from error
 
-    def _reserve(self, size: int) -> None:
+    def _reserve(self, size: int) -> bool:
+        """Return whether this system has the call, whatever its file system answered."""
         try:
             fallocate_keep_size(self._fd, size)
         except OSError as error:
             if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM}:
                 raise
-        else:
-            self._reserved = size
+            return error.errno != errno.ENOSYS
+        self._reserved = size
+        return True
 
     def _copy_some(self, source: int, offset: int, length: int) -> int:
         if not self._by_hand:

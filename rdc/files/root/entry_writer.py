@@ -213,6 +213,13 @@ def _rename_new(old: bytes, new: bytes, parent: int) -> None:
         # Old kernels, and file systems (some network ones) that cannot promise it.
         if error.errno not in {errno.ENOSYS, errno.EINVAL}:
             raise
+        from rdc.files.base.append_only import CANNOT_LINK, link_to_free_name
+
+        try:
+            return link_to_free_name(old, new, parent)
+        except OSError as problem:
+            if problem.errno not in CANNOT_LINK:
+                raise
         with suppress(FileNotFoundError):
             stat_entry(new, parent)
             raise FileExistsError(errno.EEXIST, "") from error

@@ -11,7 +11,7 @@
 #include "hash/sip.h"
 
 /* Key of the groups' names. It is the same everywhere, because part files of several machines are merged. */
-static const uint8_t group_key[16] = "rdc survey group";
+static const uint8_t group_key[16] = {'r', 'd', 'c', ' ', 's', 'u', 'r', 'v', 'e', 'y', ' ', 'g', 'r', 'o', 'u', 'p'};
 
 static void emit(rdc_folder *f, size_t count, uint64_t *out_key, uint64_t *out_size)
 {

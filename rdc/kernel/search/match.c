@@ -104,7 +104,7 @@ static wanted_value *find(const search *s, uint64_t value)
     /* One more than there are can be read. */
     low += (size_t)((low < high) & (s->wanted_values[low].value < value));
     low += (size_t)((low < high) & (s->wanted_values[low].value < value));
-    return (low < end) & (s->wanted_values[low].value == value) ? &s->wanted_values[low] : NULL;
+    return ((low < end) & (s->wanted_values[low].value == value)) ? &s->wanted_values[low] : NULL;
 }
 
 static void note(void *context, const block_hit *hits, size_t count)

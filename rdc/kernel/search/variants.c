@@ -49,7 +49,7 @@ static int finds(const rdc_block_variant *variant, unsigned planes, const block_
 
 static int agrees(const rdc_block_variant *variant)
 {
-    static const uint8_t key[16] = "a key to compare";
+    static const uint8_t key[16] = {'a', ' ', 'k', 'e', 'y', ' ', 't', 'o', ' ', 'c', 'o', 'm', 'p', 'a', 'r', 'e'};
     uint8_t data[CHECKED];
     uint64_t value[OFFSETS];
     uint32_t low[OFFSETS];

@@ -38,6 +38,8 @@ int rdc_choose_code(const char *kernel)
         variant = &rdc_code_avx512;
     else if ((widest || !strcmp(kernel, rdc_code_avx2.name)) && rdc_code_avx2.usable())
         variant = &rdc_code_avx2;
+#else
+    (void)kernel;
 #endif
     return agrees(variant);
 }

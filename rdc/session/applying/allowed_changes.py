@@ -1,4 +1,4 @@
-"""Removes from a comparison the changes that options, reserved names, hard links or the root forbid."""
+"""Removes from a comparison the changes that options, names, hard links or the root forbid."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Comparison, Difference
+from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.landing.partial_files import refused_name
 
 TYPE_CHECKING = False
@@ -64,7 +65,8 @@ class AllowedChanges:
         self._skipped = skipped
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
-        """Removes the changes that options, reserved names, hard links or an append-only root forbid.
+        """Removes the changes that options, reserved or clashing names, hard links or an append-only root
+        forbid.
 
         Also returns the rows of directories that are lost by that.
         """
@@ -75,6 +77,11 @@ class AllowedChanges:
         if reserved := reserved_rows(listing.names):
             refused = self._refuse_reserved(path, first, listing, reserved)
             comparison, lost = _without_rows(comparison, refused), lost | refused
+        if alike := name_clashes(
+            (*listing.names, *map(directory.existing.names.__getitem__, comparison.extra))
+        ):
+            comparison, clashing = self._without_clashes(directory, comparison, alike)
+            lost = lost | clashing
         if self._links is not None:
             comparison = self._without_links(comparison, first, listing, self._links)
         if self._root.append_only:
@@ -114,6 +121,37 @@ class AllowedChanges:
         if self._skipped is not None:
             self._skipped.add(first + row for row in rows)
         return frozenset(rows)
+
+    def _without_clashes(
+        self, directory: ComparedDirectory, comparison: Comparison, alike: Sequence[Sequence[int]]
+    ) -> tuple[Comparison, Set[int]]:
+        """Reports the entries whose names are one here, and returns what remains and their rows.
+
+        `alike`: groups of rows that may be; those of `comparison.extra` count on after the source's.
+        """
+        from rdc.session.applying.clashing_names import clashes
+
+        clashing = clashes(
+            self._root,
+            directory.path,
+            directory.listing,
+            directory.existing,
+            comparison.extra,
+            alike,
+            dry_run=self._options.dry_run,
+        )
+        refused = frozenset(row for clash in clashing for row in clash.rows)
+        kept = {row for clash in clashing for row in clash.kept}
+        for clash in clashing:
+            for row in clash.rows:
+                name = directory.listing.names[row]
+                entry = join(directory.path, name)
+                said = clash.refusal(name, self._root.shown(entry))
+                self._events.report(Problem(ExitCode.PARTIAL, entry, said))
+        if self._skipped is not None:
+            self._skipped.add(directory.first + row for row in refused)
+        extra = tuple(row for row in comparison.extra if row not in kept)
+        return _without_rows(replace(comparison, extra=extra), refused), refused
 
     def _without_links(
         self, comparison: Comparison, first: int, listing: Listing, links: LinkTable

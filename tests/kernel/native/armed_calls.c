@@ -78,6 +78,10 @@ int renameat(int from, const char *old, int to, const char *new)
 {
     return hit() ? -1 : REAL(renameat)(from, old, to, new);
 }
+int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+    return hit() ? -1 : REAL(linkat)(from, old, to, new, flags);
+}
 int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
 {
     return hit() ? -1 : REAL(renameat2)(from, old, to, new, flags);

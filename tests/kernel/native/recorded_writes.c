@@ -526,16 +526,22 @@ int remove(const char *path)
     return result && errno == EISDIR ? rmdir(path) : result;
 }
 
+/* As the C library: without flags, the call that every system has. */
+static long rename_raw(int from, const char *old, int to, const char *new, unsigned flags)
+{
+    return flags ? raw()(SYS_renameat2, from, old, to, new, flags) : raw()(SYS_renameat, from, old, to, new);
+}
+
 int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
 {
     place before, after;
     const int leaves = locate(from, old, &before), comes = locate(to, new, &after);
     if (!leaves && !comes)
-        return (int)raw()(SYS_renameat2, from, old, to, new, flags);
+        return (int)rename_raw(from, old, to, new, flags);
     if (!leaves || !comes)
         abort(); /* over the border of what is watched: nothing here does that */
     lock();
-    const int result = (int)raw()(SYS_renameat2, from, old, to, new, flags);
+    const int result = (int)rename_raw(from, old, to, new, flags);
     if (!result)
         record(flags & RENAME_EXCHANGE ? 'E' : 'R', before.directory, after.directory, 0, before.name, after.name, NULL, 0);
     unlock();

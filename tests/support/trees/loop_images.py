@@ -1,4 +1,4 @@
-"""Real file systems on images: btrfs, XFS and ext4, loop-mounted for the time of a test run."""
+"""Real file systems on images: btrfs, XFS, ext4 and exFAT, mounted for the time of a test run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ __all__ = [
     "settle",
 ]
 
-IMAGE_BYTES = {"btrfs": 256 << 20, "xfs": 320 << 20, "ext4": 64 << 20, "ext4-seconds": 64 << 20}
+IMAGE_BYTES = {
+    "btrfs": 256 << 20,
+    "xfs": 320 << 20,
+    "ext4": 64 << 20,
+    "ext4-seconds": 64 << 20,
+    "exfat": 64 << 20,
+}
 """What mkfs asks for at least, or a little more; the images are sparse."""
 
 _MAKE = {
@@ -33,8 +39,18 @@ _MAKE = {
     "xfs": ("mkfs.xfs", "-q", "-m", "reflink=1"),
     "ext4": ("mkfs.ext4", "-q", "-E", "lazy_itable_init=0"),
     "ext4-seconds": ("mkfs.ext4", "-q", "-I", "128", "-E", "lazy_itable_init=0"),
+    "exfat": ("mkfs.exfat",),
 }
 """ext4-seconds: inodes too small for fractions of seconds."""
+
+_BY_A_PROCESS = """
+device=$(losetup --find --show "$0") || exit
+mount.exfat-fuse "$device" "$1"
+code=$?
+losetup --detach "$device" # once nobody has it open
+exit $code
+"""
+"""The kernel need not know this file system."""
 
 _numbers = count()
 
@@ -55,7 +71,8 @@ def mounted(kind: str, place: Path, *, size: int = 0, options: str = "") -> Iter
     point.mkdir(parents=True)
     with image.open("wb") as file:
         file.truncate(size or IMAGE_BYTES[kind])
-    mount = ("mount", "-o", "loop" + ("," + options if options else ""), str(image), str(point))
+    how = ("sh", "-c", _BY_A_PROCESS) if kind == "exfat" else ("mount", "-o", f"loop,{options}".rstrip(","))
+    mount = (*how, str(image), str(point))
     for words in ((*_MAKE[kind], str(image)), mount):
         try:
             done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -1,0 +1,122 @@
+"""What is lost where the kernel has nothing that Linux alone has, and the tests of it.
+
+A pytest plugin that leaves these tests out; scripts/soak without_linux uses it.
+tests/sync/test_without_linux.py holds that losses are named and harmless.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+__all__ = ["LOST"]
+
+LOST: dict[str, tuple[str, ...]] = {
+    "Leases tell who writes to a file. Without them no hard links are made, and none are undone.": (
+        "cli/test_cli_dedupe.py",
+        "cli/test_cli_descriptors.py::test_a_second_run_leaves_no_descriptor_open",
+        "files/base/test_descriptor_limit.py::test_hard_links_keep_to_a_low_limit",
+        "files/names/test_hard_link.py",
+        "files/names/test_hard_link_refused.py",
+        "files/names/test_leased_file.py",
+        "files/names/test_unlink_copy.py",
+        "files/test_append_only.py::test_what_exists_stays[a name linked to an equal file]",
+        "instances/test_dedupe_images.py",
+        "instances/test_dedupe_journal.py",
+        "instances/test_dedupe_kill.py",
+        "instances/test_dedupe_leftovers.py",
+        "instances/test_dedupe_race.py",
+        "instances/test_dedupe_random.py",
+        "instances/test_dedupe_report.py",
+        "sync/hostile_world/test_power_cut.py::test_syncs_are_few",
+        "sync/hostile_world/test_sync_written_to.py::test_nobody_writes_between_the_look_and_the_setting",
+        "sync/test_interrupted_dedupe.py",
+    ),
+    "FIDEDUPERANGE: blocks are not shared. FIEMAP: nobody knows which are.": (
+        "files/names/test_dedupe_range.py",
+        "survey/test_survey_scanned_file.py::test_shared_extents_are_counted",
+        "survey/test_survey_small_batch.py::test_shared_bytes_of_all_that_were_signed",
+    ),
+    "renameat2: what was moved at the source is copied, and its names are not exchanged.": (
+        "files/names/test_rename.py::test_nothing_is_replaced",
+        "files/names/test_rename.py::test_the_same_inode_has_the_new_name",
+        "session/test_session_confined.py::test_a_check_that_is_gone_shows[_rename_at_will",
+        "session/trees/test_session_kept.py::test_what_was_moved_is_renamed_there",
+        "sync/hostile_world/test_sync_written_to.py::test_a_moved_file",
+        "sync/options/test_sync_attributes.py::test_a_file_that_moves_leaves_behind_what_it_is_not_to_have",
+        "sync/options/test_sync_narrowed.py::test_what_moved_does_not_take_the_place_of_a_newer_file",
+        "sync/test_sync_moves.py",
+        "sync/test_sync_rotation.py::test_what_was_moved_here_is_still_renamed",
+    ),
+    "renameat2: for a moment nothing is where a directory takes the place of a file, or a file of one.": (
+        "sync/hostile_world/test_power_cut.py::test_each_path_is_old_or_new",
+        "sync/hostile_world/test_power_cut.py::test_the_recorder_sees_every_call",
+        "sync/hostile_world/test_power_cut.py::test_a_sync_that_is_left_out_is_found",
+        "sync/hostile_world/test_power_cut.py::test_what_was_told_lasts",
+        "sync/hostile_world/test_sync_exposure.py::test_every_moment_of_a_turn",
+        "sync/hostile_world/test_power_cut.py::test_without_fsync_only_a_kill_leaves_old_or_new",
+        "sync/hostile_world/test_sync_kill.py::test_a_kill_before_every_step",
+        "sync/hostile_world/test_sync_written_to.py::test_a_directory_that_somebody_makes_where_one_is_to_be",
+    ),
+    "inotify: what is watched is read at intervals, and events come late.": (
+        "sync/options/test_set_id_bits.py::test_a_turn_of_a_watch_brings_none",
+        "sync/test_reserved_names.py::test_what_others_planted_stays_as_it_is",
+        "watch",
+    ),
+    "fallocate: long files may lie in more extents.": (
+        "files/replace/test_replacement.py::test_copying_and_reading_back",
+        "files/test_faults.py",
+    ),
+    "syncfs: many files are made durable one by one.": (
+        "files/replace/test_commit_group.py::test_content_is_synced_before_any_rename_and_directories_after",
+    ),
+    "F_SETPIPE_SZ: pipes keep their size.": (
+        "transport/test_transport.py::test_pipes_are_enlarged_and_left_blocking",
+    ),
+    "memfd_create: the daemon needs a directory for temporary files.": (
+        "daemon/test_daemon_unit.py::test_a_daemon_works_where_all_but_its_modules_is_read_only",
+    ),
+    "Without openat2 a path that is not plain names is refused. rdc itself passes none.": (
+        "files/bulk/test_read_many.py::test_nothing_leads_out_of_the_tree",
+    ),
+    "Pages show what rdc does with all calls.": (
+        "docs/test_manual_examples.py",
+        "docs/test_newcomer.py::test_the_readme_is_enough",
+    ),
+    "Other programs, or the test itself, need what Linux alone has.": (
+        "cli/test_cli_manual.py::test_fish_offers_what_fits",
+        "daemon/test_daemon_loop.py",
+        "daemon/test_daemon_unit.py::test_systemd_takes_the_unit",
+        "daemon/test_daemon_unit.py::test_the_unit_leaves_little_to_attack",
+        "docs/test_manual_commands.py::test_units_are_taken_by_systemd",
+        "report/test_report_html.py",
+    ),
+}
+"""What is lost: the beginnings of the names of its tests, below tests/."""
+
+
+def pytest_configure() -> None:
+    try:
+        os.close(os.memfd_create("refused"))
+    except OSError as error:
+        if error.errno == errno.ENOSYS:
+            return
+    raise pytest.UsageError("nothing is refused here: tests.support.running.refused_calls does that")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    lost = [item for item in items if _is_lost(item.nodeid)]
+    if lost:
+        config.hook.pytest_deselected(items=lost)
+        items[:] = [item for item in items if item not in set(lost)]
+
+
+def _is_lost(name: str) -> bool:
+    return any(
+        name.startswith(f"tests/{beginning}")
+        and (beginning.find("[") > 0 or name[len(f"tests/{beginning}") :][:1] in {"", "[", ":", "/"})
+        for beginnings in LOST.values()
+        for beginning in beginnings
+    )

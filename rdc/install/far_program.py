@@ -1,0 +1,227 @@
+"""The program that the far Python runs from its stdin. It needs the standard library of Python 3.11 only.
+
+After the program come one line of JSON, the order, and the bytes of the wheels that it names. Everything that
+this program writes lies in one directory of mode 0700. A version is unpacked beside the others, made durable and
+renamed; the launcher is replaced last, after the new version has answered. Whatever stops it before leaves the
+old version as it was.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from typing import Any, BinaryIO, NoReturn
+
+MARK = "rdc-install.json"
+"""Lies in each unpacked version. A directory without it is not ours and is not removed."""
+
+NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]*-[0-9a-f]{16}")
+UNFINISHED = ".new-"
+
+START = """import sys
+sys.path.insert(0, {path!r})
+from rdc.__main__ import main
+
+main()
+"""
+
+
+def fail(message: str) -> NoReturn:
+    """Ends the program with one line."""
+    sys.exit(f"rdc install: {message}")
+
+
+def place_of(home: str) -> str:
+    """The private directory below the home."""
+    return os.path.join(home, ".local", "share", "rdc")
+
+
+def run(stream: BinaryIO, home: str) -> str:
+    """Obeys one order. Returns the line to print."""
+    order = json.loads(stream.readline())
+    place = place_of(home)
+    if order["action"] == "install":
+        wheels = received(stream, order["wheels"])
+        os.makedirs(place, 0o700, exist_ok=True)
+        with held(place):
+            return install(place, order["name"], wheels)
+    if not os.path.lexists(place):
+        return "rdc is not installed there"
+    with held(place):
+        if order["action"] == "list":
+            current = current_name(place)
+            return "\n".join(f"{name}{' (in use)' * (name == current)}" for name in versions(place))
+        return remove(place)
+
+
+@contextlib.contextmanager
+def held(place: str) -> Any:
+    """Holds the lock of the directory, which must be the user's own and no symbolic link."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        fail(f"{place}: {error.strerror}")
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            fail(f"{place} belongs to another user")
+        os.fchmod(descriptor, 0o700)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def received(stream: BinaryIO, expected: Any) -> list[bytes]:
+    """The bytes of all wheels, each compared with its digest before anything is written."""
+    wheels = []
+    for each in expected:
+        data = stream.read(each["size"])
+        if len(data) != each["size"]:
+            fail(f"{each['name']}: the connection ended early")
+        if hashlib.sha256(data).hexdigest() != each["sha256"]:
+            fail(f"{each['name']}: the SHA-256 differs from that of the manifest; nothing was unpacked")
+        wheels.append(data)
+    return wheels
+
+
+def install(place: str, name: str, wheels: list[bytes]) -> str:
+    """Unpacks one version, lets it answer, and makes it the one that the launcher starts."""
+    if not NAME.fullmatch(name):
+        fail("the name of the version is not valid")
+    for left in os.listdir(place):
+        if left.startswith(UNFINISHED):
+            shutil.rmtree(os.path.join(place, left))
+    final, previous = os.path.join(place, name), current_name(place)
+    if not os.path.lexists(final):
+        unpack(place, final, wheels)
+    start = os.path.join(final, "start.py")
+    answer = subprocess.run(  # noqa: S603
+        [sys.executable, "-I", start, "--version"], capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        if name != previous:
+            shutil.rmtree(final)
+        fail(f"the new version does not start: {(answer.stderr.strip() or 'no message').splitlines()[-1]}")
+    write_launcher(place, start)
+    for old in versions(place):
+        # A session that runs from the version before may still load modules of it.
+        if old not in (name, previous):
+            shutil.rmtree(os.path.join(place, old))
+    return answer.stdout.strip()
+
+
+def unpack(place: str, final: str, wheels: list[bytes]) -> None:
+    """Makes `final` of the wheels: whole and durable, or not at all."""
+    temporary = tempfile.mkdtemp(prefix=UNFINISHED, dir=place)
+    try:
+        for data in wheels:
+            with zipfile.ZipFile(io.BytesIO(data)) as wheel:
+                for item in wheel.infolist():
+                    unpack_item(wheel, item, temporary)
+        write(os.path.join(temporary, "start.py"), START.format(path=final).encode())
+        write(os.path.join(temporary, MARK), b"{}\n")
+        for directory, _, _ in os.walk(temporary, topdown=False):
+            sync_directory(directory)
+        os.rename(temporary, final)
+        sync_directory(place)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def unpack_item(wheel: zipfile.ZipFile, item: zipfile.ZipInfo, temporary: str) -> None:
+    """Writes one member. Scripts and other data of a wheel are left out: the launcher replaces them."""
+    parts = item.filename.split("/")
+    if item.is_dir():
+        return
+    if parts[0].endswith(".data"):
+        if len(parts) < 3 or parts[1] not in ("purelib", "platlib"):
+            return
+        parts = parts[2:]
+    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
+        fail(f"a wheel holds a file that would leave its directory: {item.filename!r}")
+    path = os.path.join(temporary, *parts)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    write(path, wheel.read(item))
+
+
+def write(path: str, data: bytes, mode: int = 0o600) -> None:
+    """Writes one new file durably."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_directory(path: str) -> None:
+    """Makes the names in one directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_launcher(place: str, start: str) -> None:
+    """Replaces the launcher in one step."""
+    directory = os.path.join(place, "bin")
+    os.makedirs(directory, 0o700, exist_ok=True)
+    temporary, launcher = os.path.join(directory, ".rdc-new"), os.path.join(directory, "rdc")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    line = f'exec {shlex.quote(sys.executable)} -I {shlex.quote(start)} "$@"'
+    write(temporary, f"#!/bin/sh\n{line}\n".encode(), 0o700)
+    os.rename(temporary, launcher)
+    sync_directory(directory)
+    sync_directory(place)
+
+
+def versions(place: str) -> list[str]:
+    """The names of the unpacked versions."""
+    return sorted(
+        name
+        for name in os.listdir(place)
+        if NAME.fullmatch(name) and os.path.isfile(os.path.join(place, name, MARK))
+    )
+
+
+def current_name(place: str) -> str:
+    """The version that the launcher starts, "" for none."""
+    try:
+        with open(os.path.join(place, "bin", "rdc"), encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return ""
+    return next((name for name in versions(place) if f"/{name}/start.py" in text), "")
+
+
+def remove(place: str) -> str:
+    """Removes what install made. Other people's files in the directory stay, and then so does it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(place, "bin", "rdc"))
+    for name in os.listdir(place):
+        if name.startswith(UNFINISHED) or name in versions(place):
+            shutil.rmtree(os.path.join(place, name))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(place, "bin", ".rdc-new"))
+    for path in (os.path.join(place, "bin"), place):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+    return "removed" if not os.path.lexists(place) else f"removed; other files stay in {place}"
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    try:
+        print(run(sys.stdin.buffer, os.path.expanduser("~")))
+    except (OSError, zipfile.BadZipFile) as trouble:
+        fail(str(trouble))

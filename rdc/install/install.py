@@ -36,7 +36,9 @@ def ask_machine(shell: tuple[str, ...], host: str) -> Machine:
     # A far shell's start-up files may print something first.
     line = answer.splitlines()[-1] if answer else ""
     if line == "none":
-        raise CommandMissingError(f"{host} has no Python 3.11 or newer, which rdc needs; install python3 there")
+        raise CommandMissingError(
+            f"{host} has no Python 3.11 or newer, which rdc needs; install python3 there"
+        )
     try:
         facts = json.loads(line)
         major, minor = facts["python"]

@@ -99,7 +99,9 @@ def _needed(name: str) -> list[Distribution]:
             found[key] = distribution(key)
         except PackageNotFoundError:
             if key == name:
-                raise RdcError("rdc is not installed as a package here: give wheels with --wheels=DIR") from None
+                raise RdcError(
+                    "rdc is not installed as a package here: give wheels with --wheels=DIR"
+                ) from None
             # Its marker excludes it here, so it excludes it on an equal machine.
             continue
         for requirement in found[key].requires or ():

@@ -343,7 +343,7 @@ def test_words_are_the_shells(command: str) -> None:
 @pytest.mark.parametrize(
     ("host", "shell", "program", "argv"),
     [
-        ("h", ("ssh",), "rdc", ["ssh", "h", "rdc", "serve", "--stdio"]),
+        ("h", ("rsh",), "rdc", ["rsh", "h", "rdc", "serve", "--stdio"]),
         (
             "u@h",
             ("ssh", "-p", "22", "-i", "my key"),
@@ -357,6 +357,16 @@ def test_words_are_the_shells(command: str) -> None:
 )
 def test_the_remote_command(host: str, shell: tuple[str, ...], program: str, argv: list[str]) -> None:
     assert remote_argv(host, RemoteShell(shell, program)) == argv
+
+
+@pytest.mark.parametrize("shell", [("ssh",), ("/usr/bin/ssh", "-p", "22")])
+def test_ssh_finds_rdc_on_the_path_or_in_the_private_directory(shell: tuple[str, ...]) -> None:
+    *before, line = remote_argv("h", RemoteShell(shell))
+    assert before == [*shell, "h"]
+    exec_, sh, option, script = shlex.split(line)
+    assert (exec_, sh, option) == ("exec", "sh", "-c")
+    assert "!" not in line  # which csh would expand
+    assert script.endswith("exec rdc serve --stdio")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def install(place: str, name: str, wheels: list[bytes]) -> str:
     if not os.path.lexists(final):
         unpack(place, final, wheels)
     start = os.path.join(final, "start.py")
-    answer = subprocess.run(  # noqa: S603
+    answer = subprocess.run(
         [sys.executable, "-I", start, "--version"], capture_output=True, text=True, check=False
     )
     if answer.returncode:

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+from collections.abc import Mapping
 
 from rdc.errors import CommandMissingError, ExitCode, RdcError, StreamError, UsageError, printable
 from rdc.install.wheels import Machine, Wheel, version_name
@@ -78,11 +79,12 @@ def list_versions(shell: tuple[str, ...], host: str, machine: Machine) -> str:
 
 
 def _obey(
-    shell: tuple[str, ...], host: str, machine: Machine, order: dict[str, object], wheels: bytes
+    shell: tuple[str, ...], host: str, machine: Machine, order: Mapping[str, object], wheels: bytes
 ) -> str:
     with open(os.path.join(os.path.dirname(__file__), "far_program.py"), "rb") as file:
         program = file.read()
-    # The program comes by stdin, so that the command has no quote or line break that csh or fish reads otherwise.
+    # The program comes by stdin, so that the command has no line break and no quote that csh or fish
+    # reads otherwise.
     loader = f"import sys;exec(compile(sys.stdin.buffer.read({len(program)}),sys.argv[0],sys.argv[1]))"
     command = f"exec {shlex.quote(machine.executable)} -I -c {shlex.quote(loader)} exec"
     return _far(shell, host, command, program + json.dumps(order).encode() + b"\n" + wheels).strip()

@@ -15,8 +15,8 @@ _FOUND = (
     ' || { p=$HOME/.local/share/rdc/bin/rdc; test -x "$p" && exec "$p" serve --stdio; };'
     " exec rdc serve --stdio'"
 )
-"""rdc on the far PATH, else the one that `rdc install` put there. One word: the far user's shell reads it, and
-no shell expands what stands in single quotes."""
+"""rdc on the far PATH, else the one that `rdc install` put there. One word: the far user's shell reads
+it, and no shell expands what stands in single quotes."""
 
 
 def shell_words(command: str) -> list[str]:

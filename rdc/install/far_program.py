@@ -1,10 +1,12 @@
 """The program that the far Python runs from its stdin. It needs the standard library of Python 3.11 only.
 
-After the program come one line of JSON, the order, and the bytes of the wheels that it names. Everything that
-this program writes lies in one directory of mode 0700. A version is unpacked beside the others, made durable and
-renamed; the launcher is replaced last, after the new version has answered. Whatever stops it before leaves the
-old version as it was.
+One line of JSON follows the program: the order. The bytes of the wheels that it names come last. Everything
+that this program writes lies in one directory of mode 0700. A version is unpacked beside the others, made
+durable and renamed. The launcher is replaced last, after the new version has answered. Whatever stops it
+before leaves the old version as it was.
 """
+
+from __future__ import annotations
 
 import contextlib
 import fcntl
@@ -19,7 +21,11 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from typing import Any, BinaryIO, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO, NoReturn
 
 MARK = "rdc-install.json"
 """Lies in each unpacked version. A directory without it is not ours and is not removed."""
@@ -40,7 +46,7 @@ def fail(message: str) -> NoReturn:
     sys.exit(f"rdc install: {message}")
 
 
-def place_of(home: str) -> str:
+def private_directory(home: str) -> str:
     """The private directory below the home."""
     return os.path.join(home, ".local", "share", "rdc")
 
@@ -48,31 +54,31 @@ def place_of(home: str) -> str:
 def run(stream: BinaryIO, home: str) -> str:
     """Obeys one order. Returns the line to print."""
     order = json.loads(stream.readline())
-    place = place_of(home)
+    private = private_directory(home)
     if order["action"] == "install":
         wheels = received(stream, order["wheels"])
-        os.makedirs(place, 0o700, exist_ok=True)
-        with held(place):
-            return install(place, order["name"], wheels)
-    if not os.path.lexists(place):
+        os.makedirs(private, 0o700, exist_ok=True)
+        with locked(private):
+            return install(private, order["name"], wheels)
+    if not os.path.lexists(private):
         return "rdc is not installed there"
-    with held(place):
+    with locked(private):
         if order["action"] == "list":
-            current = current_name(place)
-            return "\n".join(f"{name}{' (in use)' * (name == current)}" for name in versions(place))
-        return remove(place)
+            current = current_name(private)
+            return "\n".join(f"{name}{' (in use)' * (name == current)}" for name in versions(private))
+        return remove(private)
 
 
 @contextlib.contextmanager
-def held(place: str) -> Any:
+def locked(private: str) -> Iterator[None]:
     """Holds the lock of the directory, which must be the user's own and no symbolic link."""
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        fail(f"{place}: {error.strerror}")
+        fail(f"{private}: {error.strerror}")
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
-            fail(f"{place} belongs to another user")
+            fail(f"{private} belongs to another user")
         os.fchmod(descriptor, 0o700)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -93,16 +99,16 @@ def received(stream: BinaryIO, expected: Any) -> list[bytes]:
     return wheels
 
 
-def install(place: str, name: str, wheels: list[bytes]) -> str:
+def install(private: str, name: str, wheels: list[bytes]) -> str:
     """Unpacks one version, lets it answer, and makes it the one that the launcher starts."""
     if not NAME.fullmatch(name):
         fail("the name of the version is not valid")
-    for left in os.listdir(place):
+    for left in os.listdir(private):
         if left.startswith(UNFINISHED):
-            shutil.rmtree(os.path.join(place, left))
-    final, previous = os.path.join(place, name), current_name(place)
+            shutil.rmtree(os.path.join(private, left))
+    final, previous = os.path.join(private, name), current_name(private)
     if not os.path.lexists(final):
-        unpack(place, final, wheels)
+        unpack(private, final, wheels)
     start = os.path.join(final, "start.py")
     answer = subprocess.run(
         [sys.executable, "-I", start, "--version"], capture_output=True, text=True, check=False
@@ -111,17 +117,17 @@ def install(place: str, name: str, wheels: list[bytes]) -> str:
         if name != previous:
             shutil.rmtree(final)
         fail(f"the new version does not start: {(answer.stderr.strip() or 'no message').splitlines()[-1]}")
-    write_launcher(place, start)
-    for old in versions(place):
+    write_launcher(private, start)
+    for old in versions(private):
         # A session that runs from the version before may still load modules of it.
         if old not in (name, previous):
-            shutil.rmtree(os.path.join(place, old))
+            shutil.rmtree(os.path.join(private, old))
     return answer.stdout.strip()
 
 
-def unpack(place: str, final: str, wheels: list[bytes]) -> None:
+def unpack(private: str, final: str, wheels: list[bytes]) -> None:
     """Makes `final` of the wheels: whole and durable, or not at all."""
-    temporary = tempfile.mkdtemp(prefix=UNFINISHED, dir=place)
+    temporary = tempfile.mkdtemp(prefix=UNFINISHED, dir=private)
     try:
         for data in wheels:
             with zipfile.ZipFile(io.BytesIO(data)) as wheel:
@@ -132,7 +138,7 @@ def unpack(place: str, final: str, wheels: list[bytes]) -> None:
         for directory, _, _ in os.walk(temporary, topdown=False):
             sync_directory(directory)
         os.rename(temporary, final)
-        sync_directory(place)
+        sync_directory(private)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -171,9 +177,9 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def write_launcher(place: str, start: str) -> None:
+def write_launcher(private: str, start: str) -> None:
     """Replaces the launcher in one step."""
-    directory = os.path.join(place, "bin")
+    directory = os.path.join(private, "bin")
     os.makedirs(directory, 0o700, exist_ok=True)
     temporary, launcher = os.path.join(directory, ".rdc-new"), os.path.join(directory, "rdc")
     with contextlib.suppress(FileNotFoundError):
@@ -182,41 +188,41 @@ def write_launcher(place: str, start: str) -> None:
     write(temporary, f"#!/bin/sh\n{line}\n".encode(), 0o700)
     os.rename(temporary, launcher)
     sync_directory(directory)
-    sync_directory(place)
+    sync_directory(private)
 
 
-def versions(place: str) -> list[str]:
+def versions(private: str) -> list[str]:
     """The names of the unpacked versions."""
     return sorted(
         name
-        for name in os.listdir(place)
-        if NAME.fullmatch(name) and os.path.isfile(os.path.join(place, name, MARK))
+        for name in os.listdir(private)
+        if NAME.fullmatch(name) and os.path.isfile(os.path.join(private, name, MARK))
     )
 
 
-def current_name(place: str) -> str:
+def current_name(private: str) -> str:
     """The version that the launcher starts, "" for none."""
     try:
-        with open(os.path.join(place, "bin", "rdc"), encoding="utf-8") as file:
+        with open(os.path.join(private, "bin", "rdc"), encoding="utf-8") as file:
             text = file.read()
     except FileNotFoundError:
         return ""
-    return next((name for name in versions(place) if f"/{name}/start.py" in text), "")
+    return next((name for name in versions(private) if f"/{name}/start.py" in text), "")
 
 
-def remove(place: str) -> str:
+def remove(private: str) -> str:
     """Removes what install made. Other people's files in the directory stay, and then so does it."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(place, "bin", "rdc"))
-    for name in os.listdir(place):
-        if name.startswith(UNFINISHED) or name in versions(place):
-            shutil.rmtree(os.path.join(place, name))
+        os.unlink(os.path.join(private, "bin", "rdc"))
+    for name in os.listdir(private):
+        if name.startswith(UNFINISHED) or name in versions(private):
+            shutil.rmtree(os.path.join(private, name))
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(place, "bin", ".rdc-new"))
-    for path in (os.path.join(place, "bin"), place):
+        os.unlink(os.path.join(private, "bin", ".rdc-new"))
+    for path in (os.path.join(private, "bin"), private):
         with contextlib.suppress(OSError):
             os.rmdir(path)
-    return "removed" if not os.path.lexists(place) else f"removed; other files stay in {place}"
+    return "removed" if not os.path.lexists(private) else f"removed; other files stay in {private}"
 
 
 if __name__ == "__main__":

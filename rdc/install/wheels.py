@@ -45,7 +45,7 @@ class Wheel:
 
 
 def chosen_wheels(machine: Machine, given: str | None) -> tuple[Wheel, ...]:
-    """The wheels for `machine`: those of the file or directory `given`, or made here. RdcError without any."""
+    """The wheels for `machine`: those of the file or directory `given`, or made here. RdcError if none."""
     if given is not None:
         return _given_wheels(given)
     own = sysconfig.get_config_var("SOABI")

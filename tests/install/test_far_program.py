@@ -109,7 +109,7 @@ def counted(*words):
 os.{call} = counted
 """
     script = tmp_path / "program.py"
-    script.write_text(killing + PROGRAM.read_text())
+    script.write_text(killing + f"exec(compile(open({str(PROGRAM)!r}).read(), 'program', 'exec'))\n")
     subprocess.run(
         [sys.executable, "-I", script],
         input=order(wheel(GOOD.format(version=2)), name_of(2)),

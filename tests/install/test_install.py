@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
+from rdc.model.location import RemoteShell
+from rdc.transport.remote import remote_argv
 from tests.support.running.ssh_server import SshServer, ssh_server
 from tests.support.running.syncing import Ended, command
 
@@ -98,3 +100,13 @@ def test_a_host_that_ssh_would_take_for_an_option_is_refused(host: str) -> None:
     ended = command("install", "-e", "/no/such/shell", "--", host)
     assert ended.code == ExitCode.USAGE
     assert "is not a host name" in ended.err
+
+
+@pytest.mark.parametrize("shell", [("ssh",), ("/usr/bin/ssh", "-p", "22")])
+def test_ssh_finds_rdc_on_the_path_or_in_the_private_directory(shell: tuple[str, ...]) -> None:
+    *before, line = remote_argv("h", RemoteShell(shell))
+    assert before == [*shell, "h"]
+    exec_, sh, option, script = shlex.split(line)
+    assert (exec_, sh, option) == ("exec", "sh", "-c")
+    assert "!" not in line  # which csh would expand
+    assert script.endswith("exec rdc serve --stdio")

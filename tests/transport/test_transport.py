@@ -359,16 +359,6 @@ def test_the_remote_command(host: str, shell: tuple[str, ...], program: str, arg
     assert remote_argv(host, RemoteShell(shell, program)) == argv
 
 
-@pytest.mark.parametrize("shell", [("ssh",), ("/usr/bin/ssh", "-p", "22")])
-def test_ssh_finds_rdc_on_the_path_or_in_the_private_directory(shell: tuple[str, ...]) -> None:
-    *before, line = remote_argv("h", RemoteShell(shell))
-    assert before == [*shell, "h"]
-    exec_, sh, option, script = shlex.split(line)
-    assert (exec_, sh, option) == ("exec", "sh", "-c")
-    assert "!" not in line  # which csh would expand
-    assert script.endswith("exec rdc serve --stdio")
-
-
 @pytest.mark.parametrize(
     ("host", "shell", "program"),
     [

@@ -36,8 +36,8 @@ Examples:
   rdc install --wheels=dist/ nas           to a machine of another kind, with wheels made for it
   rdc install --remove nas                 takes it back
 
-HOST needs Python 3.11 or newer. It needs no pip, compiler or network. rdc goes to ~/.local/share/rdc there, and
-nothing else changes. Python there checks the SHA-256 of each wheel before it unpacks any. The version in use
+HOST needs Python 3.11 or newer. It needs no pip, compiler or network. rdc goes to ~/.local/share/rdc there,
+and nothing else changes. Python there checks the SHA-256 of each wheel before it unpacks any. The version in use
 stays until the new one has answered. One version before stays too, for sessions that still run it.
 
 rdc sync and rdc watch find that rdc by themselves if the remote shell is ssh and HOST has no rdc on its PATH.

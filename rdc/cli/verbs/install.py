@@ -37,8 +37,8 @@ Examples:
   rdc install --remove nas                 takes it back
 
 HOST needs Python 3.11 or newer. It needs no pip, compiler or network. rdc goes to ~/.local/share/rdc there,
-and nothing else changes. Python there checks the SHA-256 of each wheel before it unpacks any. The version in use
-stays until the new one has answered. One version before stays too, for sessions that still run it.
+and nothing else changes. Python there checks the SHA-256 of each wheel before it unpacks any. The version in
+use stays until the new one has answered. One version before stays too, for sessions that still run it.
 
 rdc sync and rdc watch find that rdc by themselves if the remote shell is ssh and HOST has no rdc on its PATH.
 Without --wheels, the wheels are made of the packages installed here. That needs the same Python version,

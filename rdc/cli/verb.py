@@ -29,6 +29,7 @@ VERBS = (
     "catalog",
     "keys",
     "serve",
+    "install",
     "config",
     "completions",
 )

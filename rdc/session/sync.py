@@ -347,7 +347,7 @@ def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int
     """The error to show for an ended stream. `status`: the remote shell's exit status, if known."""
     if error.before_hello and status in {126, 127}:
         return CommandMissingError(
-            f"no {shell.program} on {host}: install rdc there as here (in a clone: python3 -m pip install .)"
+            f"no {shell.program} on {host}: install it there (rdc install {host})"
             " or name its path with --remote-path"
         )
     if error.before_hello and status:

@@ -10,6 +10,14 @@ if TYPE_CHECKING:
 
 __all__ = ["remote_argv", "shell_words"]
 
+_FOUND = (
+    "exec sh -c 'command -v rdc >/dev/null"
+    ' || { p=$HOME/.local/share/rdc/bin/rdc; test -x "$p" && exec "$p" serve --stdio; };'
+    " exec rdc serve --stdio'"
+)
+"""rdc on the far PATH, else the one that `rdc install` put there. One word: the far user's shell reads
+it, and no shell expands what stands in single quotes."""
+
 
 def shell_words(command: str) -> list[str]:
     """The words of a command line with a shell's quoting, without expansion. ValueError if the quoting is
@@ -35,6 +43,9 @@ def remote_argv(host: str, shell: RemoteShell) -> list[str]:
     except ValueError as error:
         raise UsageError(f"--remote-path '{shell.program}': {error}") from error
     words = [*shell.command, host, *program, "serve", "--stdio"]
+    if program == ["rdc"] and shell.command and shell.command[0].rpartition("/")[2] == "ssh":
+        # Other remote shells may start the words themselves, so only ssh is given a line for a shell.
+        words = [*shell.command, host, _FOUND]
     if not shell.command or not program:
         raise UsageError("-e and --remote-path need a command")
     if any("\0" in word for word in words):

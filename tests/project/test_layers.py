@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan"),
     ("session", "survey", "instances"),
-    ("daemon", "watch", "report"),
+    ("daemon", "watch", "report", "install"),
     ("cli",),
 )
 """Packages and top-level modules, lowest first. A module imports its own package and lower ones."""

@@ -105,7 +105,7 @@ def test_no_rdc_over_there(pull: bool, tmp_path: Path) -> None:
     body = 'shift; eval "$@"'  # as ssh: the far shell looks for the command, and says that it is missing
     ended = sync_through(speaking(tmp_path, body), tmp_path, "--remote-path=no-such-rdc", pull=pull)
     assert ended.code == ExitCode.COMMAND_MISSING
-    assert "no no-such-rdc on far: install rdc there as here" in ended.complaints[0]
+    assert "no no-such-rdc on far: install it there (rdc install far)" in ended.complaints[0]
     assert "--remote-path" in ended.complaints[0]
 
 

@@ -343,7 +343,7 @@ def test_words_are_the_shells(command: str) -> None:
 @pytest.mark.parametrize(
     ("host", "shell", "program", "argv"),
     [
-        ("h", ("ssh",), "rdc", ["ssh", "h", "rdc", "serve", "--stdio"]),
+        ("h", ("rsh",), "rdc", ["rsh", "h", "rdc", "serve", "--stdio"]),
         (
             "u@h",
             ("ssh", "-p", "22", "-i", "my key"),

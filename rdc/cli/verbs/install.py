@@ -1,0 +1,106 @@
+"""`rdc install HOST`: puts rdc into a private directory of another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rdc.cli.environment import Environment
+from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.errors import ExitCode, UsageError, printable
+
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
+
+SUMMARY = "install rdc on another machine over ssh, in a private directory"
+
+OPTIONS = (
+    OptionGroup(
+        "Options",
+        (
+            Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
+            Option(("--wheels",), "send the wheels of this directory, or this one", "DIR"),
+            Option(("--remove",), "remove what was installed there"),
+            Option(("--list",), "list the installed versions"),
+            Option(("-n", "--dry-run"), "say what would be sent, and send nothing"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+)
+
+_INTRODUCTION = """\
+Usage: rdc install [-e CMD] [--wheels=DIR] [-n] HOST
+       rdc install [-e CMD] --list|--remove HOST
+
+Examples:
+  rdc install nas                          once; then: rdc sync src/ nas:dst/
+  rdc install -e 'ssh -p 2222' me@nas      through another port
+  rdc install --wheels=dist/ nas           to a machine of another kind, with wheels made for it
+  rdc install --remove nas                 takes it back
+
+HOST needs Python 3.11 or newer. It needs no pip, compiler or network. rdc goes to ~/.local/share/rdc there,
+and nothing else changes. Python there checks the SHA-256 of each wheel before it unpacks any. The version in
+use stays until the new one has answered. One version before stays too, for sessions that still run it.
+
+rdc sync and rdc watch find that rdc by themselves if the remote shell is ssh and HOST has no rdc on its PATH.
+Without --wheels, the wheels are made of the packages installed here. That needs the same Python version,
+architecture and C library there.
+"""
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS)
+
+
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Runs `rdc install` with the words after it. Raises RdcError, which the caller prints."""
+    parsed = parse_words(words, OPTIONS, {}, command="rdc install")
+    if parsed.has("--help"):
+        environment.show_help(help_text())
+        return ExitCode.OK
+    if len(parsed.operands) != 1:
+        raise UsageError("rdc install takes one HOST (see rdc install --help)")
+    if parsed.has("--remove") and parsed.has("--list"):
+        raise UsageError("rdc install takes --remove or --list, not both (see rdc install --help)")
+    host, shell = parsed.operands[0], _shell(parsed)
+
+    from rdc.install.install import ask_machine, list_versions, remove, send
+
+    machine = ask_machine(shell, host)
+    if parsed.has("--list"):
+        environment.data(f"{printable_lines(list_versions(shell, host, machine))}\n")
+        return ExitCode.OK
+    if parsed.has("--remove"):
+        if parsed.has("--dry-run"):
+            raise UsageError("-n does not go with --remove; see rdc install --list HOST")
+        environment.data(f"{host}: {printable_lines(remove(shell, host, machine))}\n")
+        return ExitCode.OK
+    from rdc.install.wheels import chosen_wheels
+
+    given = parsed.last("--wheels")
+    wheels = chosen_wheels(machine, given.value if given is not None else None)
+    if parsed.has("--dry-run"):
+        for wheel in wheels:
+            environment.data(f"{wheel.sha256}  {printable(wheel.name)}\n")
+        return ExitCode.OK
+    environment.data(f"{host}: {printable_lines(send(shell, host, machine, wheels))}\n")
+    return ExitCode.OK
+
+
+def printable_lines(text: str) -> str:
+    """What the far side said, without control characters."""
+    return "\n".join(printable(line) for line in text.splitlines())
+
+
+def _shell(words: Words) -> tuple[str, ...]:
+    given = words.last("--rsh")
+    if given is None:
+        return ("ssh",)
+    from rdc.transport.remote import shell_words
+
+    try:
+        argv = tuple(shell_words(given.value))
+    except ValueError as error:
+        raise UsageError(f"-e {given.value}: {error}; quote it as for a shell") from error
+    if not argv:
+        raise UsageError("-e needs a command, such as: -e 'ssh -p 2222'")
+    return argv

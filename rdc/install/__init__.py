@@ -1,0 +1,1 @@
+"""Installs rdc in a private directory of another machine, over ssh."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.install: wheels, the far program, and a real sshd."""

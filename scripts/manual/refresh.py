@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from scripts.manual import pictures, recording, wire_figures
+from scripts.manual import pictures, recording, screens, wire_figures
 from scripts.manual.notes import DOCS, TOP
 from scripts.manual.transcripts import comparable, has_examples, pages, refreshed
 
@@ -32,11 +32,17 @@ def main() -> None:
             if now != page:
                 path.write_text(now)
                 print("refreshed", path.relative_to(TOP))
-    for name, draw in PICTURES.items():
-        path, now = DOCS / "pictures" / name, draw()
+    drawn = {name: draw() for name, draw in PICTURES.items()}
+    drawn |= {f"screens/{name}": text for name, text in screens.screens(PROGRAM).items()}
+    (DOCS / "pictures" / "screens").mkdir(exist_ok=True)
+    for name, now in drawn.items():
+        path = DOCS / "pictures" / name
         if not path.exists() or comparable(path.read_text()) != comparable(now):
             path.write_text(now)
             print("drawn", path.relative_to(TOP))
+    # No two builds of a browser draw the same bytes, so a picture of a page is drawn again if it is removed.
+    if not list((DOCS / "pictures" / "screens").glob("scan-page-*.png")):
+        screens.scan_pages(PROGRAM, DOCS / "pictures" / "screens")
 
 
 if __name__ == "__main__":

@@ -216,6 +216,7 @@ def test_each_option_in_the_text_exists() -> None:
         "bench_scan.py",
         "bench_dedupe.py",
         "bench_watch.py",
+        "bench_ablation.py",
         "bench_wire.py",
         "docs",
         "test",

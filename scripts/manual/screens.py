@@ -1,0 +1,182 @@
+"""Draws a screen of each verb at 80 and 120 columns, and the page of a scan at three widths."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import struct
+import subprocess
+import tempfile
+import termios
+from fcntl import ioctl
+from itertools import pairwise
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from rich.style import Style
+from rich.text import Text
+
+from scripts.manual.recording import SETUP
+from scripts.manual.transcripts import HERE, Machines
+
+COLUMNS = (80, 120)
+PAGE_WIDTHS = {420: 1400, 1024: 1200, 1600: 1100}
+"""Width of the window to its height, in pixels."""
+
+SCREENS = {
+    "sync": ("rdc sync photos/ backup/", "rm photos/2023/IMG_1.jpg", "rdc sync -i --delete photos/ backup/"),
+    "watch": ("timeout -s INT 3 rdc watch photos/ backup/",),
+    "scan": ("rdc scan photos/",),
+    "merge": (
+        "rdc scan -o one.part photos/2023",
+        "rdc scan -o two.part photos/2024",
+        "rdc merge one.part two.part",
+    ),
+    "dupes": ("rdc dupes photos/",),
+    "similar": ("seq 30000 > photos/2023/notes.txt; rdc similar photos/",),
+    "dedupe": ("rdc dedupe --hardlink photos/", "rdc dedupe --hardlink --apply photos/"),
+    "signature": ("rdc signature photos/2023/IMG_2.jpg | head -20",),
+    "index": ("rdc index photos/",),
+    "catalog": ("sleep 3; rdc index photos/", "rdc catalog show"),
+    "keys": ("rdc keys new --name=laptop", "rdc keys show"),
+    "config": ("rdc config show",),
+    "install": ("rdc install --help | head -30",),
+    "serve": ("rdc serve --help | head -30",),
+}
+"""The commands of each verb's screen, in the directory that SETUP makes."""
+
+SHOWN_LINES = 46
+CHARACTER, LINE, MARGIN = 7.85, 18, 14
+COLOURS = {
+    "red": "#e06c5f", "green": "#8fbf7f", "yellow": "#e5c07b", "blue": "#7fa8d8", "magenta": "#c39ac9",
+    "cyan": "#7fc0c0", "white": "#ffffff", "bright_black": "#8a909c",
+}  # fmt: skip
+
+CHROMIUM = (
+    "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
+)  # fmt: skip
+
+
+def in_terminal(line: str, machines: Machines, columns: int) -> str:
+    """What `line` prints into a terminal of `columns` columns, as ANSI text."""
+    child, terminal = pty.fork()
+    if child == 0:
+        environ = {**machines.environ(HERE), "TERM": "xterm-256color", "COLUMNS": str(columns)}
+        environ.pop("NO_COLOR")
+        os.chdir(machines.home(HERE))
+        os.execvpe("bash", ["bash", "-c", f"sleep 0.1; {machines.translated(line)}"], environ)  # noqa: S606
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    parts = []
+    try:
+        while part := os.read(terminal, 1 << 16):
+            parts.append(part)
+    except OSError:
+        pass  # Linux ends a terminal without a process by EIO
+    os.waitpid(child, 0)
+    os.close(terminal)
+    return machines.shown(settled(b"".join(parts).decode("utf-8", "replace")))
+
+
+def settled(raw: str) -> str:
+    """The screen when all is printed: what a progress bar overwrote is gone."""
+    lines, row = [""], 0
+    for token in re.split(r"(\x1b\[[0-9;?]*[A-Za-z]|\r\n|\n|\r)", raw):
+        moved = re.fullmatch(r"\x1b\[(\d*)A", token)
+        if token in {"\r\n", "\n"}:
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif moved:
+            row = max(0, row - int(moved[1] or 1))
+        elif re.fullmatch(r"\r|\x1b\[[0-2]?K", token):
+            lines[row] = ""
+        elif token and (token.endswith("m") or not token.startswith("\x1b[")):
+            lines[row] += token
+    return "\n".join(lines).rstrip("\n")
+
+
+def drawn(title: str, texts: list[Text], columns: int) -> str:
+    """A terminal with these lines, as SVG."""
+    width, height = round(columns * CHARACTER) + 2 * MARGIN, LINE * len(texts) + 2 * MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
+        f' height="{height}" role="img"><title>{escape(title)}</title><style>text{{font:13px ui-monospace,'
+        "SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#d8dee9;white-space:pre}</style>"
+        f'<rect width="{width}" height="{height}" rx="8" fill="#20242c"/>'
+    ]
+    for row, text in enumerate(texts):
+        y = MARGIN + LINE * (row + 1) - 5
+        column = 0
+        for start, stop, style in _runs(text):
+            piece = text.plain[start:stop]
+            colour = COLOURS.get(style.color.name if style.color else "", "")
+            look = (f' fill="{colour}"' if colour else "") + (' font-weight="600"' if style.bold else "")
+            look += ' opacity=".65"' if style.dim else ""
+            if piece.strip():
+                # Each run has its own place and length, so that fonts of other widths keep the columns.
+                x, length = MARGIN + column * CHARACTER, len(piece) * CHARACTER
+                parts.append(
+                    f'<text x="{x:.1f}" y="{y}" textLength="{length:.1f}" xml:space="preserve"{look}>'
+                    f"{escape(piece)}</text>"
+                )
+            column += len(piece)
+    return "\n".join(parts) + "</svg>\n"
+
+
+def _runs(text: Text) -> list[tuple[int, int, Style]]:
+    """Pieces of one style: (start, stop, style)."""
+    edges = sorted({0, len(text.plain), *(edge for span in text.spans for edge in (span.start, span.end))})
+    return [
+        (start, stop, _style(text.style, *(s.style for s in text.spans if s.start <= start < s.end)))
+        for start, stop in pairwise(edges)
+    ]
+
+
+def _style(*styles: str | Style) -> Style:
+    return Style.combine(each if isinstance(each, Style) else Style.parse(each) for each in styles)
+
+
+def screens(program: Path) -> dict[str, str]:
+    """All screens, by name of file."""
+    found = {}
+    for columns in COLUMNS:
+        for verb, commands in SCREENS.items():
+            with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
+                machines = Machines(Path(directory), program)
+                machines.run(SETUP + "mkdir backup", HERE)
+                texts: list[Text] = []
+                for command in commands:
+                    texts.append(Text("$ " + command, "bold white"))
+                    shown = in_terminal(command, machines, columns)
+                    for text in map(Text.from_ansi, shown.split("\n")) if shown else ():
+                        # A terminal begins a new row where a line is too long.
+                        texts += text.divide(range(columns, len(text.plain), columns))
+                left = len(texts) - SHOWN_LINES
+                if left > 0:
+                    texts[SHOWN_LINES:] = [Text(f"... {left} lines more")]
+                found[f"{verb}-{columns}.svg"] = drawn(f"rdc {verb}, {columns} columns", texts, columns)
+    return found
+
+
+def scan_pages(program: Path, place: Path) -> None:
+    """Writes pictures of the page of a scan of this project, at each of PAGE_WIDTHS."""
+    with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
+        machines = Machines(Path(directory), program)
+        machines.run(SETUP + "rdc scan --html=scan.html photos >/dev/null", HERE)
+        page = machines.home(HERE) / "scan.html"
+        for width, height in PAGE_WIDTHS.items():
+            # No window of Chromium is narrower than 500 pixels, but a frame may be.
+            frame = page.with_name(f"frame-{width}.html")
+            frame.write_text(
+                "<!doctype html><body style='margin:0;background:#777'>"
+                f"<iframe src='scan.html' width={width} height={height} style='border:0;display:block'>"
+            )
+            subprocess.run(
+                [
+                    *CHROMIUM, f"--user-data-dir={directory}/chromium", "--allow-file-access-from-files",
+                    f"--window-size={max(width, 500)},{height}", "--virtual-time-budget=5000",
+                    f"--screenshot={place / f'scan-page-{width}.png'}", frame.as_uri(),
+                ],
+                check=True, capture_output=True,
+            )  # fmt: skip

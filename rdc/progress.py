@@ -35,11 +35,6 @@ class ItemChanged:
     target: bytes | None = None
     """The target of a symlink, the other name of a new hard link, or the new path of a moved file."""
 
-    @property
-    def is_move(self) -> bool:
-        """Whether a file was renamed to `target`."""
-        return self.change.startswith("*renaming")
-
 
 @dataclass(frozen=True, slots=True)
 class Progressed:

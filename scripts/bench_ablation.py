@@ -4,7 +4,7 @@ Command: .venv/bin/python scripts/bench_ablation.py [--runs=3] [--part=NAME]... 
 
 Each part is switched off at its one decision, at both ends, and the pairs of scripts/bench_wire.py run again.
 The table has the bytes of rdc as it is. For each part it has how many percent more a sync without it sends,
-and how much CPU that takes, as a ratio of medians. Lines are those of the modules that only the part needs.
+and how much CPU that takes, as a ratio of medians. Lines are those of the part's modules.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench_wire
+
+NOTHING = "nothing"
+"""Switches off no part."""
 
 TOP = Path(__file__).resolve().parent.parent
 
@@ -38,10 +41,11 @@ class Part:
 
 
 def _without_similarity() -> None:
-    from rdc.session.renames import similar_bases
+    from rdc.session.renames.similar_bases import SimilarBases
 
-    # New files are still compared by root with removed ones of their size.
-    similar_bases.SimilarBases.may_have = lambda self, entry: self._contents.may_have(entry)  # type: ignore[method-assign]
+    made = SimilarBases.bases
+    # Without traits; bases that a name suggests stay.
+    SimilarBases.bases = lambda self, file, entry, traits, coarse: made(self, file, entry, b"", b"")  # type: ignore[method-assign]
 
 
 def _without_moves() -> None:
@@ -87,25 +91,27 @@ def _without_tables() -> None:
 def _without_check_blocks() -> None:
     from rdc.protocol.messages.claims import NO_CLAIMS
     from rdc.session.delta import range_requests
+    from rdc.session.transfer import bundle
 
     made = range_requests._claims_and_masks
     # Masked displacements come with the answers to claims, so these stay.
     range_requests._claims_and_masks = lambda recipe, context, room: (
         made(recipe, context, room) if recipe.masked else (NO_CLAIMS, [])
     )
+    bundle._check_blocks = lambda copies: []
 
 
 def _without_context() -> None:
     from rdc.session.delta import range_requests
+    from rdc.session.transfer import bundle
 
     range_requests._worth_packing_with = lambda recipe, ranges, claimed: array("Q")
+    bundle.KNOWN_PER_PACKED = 1 << 60
 
 
 PARTS = (
-    Part("similarity", _without_similarity, ("session/renames/similar_bases.py", "similarity/*.py",
-        "kernel/similarity/*", "kernel/cut/traits.*")),
-    Part("moves", _without_moves, ("session/renames/*.py", "similarity/*.py", "kernel/similarity/*",
-        "kernel/cut/traits.*")),
+    Part("similarity", _without_similarity, ("session/renames/similar_bases.py",)),
+    Part("moves", _without_moves, ("session/renames/*.py",)),
     Part("sub-chunk search", _without_blocks, ("plan/block_*.py", "plan/large_gap*.py", "plan/gaps.py",
         "plan/bundle.py", "session/transfer/bundle*.py", "session/source/bundle_answers.py",
         "kernel/search/*")),
@@ -121,9 +127,8 @@ PARTS = (
 
 def run_without(name: str, words: list[str]) -> None:
     """rdc itself, in this process, without the part of this name."""
-    for part in PARTS:
-        if part.name == name:
-            part.switch_off()
+    if name != NOTHING:
+        next(part for part in PARTS if part.name == name).switch_off()
     from rdc.cli.main import entry
 
     sys.argv = ["rdc", *words]
@@ -155,7 +160,7 @@ def main() -> None:
             for how in mtimes:
                 whole: bench_wire.Row | None = None
                 for part in (None, *parts):
-                    name = part.name.replace(" ", "_") if part else "nothing"
+                    name = part.name.replace(" ", "_") if part else NOTHING
                     bench_wire.RDC = f"{launcher} --without={name}"
                     row = bench_wire.compare(
                         old.resolve(), new.resolve(), Path(scratch), ["rdc"], (how,), given.runs, False
@@ -165,7 +170,7 @@ def main() -> None:
                     ratio = row.cpu_seconds / whole.cpu_seconds
                     print(
                         f"{row.pair:34} {how:7} {part.name if part else '(nothing)':18} {row.wire:12,}"
-                        f" {more:8.1%} {ratio:6.2f} {part.lines if part else '':>6}",
+                        f" {more + 0:8.1%} {ratio:6.2f} {part.lines if part else '':>6}",
                         flush=True,
                     )
 

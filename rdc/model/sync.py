@@ -120,6 +120,8 @@ class SyncReport:
     changed: int
     """Entries created or changed at the destination, done or (in a dry run) planned."""
     deleted: int
+    moved: int
+    """Files that were renamed at the destination; they are among `changed`."""
     bytes_sent: int
     """All bytes that this process wrote to the transport, with framing."""
     bytes_received: int

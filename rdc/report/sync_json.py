@@ -15,11 +15,8 @@ __all__ = ["SyncJson"]
 class SyncJson(JsonEvents):
     """A Reporter that writes events."""
 
-    _moved = 0
-
     def __call__(self, event: object, /) -> None:
         if isinstance(event, ItemChanged):
-            self._moved += event.is_move
             self.queue("item", {"change": event.change, **path_fields(event.path)})
         elif isinstance(event, PlanKnown):
             self.emit("plan", files=event.files, bytes=event.bytes, deletes=event.deletes)
@@ -31,7 +28,7 @@ class SyncJson(JsonEvents):
             "files": report.files,
             "changed": report.changed,
             "deleted": report.deleted,
-            "moved": self._moved,
+            "moved": report.moved,
             "bytes_sent": report.bytes_sent,
             "bytes_received": report.bytes_received,
             "literal_bytes": report.literal_bytes,

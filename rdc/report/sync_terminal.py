@@ -55,7 +55,6 @@ class SyncTerminal:
         self._style = style
         self._clock = clock
         self._began = clock()
-        self._moved = 0
         self._data = data
         self._talk = talk
         self._trouble = Trouble(talk, bar, quiet=style.quiet)
@@ -66,8 +65,6 @@ class SyncTerminal:
     def __call__(self, event: Event, /) -> None:
         self._trouble(event)
         if isinstance(event, ItemChanged):
-            if event.is_move:
-                self._moved += 1
             self._item(event)
 
     def finish(self, report: SyncReport) -> None:
@@ -76,7 +73,7 @@ class SyncTerminal:
             return
         if self._style.stats:
             self._data(stats_block(report, human=self._style.human))
-        self._talk(summary_line(report, self._style, self._moved, self._clock() - self._began) + "\n")
+        self._talk(summary_line(report, self._style, self._clock() - self._began) + "\n")
 
     def fail(self, error: RdcError) -> None:
         """Only removes the bar: the command line prints the error in the same way for every command."""
@@ -115,23 +112,19 @@ def _name(event: ItemChanged) -> str:
     return f"{printable(event.path)} {arrow} {printable(event.target)}"
 
 
-def summary_line(report: SyncReport, style: TerminalStyle, moved: int, seconds: float) -> str:
-    """The last line of a run: entries, bytes, time and rate, and whether it was complete.
-
-    `moved`: the moves that this side was told of. A far destination tells of moves only with -i or -v;
-    without them, they are among the changed entries.
-    """
-    parts = [_entries_text(report, moved, dry_run=style.dry_run), _bytes_text(report, style, seconds)]
+def summary_line(report: SyncReport, style: TerminalStyle, seconds: float) -> str:
+    """The last line of a run: entries, bytes, time and rate, and whether it was complete."""
+    parts = [_entries_text(report, dry_run=style.dry_run), _bytes_text(report, style, seconds)]
     if report.exit is not ExitCode.OK:
         trouble = counted(report.errors, "problem") if report.errors else "stopped early"
         parts.append(f"{trouble}, exit code {int(report.exit)}")
     return "; ".join(parts)
 
 
-def _entries_text(report: SyncReport, moved: int, *, dry_run: bool) -> str:
+def _entries_text(report: SyncReport, *, dry_run: bool) -> str:
     """`3 entries changed, 500 deleted, 2 moved`; in a dry run `3 entries to change, 500 to delete`."""
     words = ("to change", "to delete", "to move") if dry_run else ("changed", "deleted", "moved")
-    counts = (max(0, report.changed - moved), report.deleted, moved)
+    counts = (report.changed - report.moved, report.deleted, report.moved)
     found = [(count, word) for count, word in zip(counts, words, strict=True) if count]
     if not found:
         return "nothing to change" if dry_run else "nothing changed"

@@ -332,6 +332,7 @@ class _Run:
             total_bytes=self._bytes,
             changed=done.changed,
             deleted=done.deleted,
+            moved=done.moved,
             bytes_sent=connection.bytes_sent,
             bytes_received=connection.bytes_received,
             literal_bytes=done.literal_bytes,

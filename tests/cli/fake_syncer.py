@@ -22,6 +22,7 @@ REPORT = SyncReport(
     total_bytes=10,
     changed=1,
     deleted=0,
+    moved=0,
     bytes_sent=500,
     bytes_received=1_200,
     literal_bytes=10,

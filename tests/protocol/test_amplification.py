@@ -205,7 +205,7 @@ WORST: dict[type[Message], Callable[[], Message]] = {
     Items: lambda: Items("x" * 11 * 4096, short_names(4096), short_names(4096)),
     Progress: lambda: Progress("compare", 1, 1),
     Plan: lambda: Plan(1, 1, 1),
-    Done: lambda: Done(1, 1, 1, 1, 1, ExitCode.OK),
+    Done: lambda: Done(1, 1, 0, 1, 1, 1, ExitCode.OK),
     Watch: lambda: Watch(True, DIGEST[:16]),
     Turn: lambda: Turn(False),
     Renamed: lambda: Renamed(DEEP, b"new", Kind.FILE, 1, METADATA),

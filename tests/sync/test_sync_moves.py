@@ -48,6 +48,20 @@ def check_equal(source: Path, destination: Path) -> None:
     assert describe(read_tree(source), read_tree(destination)) == []
 
 
+@pytest.mark.parametrize("items", [False, True])
+@pytest.mark.parametrize("way", list(Way))
+def test_moves_are_counted_whoever_makes_them(way: Way, items: bool, tmp_path: Path) -> None:
+    """A far destination counts them, even if nobody asked for its items."""
+    source = write_tree(tmp_path / "source", tree({"a": blob(1, 5_000), "b": blob(2, 5_000), "c": b"c"}))
+    destination = tmp_path / "destination"
+    run_sync(source, destination, KEEP)
+    (source / "a").rename(source / "new a")
+    (source / "b").rename(source / "new b")
+    (source / "c").write_bytes(b"other")
+    report = run_sync(source, destination, replace(DELETE, items=items), way=way).done
+    assert report.moved == 2
+
+
 @pytest.mark.parametrize("way", list(Way))
 def test_a_renamed_directory_costs_its_names(way: Way, tmp_path: Path) -> None:
     count = 10_000 if way is Way.HERE else 1_000

@@ -79,7 +79,9 @@ class Done(WireMessage):
     """D: its result, in the last message of a session."""
 
     changed: Count
+    """Created, changed and moved entries."""
     deleted: Count
+    moved: Count
     literal_bytes: Size
     reused_bytes: Size
     errors: Count

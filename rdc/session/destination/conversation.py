@@ -205,7 +205,7 @@ class Destination:
             self._in_sync.remember_in_sync(self._wanted, self._own, self._directories.changed)
         yield from self._events.send_waiting(round_)
         if parts is None:
-            done = Done(0, 0, 0, 0, self._events.errors, ExitCode.OK)
+            done = Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
         else:
             done = parts.account(ExitCode.OK)
         yield Send(done, round_)

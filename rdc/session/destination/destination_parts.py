@@ -202,6 +202,7 @@ class DestinationParts:
         return Done(
             self.landing.changed,
             self.deletion.deleted,
+            self.landing.moved_files,
             self.progress.literal_bytes,
             self.progress.reused_bytes,
             self._events.errors,

@@ -141,6 +141,8 @@ class FileCommits:
         # long as hashing it whole, and no later run asks about most files.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self.changed = 0
+        self.moved_files = 0
+        """Renamed files; they are among the changed entries."""
         self.planned = 0
         self._xattrs = xattrs
         self._link_paths: Callable[[int], Iterator[bytes]] | None = None
@@ -363,6 +365,7 @@ class FileCommits:
                 self._group.set_metadata(entry.path, entry.metadata, self.owner, is_moved)
         except FileError as error:
             self._failed(error)
+        self.moved_files += 1
         self.report(ItemChanged(RENAMING, old, entry.path))
 
     def flush(self) -> None:

@@ -143,7 +143,7 @@ def destination(count: int, notices: int) -> Talk:
     while isinstance(message := wanted((yield Receive())), Data):
         size += len(message.payload)
     assert size == count * DATA_BYTES
-    yield Send(Done(1, 0, size, 0, 0, ExitCode.OK), 1)
+    yield Send(Done(1, 0, 0, size, 0, 0, ExitCode.OK), 1)
     return size
 
 

@@ -229,7 +229,7 @@ def test_a_bug_or_an_interrupt_closes_the_conversation() -> None:
 
 def test_our_own_misuse_is_no_one_elses_fault() -> None:
     def talk() -> Talk:
-        yield Send(Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
+        yield Send(Done(0, 0, 0, 0, 0, 0, ExitCode.OK), 1)
 
     with pytest.raises(LocalProtocolError, match="Done in state opening"):
         run(talk(), Connection(True, HELLO), pair()[0])

@@ -57,7 +57,7 @@ START = Start(b"only", Kind.FILE, Metadata(0, 0, 0, 0))
 OFFER = Manifest(bytes(32), 2, 2, 2000, 0, Preserved(False))
 LISTED = (ListingPart(0, b"", 0, True, listing(b"a", b"b")), 1)
 END = (ListingEnd(1, 2, 2, 2000, 0), 1)
-RESULT = (Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
+RESULT = (Done(0, 0, 0, 0, 0, 0, ExitCode.OK), 1)
 
 CLAIMS = Claims((0, 2, 9), b"aabbcc")
 

@@ -105,7 +105,7 @@ from tests.support.wire.wire_strategies import (
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
-    Open: st.builds(Open, st.sampled_from(list(Role)), paths, st.binary(min_size=16, max_size=16), options),
+    Open: st.builds(Open, st.sampled_from(list(Role)), paths, st.binary(min_size=16, max_size=16), options, st.none() | st.just("bundles x")),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),
@@ -188,7 +188,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
     ),
     Plan: st.builds(Plan, sizes, sizes, sizes),
-    Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
+    Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, sizes, codes),
     Watch: st.builds(Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
     Follow: st.builds(
         Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)

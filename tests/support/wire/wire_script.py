@@ -193,7 +193,7 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, FileFailed(0, ExitCode.VANISHED, "a: changed while it was read"), 14),
     (Role.DESTINATION, Progress("transfer", 2048, None), 15),
     (Role.DESTINATION, Notice(ExitCode.PARTIAL, b"a", "a: no space"), 15),
-    (Role.DESTINATION, Done(2, 0, 2048, 12, 1, ExitCode.PARTIAL), 15),
+    (Role.DESTINATION, Done(2, 0, 0, 2048, 12, 1, ExitCode.PARTIAL), 15),
     (Role.SOURCE, Turn(False), 0),
     (Role.SOURCE, Renamed(b"a", b"sub/b", Kind.FILE, 1000, Metadata(0o644, 10**18, 0, 0)), 0),
     (Role.SOURCE, Changed(b"sub", Metadata(0o755, 7, 0, 0), 0, b"old\0x\0", listing(b"b", b"c"), (1,)), 0),
@@ -201,12 +201,12 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, TurnEnd(7, 5, 0), 0),
     (Role.DESTINATION, FileRequest((1, 2)), 1),
     (Role.SOURCE, FileBatch((1, 2), (5, 0), b"d" * 32, b"small"), 2),
-    (Role.DESTINATION, Done(4, 1, 5, 0, 0, ExitCode.OK), 3),
+    (Role.DESTINATION, Done(4, 1, 0, 5, 0, 0, ExitCode.OK), 3),
     (Role.SOURCE, Turn(True), 0),
     (Role.DESTINATION, Describe(False, Preserved(True)), 1),
     (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
     (Role.SOURCE, Manifest(b"m" * 32, 7, 3, 3000, 0, Preserved(True)), 2),
-    (Role.DESTINATION, Done(0, 0, 0, 0, 0, ExitCode.OK), 3),
+    (Role.DESTINATION, Done(0, 0, 0, 0, 0, 0, ExitCode.OK), 3),
 )
 
 

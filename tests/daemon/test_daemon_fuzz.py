@@ -26,7 +26,7 @@ def test_damaged_beginnings(tmp_path: Path) -> None:
                 fuzz.attempt()
         codes = fuzz.check()
         # It came as far as to sessions, and to several ways to go wrong in them.
-        assert codes.total() > ATTEMPTS / 2 and len(codes) >= 4, codes
+        assert codes.total() > ATTEMPTS / 2 and len(codes) >= 3, codes
         assert daemon.sync(daemon.url("data/new/"), tmp_path / "last").code == 0
 
 

@@ -102,7 +102,7 @@ def test_no_rdc_there_and_no_such_user(server: SshServer, tmp_path: Path) -> Non
     words = ("sync", "-e", server.remote_shell, f"{source}/")
     ended = command(*words, "--remote-path=/no/rdc", f"{server.host}:{tmp_path}/new", process=True)
     assert ended.code == ExitCode.COMMAND_MISSING
-    assert f"no /no/rdc on {server.host}: install rdc there" in ended.complaints[-1]
+    assert f"no /no/rdc on {server.host}: install it there" in ended.complaints[-1]
     ended = command(*words, "nobody@127.0.0.1:new", process=True)
     assert ended.code == ExitCode.STREAM
     assert "ended with status 255 before rdc answered" in ended.complaints[-1]

@@ -105,7 +105,14 @@ from tests.support.wire.wire_strategies import (
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
-    Open: st.builds(Open, st.sampled_from(list(Role)), paths, st.binary(min_size=16, max_size=16), options, st.none() | st.just("bundles x")),
+    Open: st.builds(
+        Open,
+        st.sampled_from(list(Role)),
+        paths,
+        st.binary(min_size=16, max_size=16),
+        options,
+        st.none() | st.just("bundles x"),
+    ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),

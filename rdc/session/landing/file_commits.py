@@ -140,10 +140,9 @@ class FileCommits:
         # Committed files do not enter the catalog: cutting a file and hashing its chunks takes four times as
         # long as hashing it whole, and no later run asks about most files.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
-        self.changed = 0
+        self.changed = self.planned = 0
         self.moved_files = 0
         """Renamed files; they are among the changed entries."""
-        self.planned = 0
         self._xattrs = xattrs
         self._link_paths: Callable[[int], Iterator[bytes]] | None = None
         self._copied: set[bytes] = set()
@@ -347,10 +346,8 @@ class FileCommits:
         return changed, failed
 
     def moved(self, file: int, old: bytes, existing: Identity) -> None:
-        """Notes that a local file was renamed to the path of a new file, and sets its metadata.
-
-        `old`: its former path. `existing`: the file before the rename. A dry run only reports it.
-        """
+        """Notes that `existing` was renamed from `old` to the path of a new file; sets its metadata. A dry run
+        only reports it."""
         self._decisions.pop(file)
         entry = self._entries.entry(file)
         if self._xattrs is not None:

@@ -346,8 +346,8 @@ class FileCommits:
         return changed, failed
 
     def moved(self, file: int, old: bytes, existing: Identity) -> None:
-        """Notes that `existing` was renamed from `old` to the path of a new file; sets its metadata. A dry run
-        only reports it."""
+        """Notes that `existing` moved from `old` to the path of a new file; sets its metadata. A dry run only
+        reports it."""
         self._decisions.pop(file)
         entry = self._entries.entry(file)
         if self._xattrs is not None:

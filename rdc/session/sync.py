@@ -253,22 +253,13 @@ class _Run:
         yield from self._opened()
         start, round_ = announced((yield Receive()), entry_of(self._source.inner))
         # Imported here: a run needs only one of the two halves.
-        from rdc.session.destination.context import destination_context
+        from rdc.session.destination.context import SessionTerms, destination_context
         from rdc.session.destination.conversation import Destination
 
         destination_root = open_destination(self._destination.path, start, self._options)
         try:
-            context = destination_context(
-                destination_root,
-                start,
-                self._options,
-                self._filters,
-                self._secret,
-                self._signer,
-                self._events,
-                preserved,
-                pack=self._pack,
-            )
+            terms = SessionTerms(self._options, self._filters, self._secret, self._signer, pack=self._pack)
+            context = destination_context(terms, destination_root, start, self._events, preserved)
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
         finally:

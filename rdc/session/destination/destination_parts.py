@@ -6,6 +6,7 @@ import contextlib
 
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.messages.registry import Done
+from rdc.session.applying.applying_context import ApplyingContext
 from rdc.session.applying.deletion import Deletion
 from rdc.session.applying.directory_changes import DirectoryChanges
 from rdc.session.applying.extraneous_entries import ExtraneousEntries
@@ -100,27 +101,28 @@ class DestinationParts:
             single=bool(start.only),
             boundary=boundary,
         )
-        self.left: SkippedEntries | None = None
+        self.skipped: SkippedEntries | None = None
         """Entries that options or reserved names leave alone. None if neither links nor xattrs need them."""
         if not (links is None and attributes is None):
             from rdc.session.trees.skipped_entries import SkippedEntries
 
-            self.left = SkippedEntries()
-        self.directories = DirectoryChanges(
-            destination_root.root,
-            start,
-            options,
-            self.wanted,
-            self.landing,
-            self.router,
-            self.extraneous,
-            events,
-            preserved=preserved,
+            self.skipped = SkippedEntries()
+        self._applying = ApplyingContext(
+            root=destination_root.root,
             new=new,
+            start=start,
+            options=options,
+            preserved=context.preserved,
+            manifest=self.wanted,
+            landing=self.landing,
+            router=self.router,
+            extraneous=self.extraneous,
+            events=events,
             links=links,
             xattrs=attributes,
-            skipped=self.left,
+            skipped=self.skipped,
         )
+        self.directories = DirectoryChanges(self._applying)
 
     def complete(
         self,
@@ -153,20 +155,7 @@ class DestinationParts:
         """Makes hard links, when the files they link to are in place."""
         from rdc.session.applying.hard_links import HardLinks
 
-        hard_links = HardLinks(
-            self._destination_root.root,
-            self.wanted,
-            self.landing,
-            self.router,
-            self.directories,
-            self.extraneous,
-            self._events,
-            preserved=self._preserved,
-            dry=self._options.dry_run,
-            fsync=self._options.fsync,
-            by_size=self._options.size_only and not self._options.checksum,
-        )
-        hard_links.run(links, read_errors)
+        HardLinks(self._applying, self.directories).run(links, read_errors)
 
     def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
         """Sets extended attributes, after all other changes.
@@ -176,19 +165,8 @@ class DestinationParts:
         """
         from rdc.session.applying.set_xattrs import XattrSetter
 
-        setter = XattrSetter(
-            self._destination_root.root,
-            self.wanted,
-            attributes,
-            self.landing,
-            self._events,
-            preserved=self._preserved,
-            dry=self._options.dry_run,
-            fsync=self._options.fsync,
-            left=self.left,
-        )
         within = self.directories.worked_in if adopted else None
-        setter.run(top, within=within)
+        XattrSetter(self._applying, attributes).run(top, within=within)
 
     def wind_down(self) -> None:
         """Ends an interrupted run: commits complete files and leaves partial files for the next run."""

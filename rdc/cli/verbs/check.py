@@ -46,8 +46,8 @@ Examples:
 
 SRC and DST mean what they mean for rdc sync. Both ends read every file, at the same time, and compare digests.
 Sizes, times and the catalog are not trusted to tell that content is equal. Nothing changes at either end.
-Each line names how an entry differs, then the entry: missing (at DST), extra (at DST), kind, content, target,
-time, mode, owner, group, links, acls, xattrs.
+Each line names how an entry differs, then the entry: missing (at DST), extra (at DST), kind, content,
+target, time, mode, owner, group, links, acls, xattrs.
 """
 
 _CLOSING = """

@@ -76,6 +76,10 @@ def near_tree(path: bytes, name: bytes | None, only: bytes, entry: Kind) -> Dest
     return DestinationRoot(root, name if name and name != only else None, False)
 
 
+def _not_compared(path: bytes) -> str:
+    return f"{printable(path)}: not compared, because it has the name of a temporary file of rdc; rename it"
+
+
 class ClosedDirectories:
     """Directories whose entries one end does not know: unreadable ones, and mount points with -x."""
 
@@ -159,9 +163,10 @@ class Check:
             from rdc.session.trees.wanted_xattrs import WantedXattrs
 
             self._xattrs = WantedXattrs(self._preserved.attributes)
+        self._reserved = PartialFiles(self._root)
         self._own_tree = OwnTree(
             replace(context, start=self._near_start),
-            PartialFiles(self._root),
+            self._reserved,
             links=self._own_links,
             enter=None if boundary is None else boundary.enters,
         )
@@ -207,7 +212,9 @@ class Check:
         )
 
     def _note_closed(self) -> None:
-        """Reports this end's unreadable directories, and notes its mount points."""
+        """Reports what of this end is not compared: unreadable directories, reserved names, mount points."""
+        for path in self._reserved.foreign(self._context.filters, only=self._near_start.only or None):
+            self._events.report(Problem(ExitCode.PARTIAL, path, _not_compared(path)))
         for path in sorted(self._own_tree.unreadable):
             self._closed.near.add(path)
             shown = printable(self._root.shown(path))

@@ -38,7 +38,7 @@ class OwnTree:
     def __init__(
         self,
         context: DestinationContext,
-        leftovers: PartialFiles,
+        partial_files: PartialFiles,
         *,
         links: LinkTable | None,
         enter: Callable[[bytes], bool] | None = None,
@@ -59,7 +59,7 @@ class OwnTree:
         """Digest of the links and attributes of the last walk; valid after `digest`."""
         self._root = root
         self._filters = context.filters
-        self._leftovers = leftovers
+        self._partial_files = partial_files
         self._events = context.events
         self._only = context.start.only
         self._new = context.destination_root.new
@@ -85,7 +85,7 @@ class OwnTree:
             self._filters,
             self._note,
             only=self._only or None,
-            on_temporaries=self._leftovers.note,
+            on_temporaries=self._partial_files.note,
             enter=self._enter,
             on_inodes=None if links is None else inodes.take,
         )
@@ -147,7 +147,7 @@ class OwnTree:
             self._events.report(Problem(writing_code(error), path, str(error)))
             return None
         if stale:
-            self._leftovers.note(path, stale)
+            self._partial_files.note(path, stale)
         return listing
 
     def _listing(self, path: bytes, stale: list[bytes], on_borrowed: Callable[[bytes], None]) -> Listing:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rdc.session.checking.conversation import ClosedDirectories, Counts
     from rdc.session.runtime.commands import Conversation
 
-__all__ = ["check"]
+__all__ = ["CheckRun", "check", "operands_of"]
 
 
 def check(
@@ -58,9 +58,9 @@ def check(
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine")
     with opened_catalog(catalog if options.trust_catalog else None, reporter) as store:
-        operands = _operands(source, destination)
+        operands = operands_of(source, destination)
         while True:
-            run = _CheckRun(operands, options, reporter, on_difference, store)
+            run = CheckRun(operands, options, reporter, on_difference, store)
             try:
                 report = run.perform(shell or RemoteShell(), keys)
             except _FileInDirectoryError:
@@ -77,7 +77,7 @@ class _FileInDirectoryError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Operands:
+class Operands:
     """Both trees: the far one as the source of a session, and this end's."""
 
     far: Location
@@ -89,32 +89,32 @@ class _Operands:
     """The far path may be a directory that has SRC's counterpart."""
 
 
-def _operands(source: Location, destination: Location) -> _Operands:
+def operands_of(source: Location, destination: Location) -> Operands:
     if destination.host is None:
-        return _Operands(source, destination, True)
+        return Operands(source, destination, True)
     name = entry_of(source.path)
     if not name:
         whole = destination if not entry_of(destination.inner) else _below(destination, b"")
-        return _Operands(whole, source, False, b"")
+        return Operands(whole, source, False, b"")
     try:
         is_directory = stat.S_ISDIR(os.lstat(source.path).st_mode)
     except OSError:
         is_directory = True  # the run reports it
     if is_directory or not entry_of(destination.inner):
-        return _Operands(_below(destination, name), source, False, name)
-    return _Operands(destination, source, False, name, may_be_inside=True)
+        return Operands(_below(destination, name), source, False, name)
+    return Operands(destination, source, False, name, may_be_inside=True)
 
 
 def _below(place: Location, name: bytes) -> Location:
     return replace(place, path=place.path.rstrip(b"/") + b"/" + name if place.path != b"/" else b"/" + name)
 
 
-class _CheckRun(SyncRun):
+class CheckRun(SyncRun):
     """One session of a check, seen from the dialling side."""
 
     def __init__(
         self,
-        operands: _Operands,
+        operands: Operands,
         options: CheckOptions,
         reporter: Reporter,
         on_difference: Callable[[EntryDiffers], None],

@@ -44,10 +44,10 @@ Examples:
   rdc check --sample=1% src/ backup/     compare all metadata, and the content of a hundredth of the files
   rdc check -q src/ backup/ && echo equal
 
-SRC and DST mean what they mean for rdc sync. Both ends read every file, at the same time, and compare digests.
-Sizes, times and the catalog are not trusted to tell that content is equal. Nothing changes at either end.
-Each line names how an entry differs, then the entry: missing (at DST), extra (at DST), kind, content,
-target, time, mode, owner, group, links, acls, xattrs.
+SRC and DST mean what they mean for rdc sync. Both ends read every file, at the same time, and compare
+digests. Sizes, times and the catalog are not trusted to tell that content is equal. Neither end changes.
+Each line names how an entry differs, then the entry. The words are: missing (at DST), extra (at DST), kind,
+content, target, time, mode, owner, group, links, acls, xattrs.
 """
 
 _CLOSING = """

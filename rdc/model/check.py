@@ -23,7 +23,7 @@ class Aspect(IntFlag):
     """A file, a directory, a symlink or a special file is in the place of an entry of another kind."""
     CONTENT = 8
     """Other content of a regular file, by its size or by its root."""
-    TARGET = 16
+    SYMLINK = 16
     """Another link target."""
     TIME = 32
     """Another mtime."""

@@ -105,8 +105,8 @@ def operands_of(source: Location, destination: Location) -> Operands:
     return Operands(destination, source, False, name, may_be_inside=True)
 
 
-def _below(place: Location, name: bytes) -> Location:
-    return replace(place, path=place.path.rstrip(b"/") + b"/" + name if place.path != b"/" else b"/" + name)
+def _below(directory: Location, name: bytes) -> Location:
+    return replace(directory, path=directory.path.rstrip(b"/") + b"/" + name)
 
 
 class CheckRun(SyncRun):

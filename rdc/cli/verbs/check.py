@@ -47,7 +47,7 @@ Examples:
 SRC and DST mean what they mean for rdc sync. Both ends read every file, at the same time, and compare
 digests. Sizes, times and the catalog are not trusted to tell that content is equal. Neither end changes.
 Each line names how an entry differs, then the entry. The words are: missing (at DST), extra (at DST), kind,
-content, target, time, mode, owner, group, links, acls, xattrs.
+content, symlink, time, mode, owner, group, links, acls, xattrs.
 """
 
 _CLOSING = """

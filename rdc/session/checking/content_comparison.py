@@ -58,7 +58,7 @@ class _Batch:
 
 
 class ContentComparison:
-    """Compares files by rows of `wanted`, and tells `on_compared` of each, once."""
+    """Compares files by rows of `wanted`, and reports each to `on_compared`, once."""
 
     def __init__(
         self,

@@ -174,7 +174,7 @@ class Check:
         self.counts = Counts()
 
     def run(self, round_: int) -> Conversation[int]:
-        """Compares the trees and tells of each entry that differs. Returns the round to go on with."""
+        """Compares the trees and reports each entry that differs. Returns the round to go on with."""
         unkept = unkept_attributes(self._options.session, self._preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept.replace("synced", "compared")))
@@ -275,7 +275,7 @@ class Check:
             elif not isinstance(message, (TopTier, ManifestMessage)):
                 raise ProtocolError(f"expected a listing, found {type(message).__name__}")
 
-    # Contents, and what is told
+    # Contents, and what is reported
 
     def _compare_contents(self, tree: TreeComparison, own: Manifest, round_: int) -> Conversation[int]:
         wanted, counts = self._wanted, self.counts
@@ -285,12 +285,12 @@ class Check:
         counts.files, counts.total_bytes = len(files), sum(wanted.sizes_of(files)) if files else 0
         chosen = chosen_files(wanted, files, self._options.sample)
         pending = set(chosen) if self._options.sample is not None else None
-        self._tell_top(tree)
+        self._report_top(tree)
         for row, aspects in tree.noted():
             if not tree.has_content(row) or (pending is not None and row not in pending):
-                self._tell(wanted, row, aspects)
+                self._report(wanted, row, aspects)
         for row in near_rows:
-            self._tell(own, row, tree.only_near)
+            self._report(own, row, tree.only_near)
         progress = TransferProgress(self._events)
         progress.count_compared(sum(wanted.sizes_of(chosen)) if chosen else 0)
         progress.plan_known()
@@ -301,7 +301,7 @@ class Check:
                 counts.bytes_compared += wanted.sizes_of((row,))[0]
             aspects = tree.aspects(row) | (Aspect.CONTENT if equal is False else Aspect.NONE)
             if aspects:
-                self._tell(wanted, row, aspects)
+                self._report(wanted, row, aspects)
 
         contents = ContentComparison(
             self._root,
@@ -315,12 +315,12 @@ class Check:
         )
         return (yield from contents.run(chosen, round_))
 
-    def _tell_top(self, tree: TreeComparison) -> None:
+    def _report_top(self, tree: TreeComparison) -> None:
         if tree.top:
             self.counts.different += 1
             self._on_difference(EntryDiffers(b"./", tree.top))
 
-    def _tell(self, manifest: Manifest, row: int, aspects: Aspect) -> None:
+    def _report(self, manifest: Manifest, row: int, aspects: Aspect) -> None:
         counts = self.counts
         counts.different += 1
         counts.missing += bool(aspects & Aspect.MISSING)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.root import Root
+    from rdc.model.attributes import AttributeKinds
+    from rdc.model.entries import Listing
     from rdc.session.checking.tree_comparison import TreeComparison
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
@@ -61,7 +63,6 @@ def compare_attributes(
     tree: TreeComparison, root: Root, wanted: Manifest, xattrs: WantedXattrs, events: EventRelay, *, top: bool
 ) -> None:
     """Notes entries whose extended attributes differ. `top`: those of the compared directory count."""
-    kinds = xattrs.kinds
     for number, path in enumerate(wanted.directories):
         first, listing = wanted.firsts[number], wanted.listing(number)
         sets = xattrs.of(first, len(listing))
@@ -70,19 +71,8 @@ def compare_attributes(
             for row, kind in enumerate(listing.kinds)
             if kind != Kind.SPECIAL and sets.get(row) != UNREADABLE and tree.is_common(first + row)
         ]
-        if not rows:
-            continue
-        here: dict[int, bytes] = {}
-        names = b"".join([name + b"\0" for name in listing.names])
-        try:
-            for row, name, found in read_directory_attributes(root, path, names, kinds):
-                if isinstance(found, OSError):
-                    _report(events, join(path, name), found)
-                    here[row] = UNREADABLE
-                else:
-                    here[row] = pack_attributes(found)
-        except FileError as error:
-            events.report(Problem(ExitCode.PARTIAL, path, str(error)))
+        here = _own_sets(root, path, listing, xattrs.kinds, events) if rows else None
+        if here is None:
             continue
         for row in rows:
             if here.get(row) != UNREADABLE:
@@ -90,11 +80,30 @@ def compare_attributes(
     wanted_top = xattrs.of_root()
     if top and wanted_top != UNREADABLE:
         try:
-            own_top = pack_attributes(read_entry_attributes(root.fileno(), b".", kinds))
+            own_top = pack_attributes(read_entry_attributes(root.fileno(), b".", xattrs.kinds))
         except OSError as error:
             _report(events, b"", error)
             return
         tree.top |= _differing(wanted_top, own_top)
+
+
+def _own_sets(
+    root: Root, path: bytes, listing: Listing, kinds: AttributeKinds, events: EventRelay
+) -> dict[int, bytes] | None:
+    """The packed attributes of a directory's entries by row; None if the directory cannot be read."""
+    found: dict[int, bytes] = {}
+    names = b"".join([name + b"\0" for name in listing.names])
+    try:
+        for row, name, attributes in read_directory_attributes(root, path, names, kinds):
+            if isinstance(attributes, OSError):
+                _report(events, join(path, name), attributes)
+                found[row] = UNREADABLE
+            else:
+                found[row] = pack_attributes(attributes)
+    except FileError as error:
+        events.report(Problem(ExitCode.PARTIAL, path, str(error)))
+        return None
+    return found
 
 
 def _report(events: EventRelay, path: bytes, error: OSError) -> None:

@@ -155,7 +155,7 @@ class TreeComparison:
         if kind == Kind.FILE and decision.difference & Difference.SIZE:
             aspects |= _CONTENT | _UNREAD
         elif kind == Kind.SYMLINK and decision.change is Change.CONTENT:
-            aspects |= int(Aspect.TARGET)
+            aspects |= int(Aspect.SYMLINK)
         self._note(first + row, aspects)
         return False
 

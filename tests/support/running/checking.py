@@ -127,7 +127,7 @@ def _aspects(
     paths = [os.path.join(os.fsencode(top), path) for top in (source, destination)]
     if stat.S_ISLNK(here.st_mode):
         if os.readlink(paths[0]) != os.readlink(paths[1]):
-            found.add("target")
+            found.add("symlink")
     elif here.st_mode != there.st_mode:
         found.add("mode")
     if times and here.st_mtime_ns != there.st_mtime_ns:

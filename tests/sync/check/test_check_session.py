@@ -157,7 +157,7 @@ def test_one_entry_of_a_directory(way: Way, there: str, tmp_path: Path) -> None:
     else:
         expected = {
             "file": {b"file": {"content"}},
-            "link": {b"link": {"target"}},
+            "link": {b"link": {"symlink"}},
             "directory": {b"entry/below": {"content"}},
         }[there]
         assert found(f"one/{name}", "other/") == expected

@@ -5,6 +5,7 @@ Both ends read at the same time: requests for the next files are on their way wh
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 
 from rdc.errors import FileError, ProtocolError, one_line
@@ -106,12 +107,12 @@ class ContentComparison:
 
     def _batches(self, files: Sequence[int]) -> Iterator[_Batch]:
         """Files up to GROUPED_BYTES first, in groups, then the larger ones."""
-        larger: list[int] = []
+        larger = array("I")
         for at in range(0, len(files), FILES_PER_MESSAGE):
             part = files[at : at + FILES_PER_MESSAGE]
             sizes = self._wanted.sizes_of(part)
             small = [row for row, size in zip(part, sizes, strict=True) if size <= GROUPED_BYTES]
-            larger += [row for row, size in zip(part, sizes, strict=True) if size > GROUPED_BYTES]
+            larger.extend([row for row, size in zip(part, sizes, strict=True) if size > GROUPED_BYTES])
             yield from self._bounded(small, FILES_PER_GROUP)
         yield from self._bounded(larger, 1)
 
@@ -221,8 +222,8 @@ def chosen_files(wanted: Manifest, files: Sequence[int], sample: Sample | None) 
     """The files of a sample, or all."""
     if sample is None:
         return files
-    chosen: list[int] = []
+    chosen = array("I")
     for at in range(0, len(files), FILES_PER_MESSAGE):
         part = files[at : at + FILES_PER_MESSAGE]
-        chosen += [part[row] for row in sampled(wanted.paths(part), sample)]
+        chosen.extend([part[row] for row in sampled(wanted.paths(part), sample)])
     return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.limits.sessions import SMALL_MANIFEST
@@ -281,7 +282,7 @@ class Check:
         wanted, counts = self._wanted, self.counts
         near_rows = tree.near_rows
         counts.entries = len(wanted) + len(near_rows)
-        files = [row for row in range(len(wanted)) if tree.has_content(row)]
+        files = array("I", filter(tree.has_content, range(len(wanted))))
         counts.files, counts.total_bytes = len(files), sum(wanted.sizes_of(files)) if files else 0
         chosen = chosen_files(wanted, files, self._options.sample)
         pending = set(chosen) if self._options.sample is not None else None

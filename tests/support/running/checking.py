@@ -100,7 +100,9 @@ def check_in_turns(
     return checked
 
 
-def compare_slowly(source: Path, destination: Path, *, times: bool = True, links: bool = False) -> Found:
+def compare_slowly(
+    source: Path, destination: Path, *, times: bool = True, modes: bool = True, links: bool = False
+) -> Found:
     """What differs between two trees, by os.walk and read."""
     one, other = _entries(os.fsencode(source)), _entries(os.fsencode(destination))
     found: dict[bytes, set[str]] = {}
@@ -112,14 +114,23 @@ def compare_slowly(source: Path, destination: Path, *, times: bool = True, links
             found[_shown(path, known)] = {"extra" if here is None else "missing"}
         else:
             # Of a path with two kinds, either kind may be shown.
-            found[_shown(path, here)] = _aspects(source, destination, path, here, there, times=times)
+            found[_shown(path, here)] = _aspects(
+                source, destination, path, here, there, times=times, modes=modes
+            )
     if links:
         _compare_links(one, other, found)
     return {path: frozenset(aspects) for path, aspects in found.items() if aspects}
 
 
 def _aspects(
-    source: Path, destination: Path, path: bytes, here: os.stat_result, there: os.stat_result, *, times: bool
+    source: Path,
+    destination: Path,
+    path: bytes,
+    here: os.stat_result,
+    there: os.stat_result,
+    *,
+    times: bool,
+    modes: bool,
 ) -> set[str]:
     if stat.S_IFMT(here.st_mode) != stat.S_IFMT(there.st_mode):
         return {"kind"}
@@ -128,7 +139,7 @@ def _aspects(
     if stat.S_ISLNK(here.st_mode):
         if os.readlink(paths[0]) != os.readlink(paths[1]):
             found.add("symlink")
-    elif here.st_mode != there.st_mode:
+    elif modes and here.st_mode != there.st_mode:
         found.add("mode")
     if times and here.st_mtime_ns != there.st_mtime_ns:
         found.add("time")

@@ -13,7 +13,7 @@ from rdc.errors import ExitCode
 from tests.support.daemon.daemons import Daemon, running_daemon
 from tests.support.running.checking import snapshot
 from tests.support.running.ssh_server import SshServer, ssh_server
-from tests.support.running.syncing import RDC, Ended, command
+from tests.support.running.syncing import FAR, PSEUDO_SSH, RDC, Ended, command
 from tests.support.trees.trees import File, tree, write_tree
 
 
@@ -95,6 +95,16 @@ def test_a_missing_place_is_an_error(places: tuple[Path, Path], tmp_path: Path) 
         ended = command("check", *pair)
         assert (ended.code, ended.out, ended.err.count("\n")) == (ExitCode.PARTIAL, "", 1)
     assert not (tmp_path / "no").exists()
+
+
+def test_one_file_beside_a_far_directory(places: tuple[Path, Path]) -> None:
+    """Only the far side knows that DST is a directory."""
+    one, other = places
+    far = ("-e", PSEUDO_SSH, "--remote-path", FAR)
+    for destination in (other, f"{other}/", other / "changed"):
+        ended = command("check", *far, one / "changed", f"far:{destination}")
+        assert (ended.code, ended.out) == (1, "content,mode  changed\n"), destination
+    assert command("check", *far, one / "changed", f"far:{other}/none").code == ExitCode.PARTIAL
 
 
 @pytest.fixture(scope="module")

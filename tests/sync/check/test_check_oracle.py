@@ -36,18 +36,22 @@ def without_kinds(found: dict[bytes, frozenset[str]]) -> dict[bytes, frozenset[s
     return {path.rstrip(b"/") if "kind" in names else path: names for path, names in found.items()}
 
 
-@given(pair=pairs(), way=st.sampled_from(Way), times=st.booleans(), seed=st.integers(0, 3))
+@given(
+    pair=pairs(), way=st.sampled_from(Way), times=st.booleans(), modes=st.booleans(), seed=st.integers(0, 3)
+)
 @settings(max_examples=60, deadline=None)
-def test_finds_what_a_slow_comparer_finds(pair: tuple[Tree, Tree], way: Way, times: bool, seed: int) -> None:
+def test_finds_what_a_slow_comparer_finds(
+    pair: tuple[Tree, Tree], way: Way, times: bool, modes: bool, seed: int
+) -> None:
     with tempfile.TemporaryDirectory() as place:
         one = write_tree(Path(place) / "one", plain(pair[0]))
         other = write_tree(Path(place) / "other", plain(pair[1]))
         _edit(one, other, random.Random(seed))
         before = snapshot(one, other)
-        options = CheckOptions(SyncOptions(hard_links=True), times=times)
+        options = CheckOptions(SyncOptions(hard_links=True), times=times, modes=modes)
         checked = checked_by(way, one, other, options)
         assert snapshot(one, other) == before
-        expected = compare_slowly(one, other, times=times, links=True)
+        expected = compare_slowly(one, other, times=times, modes=modes, links=True)
         assert without_kinds(checked.found) == without_kinds(expected)
         assert checked.code == (ExitCode.DIFFERENT if expected else ExitCode.OK)
         assert (checked.done.different, checked.done.errors) == (len(expected), 0)

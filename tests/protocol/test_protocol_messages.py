@@ -26,6 +26,7 @@ from rdc.protocol.messages.registry import (
     ListingPart,
     Message,
     NodeAnswer,
+    Open,
     RangeRequest,
     Refused,
     RootAnswer,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from rdc.cli.options.catalog_options import CATALOG_OPTION
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
@@ -45,7 +44,11 @@ CHECK_OPTIONS = (
             Option(("--sample",), "read about this part of the files, such as 1% or 0.01", "RATE"),
             Option(("--seed",), "of the choice of files for --sample (default: 0)", "N"),
             Option(("--trust-catalog",), "do not read files again that the catalogs of both ends know"),
-            CATALOG_OPTION,
+            Option(
+                ("--catalog",),
+                "the catalog that is trusted (default: RDC_CATALOG, or your cache directory)",
+                "DIR",
+            ),
         ),
     ),
     FILTER_GROUP,
@@ -94,14 +97,11 @@ def parse_check(words: list[str]) -> Words:
 def read_check(words: Words, read_rule_file: ReadRuleFile) -> CheckRequest:
     """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     request = read_request(words, read_rule_file, command="rdc check")
-    trusts = words.has("--trust-catalog")
-    if words.has("--catalog") and not trusts:
-        raise UsageError("--catalog means nothing without --trust-catalog: a check reads every file anew")
     options = CheckOptions(
         session=request.options,
         times=not words.has("--no-times"),
         modes=not words.has("--no-perms"),
-        trust_catalog=trusts,
+        trust_catalog=words.has("--trust-catalog"),
         sample=_sample(words),
     )
     return CheckRequest(request, options)

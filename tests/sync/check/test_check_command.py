@@ -76,7 +76,6 @@ def test_events(places: tuple[Path, Path]) -> None:
         ["--sample=x", "one", "other"],
         ["--seed=1", "one", "other"],
         ["--sample=1%", "--seed=-1", "one", "other"],
-        ["--catalog=here", "one", "other"],
         ["a:one", "b:other"],
         ["--inplace", "one", "other"],
     ],
@@ -163,7 +162,21 @@ def test_the_user_s_catalog_is_left_alone(
     catalog = tmp_path / "catalog"
     monkeypatch.setenv("RDC_CATALOG", os.fspath(catalog))
     one, other = places
-    assert command("check", f"{one}/", other).code == 1
+    assert command("check", f"{one}/", other, process=True).code == 1
     assert not catalog.exists()
     for _ in range(2):
-        assert lines(command("check", "--trust-catalog", f"{one}/", other)) == LINES
+        assert lines(command("check", "--trust-catalog", f"{one}/", other, process=True)) == LINES
+
+
+def test_failures_of_the_program_are_not_taken_for_a_difference(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise ValueError("unforeseen")
+
+    monkeypatch.setattr("rdc.session.check.check", failing)
+    ended = command("check", *places)
+    assert (ended.code, ended.out) == (ExitCode.CHECK_USAGE, "")
+    monkeypatch.undo()
+    monkeypatch.setenv("RDC_TIMEOUT", "soon")
+    assert command("check", *places, process=True).code == ExitCode.CHECK_USAGE

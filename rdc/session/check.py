@@ -167,8 +167,10 @@ class CheckRun(SyncRun):
 
     def _open(self, role: Role, path: bytes) -> Conversation[None]:
         yield Pace(self._options.bandwidth, self._options.timeout)
-        needs = None if self._check.trust_catalog else READS_ANEW
-        yield Send(Open(role, path, self._secret, self._options, needs), 0)
+        open_ = Open.asking(role, path, self._secret, self._options)
+        if not self._check.trust_catalog:
+            open_ = replace(open_, needs=" ".join(filter(None, (open_.needs, READS_ANEW))))
+        yield Send(open_, 0)
 
     def _fetch(self) -> Conversation[Done]:
         operands = self._operands

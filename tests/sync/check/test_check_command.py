@@ -122,7 +122,7 @@ def test_through_a_real_ssh(pull: bool, server: SshServer, places: tuple[Path, P
     before = snapshot(one, other)
     words = ("check", "-e", server.remote_shell, "--remote-path", program)
     ended = command(*words, *ends, process=True)
-    assert (ended.code, lines(ended)) == (1, LINES)
+    assert (ended.code, lines(ended)) == (1, LINES), ended
     assert snapshot(one, other) == before
 
 

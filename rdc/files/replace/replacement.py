@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from contextlib import suppress
 from types import TracebackType
@@ -12,11 +11,14 @@ from rdc.errors import RdcError
 from rdc.files.base.metadata import set_on_descriptor
 from rdc.files.base.syscalls import fallocate_keep_size
 from rdc.files.base.temporary_names import make_aside
+from rdc.files.replace.temporary_lock import lock_temporary
 from rdc.files.root.source_file import identity_of
 from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from _typeshed import ReadableBuffer
 
     from rdc.files.base.directory_descriptors import Directory
@@ -51,7 +53,6 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_BY_HAND = {
     errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF,
 }  # fmt: skip
-_CANNOT_LOCK = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class Replacement:
@@ -64,6 +65,7 @@ class Replacement:
 
     __slots__ = (
         "_by_hand",
+        "_cloned",
         "_created",
         "_expected",
         "_fd",
@@ -76,11 +78,14 @@ class Replacement:
         "size",
     )
 
-    def __init__(self, root: Root, path: bytes, *, expected_size: int | None = None) -> None:
+    def __init__(
+        self, root: Root, path: bytes, *, expected_size: int | None = None, reserved: bool = True
+    ) -> None:
         """Create the temporary beside `path`.
 
         `expected_size` is the most bytes that will be written; a write beyond it is a FileError. None sets no
-        bound.
+        bound. `reserved`: space is reserved for them. Not if most will be cloned: call `reserve` if they are
+        not.
 
         Raises FileError. Raises OutOfSpaceError if `expected_size` bytes do not fit on the disk, and RdcError
         (exit code 11) if the write quota of `root` does not cover them.
@@ -93,6 +98,8 @@ class Replacement:
         self._name: bytes | None = None
         self._owned = True
         self._by_hand = False
+        self._cloned = 0
+        """Up to here the temporary may hold old content. What is written must cover it."""
         self._reserved = 0
         """Bytes that the file system has reserved. 0 if it cannot reserve or no reservation was needed."""
         self._expected = expected_size
@@ -106,9 +113,8 @@ class Replacement:
                 self.abandon()
                 directory, target = root.locate(path, fresh=True)
                 self._create(directory, target)
-            # Reserved blocks are allocated, so a sparse file must not reserve any.
-            if expected_size is not None and expected_size > PREALLOCATE_BYTES and not root.sparse:
-                self._reserve_first(expected_size)
+            if reserved:
+                self._reserve_first()
         except OSError as error:
             self.abandon()
             raise root.failure(error, path, "make a temporary file beside it") from error
@@ -116,13 +122,39 @@ class Replacement:
     def fileno(self) -> int:
         return self._fd
 
+    @property
+    def device(self) -> int:
+        return self._created.st_dev
+
+    def note_clone(self, stop: int) -> None:
+        """Record that bytes behind those written, up to `stop`, begin with content of another file."""
+        self._cloned = max(self._cloned, stop)
+
+    def reserve(self) -> None:
+        """Reserve space as if the temporary had been made with `reserved`. Raises RdcError."""
+        try:
+            self._reserve_first()
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "write it") from error
+
+    def write_parts(self, buffer: ReadableBuffer, parts: Iterable[tuple[int, int]]) -> None:
+        """Append all of `buffer`, of which the temporary holds everything but these ranges (start, stop).
+        Raises RdcError."""
+        view = memoryview(buffer).cast("B")
+        self._admit(len(view))
+        for start, stop in parts:
+            self._write_at(self.size + start, view[start:stop])
+        self.size += len(view)
+
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer`, any contiguous buffer of bytes. Raises RdcError."""
         length = memoryview(buffer).nbytes
         self._admit(length)
         if self._reserved and self.size + length > self._reserved:
             self._reserve_ahead(self.size + length)
-        if self.root.sparse:
+        # Where something was cloned, a skipped block of zeros would hold old content.
+        if self.root.sparse and self.size >= self._cloned:
             self._write_sparsely(buffer)
         else:
             self.size += self._write_at(self.size, buffer)
@@ -265,8 +297,8 @@ class Replacement:
         removed instead."""
         if self.size >= KEEP_BYTES:
             self._name = None
-            if self._reserved > self.size and self._fd >= 0:
-                with suppress(OSError):  # the next run cannot use a reservation beyond the end
+            if max(self._reserved, self._cloned) > self.size and self._fd >= 0:
+                with suppress(OSError):  # the next run cannot use what lies beyond the end
                     os.ftruncate(self._fd, self.size)
         self.abandon()
 
@@ -292,7 +324,7 @@ class Replacement:
 
         for _ in range(NAME_ATTEMPTS):
             self._name = make_aside(target, create)
-            if _lock(self._fd):
+            if lock_temporary(self._fd):
                 self._created = os.fstat(self._fd)
                 if self._created.st_nlink:
                     if self.root.sheds_acls:
@@ -325,9 +357,13 @@ class Replacement:
             )
         self._spend(length)
 
-    def _reserve_first(self, size: int) -> None:
-        """Reserve the first bytes of a file of `size` bytes. Raises OSError (ENOSPC) if the file system has
-        less than `size` free."""
+    def _reserve_first(self) -> None:
+        """Reserve the first bytes of a long file. Raises OSError (ENOSPC) if the file system has less free
+        than it expects."""
+        size = self._expected
+        # Reserved blocks are allocated, so a sparse file must not reserve any.
+        if size is None or size <= PREALLOCATE_BYTES or self.root.sparse:
+            return
         known = self._reserve(min(size, PREALLOCATE_BYTES))
         if self._reserved or not known:
             # Checked unless the file system cannot reserve. Such a one may compress, and so hold more than it
@@ -376,16 +412,3 @@ class Replacement:
             self._by_hand = True
         data = os.pread(source, min(length, READ_BYTES), offset)
         return os.pwrite(self._fd, data, self.size) if data else 0
-
-
-def _lock(fd: int) -> bool:
-    """Take the lock; return False if another process holds it. File systems without locks return True: sweeps
-    cannot lock there either."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in _CANNOT_LOCK:
-            raise
-    return True

@@ -12,6 +12,7 @@ from rdc.limits.sessions import CACHED_FILE_BYTES
 from rdc.plan.descent import literal_rows
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.bases import OpenBase
+from rdc.session.delta.plan_of_clones import plan_of_clones
 from rdc.session.delta.range_requests import literal_requests, range_requests, unpacked
 from rdc.session.delta.rebuild import Rebuild
 from rdc.signature.digests import DIGEST_BYTES
@@ -175,23 +176,27 @@ class FileFetch:
             for base in self._recipe.bases:
                 if base.path == self._recipe.path:
                     base.check(root)
-                source = base.open(root)
-                if CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(self._recipe.bases) == 1:
-                    # Most of the base is copied in pieces: one read is cheaper.
-                    with source:
-                        content = source.pread(0, source.size)
-                    source = MemoryFile(root, base.path, base.identity, content)
-                self._sources.append(source)
-                bases.append(OpenBase(source, base.tree))
+                self._sources.append(base.open(root))
+                bases.append(OpenBase(self._sources[-1], base.tree))
+            clones = plan_of_clones(root, self._recipe, bases)
+            source = self._sources[0] if len(bases) == 1 and not clones.ranges else None
+            if source is not None and CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES:
+                # Most of the base is copied in pieces: one read is cheaper.
+                with source:
+                    content = source.pread(0, source.size)
+                self._sources[0] = bases[0].source = MemoryFile(root, source.path, source.identity, content)
+            size = self._recipe.size
+            temporary = Replacement(root, self._recipe.path, expected_size=size, reserved=not clones.ranges)
             self._rebuild = Rebuild(
                 self._recipe.path,
                 self._context.signer.params,
-                Replacement(root, self._recipe.path, expected_size=self._recipe.size),
+                temporary,
                 self._recipe.parts,
                 bases,
                 _reference_maker(self._context.secret, self._width),
                 Spool,
                 self._corrections,
+                clones.of(temporary, bases),
             )
             self._rebuild.start()
         return self._rebuild

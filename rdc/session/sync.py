@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.store import SignatureStore
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.progress import Reporter
     from rdc.protocol.messages.registry import Done
     from rdc.session.runtime.commands import Conversation
@@ -145,6 +146,7 @@ class _Run:
     def here(self) -> SyncReport:
         """Runs both ends in this process. The source has its own thread, so both sides read and hash at the
         same time."""
+        from rdc.files.replace.staged_clones import StagedClones
         from rdc.session.runtime.in_process import InProcessLink
         from rdc.session.trees.nested_trees import check_overlap
         from rdc.session.trees.source_tree import SourceTree
@@ -160,8 +162,11 @@ class _Run:
             one_file_system=self._options.one_file_system,
         )
         self._pack = self._options.compress is True
-        with contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer:
-            link = InProcessLink(self._fetch(), answer(signer))
+        with (
+            contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer,
+            contextlib.closing(StagedClones()) as clones,
+        ):
+            link = InProcessLink(self._fetch(clones), answer(signer, clones=clones))
             return self._report(link.run(), link)
 
     def by_shell(self, host: str, shell: RemoteShell) -> SyncReport:
@@ -243,8 +248,9 @@ class _Run:
         resumable.code = error.code
         return resumable
 
-    def _fetch(self) -> Conversation[Done]:
-        """The conversation if the far side is the source."""
+    def _fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
+        """The conversation if the far side is the source. `clones`: of its files, if it is in this
+        process."""
         # The source can start with these two messages, without another round trip.
         path, options = self._destination.path, self._options
         preserved, whole = keeps(path, options), wants_listing(path, options)
@@ -257,6 +263,9 @@ class _Run:
         from rdc.session.destination.conversation import Destination
 
         destination_root = open_destination(self._destination.path, start, self._options)
+        if clones is not None:
+            clones.stage_at(destination_root.root)
+            destination_root.root.staged_clones = clones
         try:
             context = destination_context(
                 destination_root,

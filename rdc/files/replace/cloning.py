@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
 
-__all__ = ["CLONED_FILE_BYTES", "clone_into", "may_clone"]
+__all__ = ["CLONED_FILE_BYTES", "begin_as", "clone_into", "copy_whole", "may_clone"]
 
 CLONED_FILE_BYTES = 128 << 10
 """Files from this size on are cloned. A smaller one is written in less time than its extents are shared."""
@@ -48,3 +48,28 @@ def clone_into(temporary: Replacement, source: SourceFile, offset: int, at: int,
         return False
     refusals[devices] = 0
     return True
+
+
+def begin_as(temporary: Replacement, clone: SourceFile, size: int) -> bool:
+    """Make an empty temporary, made without `reserved`, a clone of `clone`.
+
+    False if that has not `size` bytes, or if the file system refused; space is reserved then. Raises
+    RdcError.
+    """
+    if clone.size == size and clone_into(temporary, clone, 0, 0, size):
+        return True
+    temporary.reserve()
+    return False
+
+
+def copy_whole(temporary: Replacement, source: SourceFile, size: int, *, cloned: bool) -> None:
+    """Append the first `size` bytes of `source` to an empty temporary, or as many as it has.
+
+    `cloned`: as a clone where possible; the temporary was made without `reserved`. Raises RdcError.
+    """
+    if cloned and source.size == size and clone_into(temporary, source, 0, 0, size):
+        temporary.take_clone(size)
+        return
+    if cloned:
+        temporary.reserve()
+    temporary.copy_from(source.fileno(), 0, size)

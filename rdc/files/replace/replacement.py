@@ -130,6 +130,11 @@ class Replacement:
         """Record that bytes behind those written, up to `stop`, begin with content of another file."""
         self._cloned = max(self._cloned, stop)
 
+    def take_clone(self, length: int) -> None:
+        """Append `length` bytes that were cloned. Raises RdcError."""
+        self._admit(length)
+        self.size += length
+
     def reserve(self) -> None:
         """Reserve space as if the temporary had been made with `reserved`. Raises RdcError."""
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel.recipe_rows import copies_of_instructions
-from rdc.plan.descent import Patch, Reuse, ReuseChunk
+from rdc.plan.descent import Fetch, Patch, Reuse, ReuseChunk
 from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -22,6 +22,10 @@ CLONE_BYTES = 64 << 10
 
 BRIDGED_BYTES = 1 << 20
 """Most bytes between two ranges of one clone. What lies between is cloned as well, and written over."""
+
+
+RUN = -1
+"""In place of a base: a run of equal chunks, most often zeros. They may be in place whatever is cloned."""
 
 
 class Clone(NamedTuple):
@@ -56,20 +60,24 @@ def plan_clones(
             found.append(Clone(start, stop, run.base, run.shift))
 
     run: Clone | None = None
+    reach = 0
     for copy in _copies(parts, trees, offset):
-        if copy.shift % block or copy.stop - copy.start < block:
+        if run is not None and copy.base == RUN and copy.start <= reach:
+            reach = max(reach, copy.stop + BRIDGED_BYTES)
+        if copy.base == RUN or copy.shift % block or copy.stop - copy.start < block:
             continue
         if run is None:
             run = copy
-        elif (copy.base, copy.shift) == (run.base, run.shift) and copy.start <= run.stop + BRIDGED_BYTES:
+        elif (copy.base, copy.shift) == (run.base, run.shift) and copy.start <= reach:
             run = Clone(run.start, copy.stop, run.base, run.shift)
         elif (
-            copy.stop - copy.start >= CLONE_BYTES
-            or run.stop - run.start < CLONE_BYTES
-            or copy.start > run.stop + BRIDGED_BYTES
+            copy.stop - copy.start >= CLONE_BYTES or run.stop - run.start < CLONE_BYTES or copy.start > reach
         ):
             keep(run)
             run = copy
+        else:
+            continue
+        reach = max(reach, run.stop + BRIDGED_BYTES)
     if run is not None:
         keep(run)
     return found
@@ -78,7 +86,10 @@ def plan_clones(
 def _copies(
     parts: Sequence[Part], trees: Sequence[SignatureTree], offset: Callable[[int, int], int]
 ) -> Iterator[Clone]:
-    """Yields every range that `parts` copy from a base, in file order. Of repeated ones, the first."""
+    """Yields every range that `parts` copy from a base, in file order. Of repeated ones, the first.
+
+    A run of equal chunks comes once more, as a range of the base RUN.
+    """
     at = 0
     for part in parts:
         if isinstance(part, Reuse):
@@ -87,6 +98,11 @@ def _copies(
             # The base may hold the chunk several times in a row as well.
             times = min(part.count, trees[part.base].levels[0].counts[part.row])
             yield Clone(at, at + part.length * times, part.base, offset(part.base, part.row) - at)
+            if part.count > 1:
+                yield Clone(at, at + part.length * part.count, RUN, 0)
+        elif isinstance(part, Fetch):
+            if part.count > 1:
+                yield Clone(at, at + part.length * part.count, RUN, 0)
         elif isinstance(part, Patch):
             rows = iter(array("Q", copies_of_instructions(part.chunk_recipe.instructions, at)))
             for start, base, base_offset, length in zip(rows, rows, rows, rows, strict=True):

@@ -69,8 +69,16 @@ class ClonedRanges:
 
         They still have to be verified.
         """
+        start, stop = self._cloned(length)
+        clone = self._clone
+        if clone is None or (clone.base, clone.shift) != (base, offset - self._temporary.size):
+            return 0, 0
+        return start, stop
+
+    def _cloned(self, length: int) -> tuple[int, int]:
+        """Returns which of the next `length` bytes are cloned: from, to; (0, 0) if none."""
         clone, at = self._reach(length), self._temporary.size
-        if clone is None or (clone.base, clone.shift) != (base, offset - at):
+        if clone is None:
             return 0, 0
         start, stop = max(clone.start - at, 0), min(clone.stop - at, length)
         return (start, stop) if start < stop else (0, 0)
@@ -101,16 +109,16 @@ class ClonedRanges:
             return None
         return b"".join(map(self._temporary.pread, starts, rows[1::2]))
 
-    def put_repeated(self, base: int, offset: int, content: bytes | bytearray, count: int) -> None:
-        """Writes `content` `count` times, but for repetitions that a base has at `offset` and are in
-        place."""
+    def put_repeated(self, content: bytes | bytearray, count: int) -> None:
+        """Writes `content` `count` times, but for what is in place, from wherever: a run of zeros has them
+        everywhere."""
         size = len(content)
         many = max(1, COMPARED_BYTES // size)
         repeated = bytes(content) * min(many, count)
         done = 0
         while done < count:
             times = min(many, count - done)
-            start, stop = self.in_place(base, offset + done * size, size * times)
+            start, stop = self._cloned(size * times)
             wanted = memoryview(repeated)[: size * times]
             if stop > start:
                 found = self._temporary.pread(self._temporary.size + start, stop - start)

@@ -373,7 +373,7 @@ class Rebuild:
                 return
             self.temporary.write(chunks.content)
         elif chunks.times > 1:
-            self._clones.put_repeated(base, offset, chunks.content, chunks.times)
+            self._clones.put_repeated(chunks.content, chunks.times)
         else:
             self._clones.put_copied(base, offset, chunks.content)
         if chunks.times > 1:

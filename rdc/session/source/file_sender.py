@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
     from rdc.session.runtime.commands import Conversation
     from rdc.session.source.demand import Demand
     from rdc.session.source.tree_description import Description
@@ -142,6 +143,21 @@ class FileSender:
             yield Send(batch.message(), round_)
             yield from self._listen()
 
+    def _staged(
+        self, clones: StagedClones, file: int, source: SourceFile, sample: bytes
+    ) -> SourceFile | None:
+        """Clones a file for the destination. Returns the clone, which is read in place of the file, or None.
+
+        The samples of both are compared: a clone that is none is not worth a digest.
+        """
+        clone = clones.stage(file, source)
+        if clone is None or sample_of(clone) == sample:
+            return clone
+        for wrong in (clone, clones.take(file)):
+            if wrong is not None:
+                wrong.close()
+        return None
+
     def _send_one(self, file: int, round_: int) -> Conversation[None]:
         """Sends one file, its digest last, so that it is read only once.
 
@@ -157,7 +173,7 @@ class FileSender:
             sample = sample_of(source)
             like = self._sent.find(file, source, sample)
             if like is None:
-                clone = None if self._clones is None else self._clones.stage(file, source)
+                clone = None if self._clones is None else self._staged(self._clones, file, source, sample)
                 with clone or nullcontext(source) as content:
                     for span in content.spans(DATA_BYTES):
                         hasher.update(span)

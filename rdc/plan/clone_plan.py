@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel.recipe_rows import copies_of_instructions
+from rdc.model.clone import Clone
 from rdc.plan.descent import Fetch, Patch, Reuse, ReuseChunk
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["Clone", "plan_clones"]
+__all__ = ["plan_clones"]
 
 CLONE_BYTES = 64 << 10
 """Bytes of the shortest clone. A shorter range is written in less time, and would split the file further."""
@@ -24,17 +24,8 @@ BRIDGED_BYTES = 1 << 20
 """Most bytes between two ranges of one clone. What lies between is cloned as well, and written over."""
 
 
-RUN = -1
-"""In place of a base: a run of equal chunks, most often zeros. They may be in place whatever is cloned."""
-
-
-class Clone(NamedTuple):
-    """Bytes `start` to `stop` of a new version that begin as those of a base, `shift` bytes further on."""
-
-    start: int
-    stop: int
-    base: int
-    shift: int
+NO_BASE = -1
+"""In place of a base: content that comes from none."""
 
 
 def plan_clones(
@@ -49,62 +40,66 @@ def plan_clones(
     multiples of it, but for an end that is the end of both files.
     """
     found: list[Clone] = []
-    size = sum(part.length * part.count for part in parts)
-
-    def keep(run: Clone) -> None:
-        start = -(-run.start // block) * block
-        stop = run.stop
-        if stop != size or stop + run.shift != trees[run.base].size:
-            stop = stop // block * block
-        if stop - start >= CLONE_BYTES:
-            found.append(Clone(start, stop, run.base, run.shift))
-
     run: Clone | None = None
     reach = 0
-    for copy in _copies(parts, trees, offset):
-        if run is not None and copy.base == RUN and copy.start <= reach:
-            reach = max(reach, copy.stop + BRIDGED_BYTES)
-        if copy.base == RUN or copy.shift % block or copy.stop - copy.start < block:
-            continue
-        if run is None:
-            run = copy
-        elif (copy.base, copy.shift) == (run.base, run.shift) and copy.start <= reach:
-            run = Clone(run.start, copy.stop, run.base, run.shift)
-        elif (
-            copy.stop - copy.start >= CLONE_BYTES or run.stop - run.start < CLONE_BYTES or copy.start > reach
-        ):
-            keep(run)
-            run = copy
-        else:
-            continue
-        reach = max(reach, run.stop + BRIDGED_BYTES)
-    if run is not None:
-        keep(run)
-    return found
+    for copy, repeated in _copies(parts, trees, offset):
+        if run is not None and copy.start <= reach:
+            longer = _joined(run, copy, repeated, trees)
+            if longer is not run:
+                run, reach = longer, copy.stop + BRIDGED_BYTES
+                continue
+            if copy.stop - copy.start < CLONE_BYTES <= run.stop - run.start:
+                continue  # not worth to end the clone
+        if copy.base != NO_BASE and copy.shift % block == 0 and copy.stop - copy.start >= block:
+            found += () if run is None else (run,)
+            run, reach = copy, copy.stop + BRIDGED_BYTES
+    found += () if run is None else (run,)
+    size = sum(part.length * part.count for part in parts)
+    aligned = [_aligned(run, block, size, trees[run.base].size) for run in found]
+    return [clone for clone in aligned if clone.stop - clone.start >= CLONE_BYTES]
+
+
+def _joined(run: Clone, copy: Clone, repeated: bool, trees: Sequence[SignatureTree]) -> Clone:
+    """Returns `run` with a range that follows, or the same `run` if the range does not belong to it."""
+    if (copy.base, copy.shift) == (run.base, run.shift):
+        return run._replace(stop=copy.stop)
+    if not repeated:
+        return run
+    # The base may end before, or have something else there: then it is written.
+    return run._replace(stop=max(run.stop, min(copy.stop, trees[run.base].size - run.shift)))
+
+
+def _aligned(run: Clone, block: int, size: int, base_size: int) -> Clone:
+    """Returns the whole blocks of a range. `size`, `base_size`: of the files, whose last block may be
+    short."""
+    stop = run.stop
+    if stop != size or stop + run.shift != base_size:
+        stop = stop // block * block
+    return run._replace(start=-(-run.start // block) * block, stop=stop)
 
 
 def _copies(
     parts: Sequence[Part], trees: Sequence[SignatureTree], offset: Callable[[int, int], int]
-) -> Iterator[Clone]:
+) -> Iterator[tuple[Clone, bool]]:
     """Yields every range that `parts` copy from a base, in file order. Of repeated ones, the first.
 
-    A run of equal chunks comes once more, as a range of the base RUN.
+    True beside it: a run of equal chunks, most often zeros. They may be there whatever is cloned.
     """
     at = 0
     for part in parts:
         if isinstance(part, Reuse):
-            yield Clone(at, at + part.length, part.base, offset(part.base, part.first) - at)
+            repeated = part.stop == part.first + 1 and trees[part.base].levels[0].counts[part.first] > 1
+            yield Clone(at, at + part.length, part.base, offset(part.base, part.first) - at), repeated
         elif isinstance(part, ReuseChunk):
             # The base may hold the chunk several times in a row as well.
             times = min(part.count, trees[part.base].levels[0].counts[part.row])
-            yield Clone(at, at + part.length * times, part.base, offset(part.base, part.row) - at)
-            if part.count > 1:
-                yield Clone(at, at + part.length * part.count, RUN, 0)
+            shift = offset(part.base, part.row) - at
+            yield Clone(at, at + part.length * times, part.base, shift), part.count > 1
         elif isinstance(part, Fetch):
             if part.count > 1:
-                yield Clone(at, at + part.length * part.count, RUN, 0)
+                yield Clone(at, at + part.length * part.count, NO_BASE, 0), True
         elif isinstance(part, Patch):
             rows = iter(array("Q", copies_of_instructions(part.chunk_recipe.instructions, at)))
             for start, base, base_offset, length in zip(rows, rows, rows, rows, strict=True):
-                yield Clone(start, start + length, base, base_offset - start)
+                yield Clone(start, start + length, base, base_offset - start), False
         at += part.length * part.count

@@ -265,7 +265,6 @@ class _Run:
         destination_root = open_destination(self._destination.path, start, self._options)
         if clones is not None:
             clones.stage_at(destination_root.root)
-            destination_root.root.staged_clones = clones
         try:
             context = destination_context(
                 destination_root,
@@ -277,6 +276,7 @@ class _Run:
                 self._events,
                 preserved,
                 pack=self._pack,
+                clones=clones,
             )
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rdc.files.base.clone_range import LASTING_REFUSALS, clone_range
 
 TYPE_CHECKING = False
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
 
-__all__ = ["CLONED_FILE_BYTES", "begin_as", "clone_into", "copy_whole", "may_clone"]
+__all__ = ["CLONED_FILE_BYTES", "begin_as", "block_bytes", "clone_into", "copy_whole", "may_clone"]
 
 CLONED_FILE_BYTES = 128 << 10
 """Files from this size on are cloned. A smaller one is written in less time than its extents are shared."""
@@ -18,6 +20,10 @@ CLONED_FILE_BYTES = 128 << 10
 SINGLE_REFUSALS = 8
 """Refusals that may concern one pair of files, such as EINVAL for a file without checksums on btrfs. After so
 many in a row the file system counts as one that cannot."""
+
+BLOCK_MOST = 1 << 20
+"""Bytes. More than the block size of any file system: whatever it is, multiples of this are multiples of it.
+"""
 
 
 def may_clone(root: Root, source: int, destination: int | None = None) -> bool:
@@ -27,6 +33,14 @@ def may_clone(root: Root, source: int, destination: int | None = None) -> bool:
     """
     devices = (source, source if destination is None else destination)
     return root.clone_refusals.get(devices, 0) < SINGLE_REFUSALS
+
+
+def block_bytes(source: SourceFile) -> int:
+    """Return the block size of the file system that an open file lies on, in bytes."""
+    try:
+        return os.fstatvfs(source.fileno()).f_bsize or BLOCK_MOST
+    except OSError:
+        return BLOCK_MOST
 
 
 def clone_into(temporary: Replacement, source: SourceFile, offset: int, at: int, length: int) -> bool:
@@ -39,13 +53,15 @@ def clone_into(temporary: Replacement, source: SourceFile, offset: int, at: int,
     refusals = temporary.root.clone_refusals
     if source.fileno() < 0 or refusals.get(devices, 0) >= SINGLE_REFUSALS:
         return False
-    temporary.note_clone(at + length)
     try:
         clone_range(source.fileno(), offset, length, temporary.fileno(), at)
     except OSError as error:
         count = SINGLE_REFUSALS if error.errno in LASTING_REFUSALS else refusals.get(devices, 0) + 1
         refusals[devices] = count
+        if count < SINGLE_REFUSALS:
+            temporary.note_clone(at + length)  # a disk that is full may have cloned a part
         return False
+    temporary.note_clone(at + length)
     refusals[devices] = 0
     return True
 

@@ -9,11 +9,11 @@ from types import TracebackType
 
 from rdc.errors import RdcError
 from rdc.files.base.metadata import set_on_descriptor
-from rdc.files.base.syscalls import fallocate_keep_size
+from rdc.files.base.syscalls import punch_hole
 from rdc.files.base.temporary_names import make_aside
+from rdc.files.replace.reservation import Reservation
 from rdc.files.replace.temporary_lock import lock_temporary
 from rdc.files.root.source_file import identity_of
-from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity, Metadata
 
 __all__ = ["Replacement"]
-
-PREALLOCATE_BYTES = 1 << 20
-"""Files from this size on are checked for free space before the transfer, so that a full disk shows early.
-Smaller files would pay a system call each to save a few blocks. The first reservation has this size as well.
-"""
 
 COPY_BYTES = 64 << 20
 """Bytes per copy_file_range call. Signals are handled between calls; the cost of the calls is negligible."""
@@ -100,8 +95,7 @@ class Replacement:
         self._by_hand = False
         self._cloned = 0
         """Up to here the temporary may hold old content. What is written must cover it."""
-        self._reserved = 0
-        """Bytes that the file system has reserved. 0 if it cannot reserve or no reservation was needed."""
+        self._reserved = Reservation(expected_size)
         self._expected = expected_size
         self._spend(0 if root.may_spend(expected_size or 0) else expected_size or 0, entries=1)
         directory, target = root.locate(path)
@@ -113,8 +107,9 @@ class Replacement:
                 self.abandon()
                 directory, target = root.locate(path, fresh=True)
                 self._create(directory, target)
-            if reserved:
-                self._reserve_first()
+            # Reserved blocks are allocated, so a sparse file must not reserve any.
+            if reserved and not root.sparse:
+                self._reserved.begin(self._fd)
         except OSError as error:
             self.abandon()
             raise root.failure(error, path, "make a temporary file beside it") from error
@@ -138,7 +133,8 @@ class Replacement:
     def reserve(self) -> None:
         """Reserve space as if the temporary had been made with `reserved`. Raises RdcError."""
         try:
-            self._reserve_first()
+            if not self.root.sparse:
+                self._reserved.begin(self._fd)
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "write it") from error
@@ -150,19 +146,35 @@ class Replacement:
         self._admit(len(view))
         for start, stop in parts:
             self._write_at(self.size + start, view[start:stop])
+        self._punch(view)
         self.size += len(view)
+
+    def _punch(self, view: memoryview) -> None:
+        """Make holes of blocks of zeros that lie over something, if the file is to be sparse."""
+        if self.root.sparse:
+            from rdc.files.replace.sparse import zero_spans
+
+            for start, stop in zero_spans(view, self.size):
+                with suppress(OSError):  # they are zeros anyway
+                    punch_hole(self._fd, self.size + start, stop - start)
 
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer`, any contiguous buffer of bytes. Raises RdcError."""
         length = memoryview(buffer).nbytes
         self._admit(length)
-        if self._reserved and self.size + length > self._reserved:
-            self._reserve_ahead(self.size + length)
+        if self._reserved.size and self.size + length > self._reserved.size:
+            try:
+                self._reserved.ahead(self._fd, self.size + length)
+            except OSError as error:
+                self.abandon()
+                raise self.root.failure(error, self.path, "write it") from error
         # Where something was cloned, a skipped block of zeros would hold old content.
         if self.root.sparse and self.size >= self._cloned:
             self._write_sparsely(buffer)
         else:
-            self.size += self._write_at(self.size, buffer)
+            self._write_at(self.size, buffer)
+            self._punch(memoryview(buffer).cast("B"))
+            self.size += length
 
     def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
         """Overwrite bytes already written at `offset`. Raises RdcError."""
@@ -259,7 +271,7 @@ class Replacement:
         """Set the final metadata of the temporary. A CommitGroup calls this; nothing is written afterwards.
         Raises RdcError."""
         try:
-            if self._reserved > self.size:
+            if self._reserved.size > self.size:
                 os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
             set_on_descriptor(self._fd, self._created, metadata, owner=owner)
         except OSError as error:
@@ -302,7 +314,7 @@ class Replacement:
         removed instead."""
         if self.size >= KEEP_BYTES:
             self._name = None
-            if max(self._reserved, self._cloned) > self.size and self._fd >= 0:
+            if max(self._reserved.size, self._cloned) > self.size and self._fd >= 0:
                 with suppress(OSError):  # the next run cannot use what lies beyond the end
                     os.ftruncate(self._fd, self.size)
         self.abandon()
@@ -361,46 +373,6 @@ class Replacement:
                 advice="run again once nothing changes it at the source",
             )
         self._spend(length)
-
-    def _reserve_first(self) -> None:
-        """Reserve the first bytes of a long file. Raises OSError (ENOSPC) if the file system has less free
-        than it expects."""
-        size = self._expected
-        # Reserved blocks are allocated, so a sparse file must not reserve any.
-        if size is None or size <= PREALLOCATE_BYTES or self.root.sparse:
-            return
-        known = self._reserve(min(size, PREALLOCATE_BYTES))
-        if self._reserved or not known:
-            # Checked unless the file system cannot reserve. Such a one may compress, and so hold more than it
-            # has free.
-            found = os.fstatvfs(self._fd)
-            if size - self._reserved > found.f_bfree * found.f_frsize and found.f_blocks:
-                raise OSError(errno.ENOSPC, "")
-
-    def _reserve_ahead(self, needed: int) -> None:
-        """Reserve `needed` bytes and as much again, within RESERVED_AHEAD_BYTES and the expected size.
-
-        Long files thus lie in few extents, and a size that a peer merely announced takes no space.
-        """
-        ahead = needed + min(needed, RESERVED_AHEAD_BYTES)
-        if self._expected is not None:
-            ahead = min(ahead, self._expected)
-        try:
-            self._reserve(ahead)
-        except OSError as error:
-            self.abandon()
-            raise self.root.failure(error, self.path, "write it") from error
-
-    def _reserve(self, size: int) -> bool:
-        """Return whether this system has the call, whatever its file system answered."""
-        try:
-            fallocate_keep_size(self._fd, size)
-        except OSError as error:
-            if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM}:
-                raise
-            return error.errno != errno.ENOSYS
-        self._reserved = size
-        return True
 
     def _copy_some(self, source: int, offset: int, length: int) -> int:
         if not self._by_hand:

@@ -32,17 +32,17 @@ class StagedClones:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._place = -1
+        self._directory = -1
         """A directory at the file system that clones are made on; -1: none."""
         self._staged: dict[int, SourceFile] = {}
         self._most = share_of_descriptors(STAGED_CLONES)
         self._refusals: dict[int, int] = {}
         """How often in a row cloning from a device was refused."""
 
-    def stage_at(self, place: Root) -> None:
+    def stage_at(self, root: Root) -> None:
         """Have clones made at the file system of this root from now on, unless its files are to be sparse."""
-        if _NAMELESS and not place.sparse:
-            self._place = os.dup(place.fileno())
+        if _NAMELESS and not root.sparse:
+            self._directory = os.dup(root.fileno())
 
     def stage(self, number: int, source: SourceFile) -> SourceFile | None:
         """Clone a file. Return what reads the clone, which has the size that `source` had when it was opened.
@@ -50,7 +50,7 @@ class StagedClones:
         None: the file has to be read itself.
         """
         device = source.identity.device
-        if self._place < 0 or source.size < CLONED_FILE_BYTES:
+        if self._directory < 0 or source.size < CLONED_FILE_BYTES:
             return None
         if self._refusals.get(device, 0) >= SINGLE_REFUSALS:
             return None
@@ -78,7 +78,7 @@ class StagedClones:
 
     def _clone(self, source: SourceFile, device: int) -> SourceFile | None:
         try:
-            fd = os.open(b".", _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=self._place)
+            fd = os.open(b".", _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=self._directory)
         except OSError:
             self._refusals[device] = SINGLE_REFUSALS
             return None
@@ -108,9 +108,9 @@ class StagedClones:
 
     def close(self) -> None:
         """Release all clones that nobody took."""
-        if self._place >= 0:
-            os.close(self._place)
-            self._place = -1
+        if self._directory >= 0:
+            os.close(self._directory)
+            self._directory = -1
         with self._lock:
             left, self._staged = list(self._staged.values()), {}
         for one in left:

@@ -12,10 +12,6 @@ from rdc.files.base.relative_path import check_name, check_path
 from rdc.limits.paths import PATH_BYTES
 from rdc.typed import TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rdc.files.replace.staged_clones import StagedClones
-
 __all__ = ["ConfinedAccess", "stat_entry"]
 
 T = TypeVar("T")
@@ -32,8 +28,6 @@ class ConfinedAccess:
         self.clone_refusals: dict[tuple[int, int], int] = {}
         """How often in a row the kernel refused to clone from one device to another
         (rdc.files.replace.cloning)."""
-        self.staged_clones: StagedClones | None = None
-        """In a local sync, clones of source files that may become new files below this root."""
 
     def shown(self, path: bytes) -> bytes:
         """Return `path` as messages name it: below the root as the user typed it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.files.own.spool import Spool
+from rdc.files.replace.cloning import CLONED_FILE_BYTES, block_bytes, may_clone
 from rdc.files.replace.replace import Replacement
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel import short_references
@@ -12,16 +13,16 @@ from rdc.limits.sessions import CACHED_FILE_BYTES
 from rdc.plan.descent import literal_rows
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.bases import OpenBase
-from rdc.session.delta.plan_of_clones import plan_of_clones
 from rdc.session.delta.range_requests import literal_requests, range_requests, unpacked
 from rdc.session.delta.rebuild import Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.files.root.source_file import SourceFile
+    from rdc.model.clone import Clone
     from rdc.protocol.messages.registry import Code, Correction, Data, Literals, RangeRequest, Table, Targets
     from rdc.session.delta.bases import Recipe
     from rdc.session.delta.range_requests import Corrections
@@ -178,15 +179,17 @@ class FileFetch:
                     base.check(root)
                 self._sources.append(base.open(root))
                 bases.append(OpenBase(self._sources[-1], base.tree))
-            clones = plan_of_clones(root, self._recipe, bases)
-            source = self._sources[0] if len(bases) == 1 and not clones.ranges else None
+            clones = self._clones(bases)
+            source = self._sources[0] if len(bases) == 1 and not clones else None
             if source is not None and CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES:
                 # Most of the base is copied in pieces: one read is cheaper.
                 with source:
                     content = source.pread(0, source.size)
                 self._sources[0] = bases[0].source = MemoryFile(root, source.path, source.identity, content)
+            from rdc.files.replace.cloned_ranges import ClonedRanges
+
             size = self._recipe.size
-            temporary = Replacement(root, self._recipe.path, expected_size=size, reserved=not clones.ranges)
+            temporary = Replacement(root, self._recipe.path, expected_size=size, reserved=not clones)
             self._rebuild = Rebuild(
                 self._recipe.path,
                 self._context.signer.params,
@@ -196,10 +199,24 @@ class FileFetch:
                 _reference_maker(self._context.secret, self._width),
                 Spool,
                 self._corrections,
-                clones.of(temporary, bases),
+                ClonedRanges(temporary, self._sources, clones) if clones else None,
             )
             self._rebuild.start()
         return self._rebuild
+
+    def _clones(self, bases: Sequence[OpenBase]) -> Sequence[Clone]:
+        """Returns the ranges that begin as clones of bases; none if their file system has refused one."""
+        source, recipe = bases[0].source, self._recipe
+        if source.fileno() < 0 or recipe.size < CLONED_FILE_BYTES:
+            return ()
+        if not may_clone(self._context.root, source.identity.device):
+            return ()
+        from rdc.plan.clone_plan import plan_clones
+
+        def offset(base: int, row: int) -> int:
+            return bases[base].offset(row)
+
+        return plan_clones(recipe.parts, recipe.trees, offset, block_bytes(source))
 
 
 def _reference_maker(secret: bytes, width: int) -> Callable[[bytes], bytes]:

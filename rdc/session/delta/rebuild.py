@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from rdc.chunking.params import ChunkParams
+    from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.replace.replace import Replacement
     from rdc.plan.descent import Part
     from rdc.session.delta.bases import Chunks, OpenBase
-    from rdc.session.delta.cloned_ranges import ClonedRanges
     from rdc.session.delta.range_requests import Corrections
     from rdc.signature.build import Column
     from rdc.signature.tree import SignatureTree
@@ -256,7 +256,7 @@ class Rebuild:
         at, count = self.temporary.size, chunks[0].count
         instructions = b"".join(map(_copies, chunks))
         wanted, reads, sources = plan_reads(instructions, CLOSE_BYTES)
-        copied, in_place = self._read(array("Q", reads), sum(chunk.length for chunk in chunks))
+        copied, from_clone = self._read(array("Q", reads), sum(chunk.length for chunk in chunks))
         content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             content = assemble(sources, copied, literals)
@@ -264,7 +264,7 @@ class Rebuild:
         self.reused_bytes += (len(content) - wanted) * count
         if self._corrections is not None:
             content, corrected = self._corrections.amend(at, content)
-            in_place = in_place and not corrected
+            from_clone = from_clone and not corrected
             self.reused_bytes -= corrected * count
             self.literal_bytes += corrected
         lengths = [chunk.length for chunk in chunks]
@@ -274,7 +274,7 @@ class Rebuild:
             self._put(content, digests, count)
         else:
             self._builder.add(_separate(digests), lengths)
-            if in_place and self._clones is not None:
+            if from_clone and self._clones is not None:
                 self._clones.put_assembled(instructions, content)
             else:
                 self.temporary.write(content)
@@ -282,12 +282,12 @@ class Rebuild:
     def _read(self, reads: array[int], length: int) -> tuple[bytes, bool]:
         """Returns the ranges `reads` of bases for the next `length` bytes, and whether all of those that
         come from the base cloned here were read from the clone."""
-        in_place, copied = False, []
+        from_clone, copied = False, []
         for base, rows in by_base(reads):
             content = None if self._clones is None else self._clones.read_ranges(base, rows, length)
-            in_place = in_place or content is not None
+            from_clone = from_clone or content is not None
             copied.append(self._bases[base].source.read_ranges(rows) if content is None else content)
-        return b"".join(copied), in_place
+        return b"".join(copied), from_clone
 
     def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, at: int) -> None:
         """Compares chunks, the first at offset `at`, with their references, and notes the wrong ones."""

@@ -7,6 +7,7 @@ from rdc.records import dataclass, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Start
@@ -37,6 +38,8 @@ class DestinationContext:
     """What both sides preserve."""
     pack: bool
     """Ask for literals that are compressed with their surroundings."""
+    clones: StagedClones | None
+    """Clones of the source's files, if the source is in this process."""
 
 
 def destination_context(
@@ -50,10 +53,11 @@ def destination_context(
     described: Preserved,
     *,
     pack: bool = True,
+    clones: StagedClones | None = None,
 ) -> DestinationContext:
     """The context of a run. `start`, `filters`: as the source announced them."""
     preserved = described.both(start.kept)
     start = replace(start, metadata=preserved.metadata(start.metadata))
     return DestinationContext(
-        destination_root, start, options, filters, secret, signer, events, described, preserved, pack
+        destination_root, start, options, filters, secret, signer, events, described, preserved, pack, clones
     )

@@ -270,7 +270,7 @@ class WholeFiles:
             path = entry.path
             expected = context.expected(file, path)
             size = self._announced(file)
-            clones = context.root.staged_clones
+            clones = context.clones
             clone = None if clones is None else clones.take(file)
             with clone or nullcontext():
                 temporary = Replacement(context.root, path, expected_size=size, reserved=clone is None)

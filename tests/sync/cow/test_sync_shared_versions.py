@@ -13,7 +13,7 @@ from rdc.files.base.clone_range import clone_range
 from rdc.files.replace import cloning
 from rdc.files.root.root import Root
 from rdc.model.sync import SyncOptions
-from rdc.session.delta import plan_of_clones
+from rdc.session.delta import file_fetch
 from tests.support.running.syncing import Way, run_sync
 from tests.sync.cow.reflinks import own_bytes, reflink, rewrite
 
@@ -168,7 +168,7 @@ def test_a_file_system_that_cannot_is_asked_once(ext4: Path, monkeypatch: pytest
         planned.append(cloning.may_clone(root, source))
         return planned[-1]
 
-    monkeypatch.setattr(plan_of_clones, "may_clone", noted)
+    monkeypatch.setattr(file_fetch, "may_clone", noted)
     for name in "abc":
         (ext4 / "src").mkdir(exist_ok=True)
         (ext4 / "dst").mkdir(exist_ok=True)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from array import array
 from collections import deque
 
-from rdc.files.replace.cloning import clone_into
+from rdc.files.replace.cloning import block_bytes, clone_into
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.files.replace.replace import Replacement
-    from rdc.plan.clone_plan import Clone
-    from rdc.session.delta.bases import OpenBase
+    from rdc.files.replace.replacement import Replacement
+    from rdc.files.root.source_file import SourceFile
+    from rdc.model.clone import Clone
 
 __all__ = ["ClonedRanges", "between"]
 
@@ -34,12 +34,9 @@ class ClonedRanges:
     All methods are about the content that is written next: the bytes at `temporary.size`.
     """
 
-    def __init__(
-        self, temporary: Replacement, bases: Sequence[OpenBase], clones: Sequence[Clone], block: int
-    ) -> None:
-        """`block`: bytes of a block of the file system."""
+    def __init__(self, temporary: Replacement, bases: Sequence[SourceFile], clones: Sequence[Clone]) -> None:
         self._temporary = temporary
-        self._block = block
+        self._block = block_bytes(bases[0])
         self._bases = bases
         self._planned = deque(clones)
         self._clone: Clone | None = None
@@ -57,14 +54,14 @@ class ClonedRanges:
             start = max(clone.start, -(-at // self._block) * self._block)
             if start >= clone.stop:
                 continue
-            source, size = self._bases[clone.base].source, clone.stop - start
+            source, size = self._bases[clone.base], clone.stop - start
             if clone_into(self._temporary, source, start + clone.shift, start, size):
                 self._clone = clone._replace(start=start)
             else:
                 self._temporary.reserve()  # it was left out in the hope of clones
         return self._clone
 
-    def in_place(self, base: int, offset: int, length: int) -> tuple[int, int]:
+    def copied(self, base: int, offset: int, length: int) -> tuple[int, int]:
         """Returns which of the next `length` bytes are those at `offset` of a base: from, to; (0, 0) if none.
 
         They still have to be verified.
@@ -86,8 +83,8 @@ class ClonedRanges:
     def read(self, base: int, offset: int, length: int) -> bytes:
         """Returns bytes of a base that are written next: what is in place from there, the rest from the
         base."""
-        start, stop = self.in_place(base, offset, length)
-        source = self._bases[base].source
+        start, stop = self.copied(base, offset, length)
+        source = self._bases[base]
         if start == stop:
             return source.pread(offset, length)
         content = self._temporary.pread(self._temporary.size + start, stop - start)
@@ -119,12 +116,11 @@ class ClonedRanges:
         while done < count:
             times = min(many, count - done)
             start, stop = self._cloned(size * times)
-            wanted = memoryview(repeated)[: size * times]
             if stop > start:
                 found = self._temporary.pread(self._temporary.size + start, stop - start)
-                if found != wanted[start:stop]:
+                if found != repeated[start:stop]:
                     start = stop = 0
-            self._write(wanted, ((start, stop),))
+            self._write(memoryview(repeated)[: size * times], ((start, stop),))
             done += times
 
     def _write(self, content: bytes | memoryview, kept: Sequence[tuple[int, int]]) -> None:
@@ -136,7 +132,7 @@ class ClonedRanges:
 
     def put_copied(self, base: int, offset: int, content: bytes) -> None:
         """Writes bytes of a base that `read` returned and that are verified."""
-        self._write(content, (self.in_place(base, offset, len(content)),))
+        self._write(content, (self.copied(base, offset, len(content)),))
 
     def put_assembled(self, instructions: bytes, content: bytes | bytearray) -> None:
         """Writes content that these copy instructions made, all of whose copies `read_ranges` returned."""

@@ -64,7 +64,7 @@ Admission: TypeAlias = "Callable[[Open], Admitted]"
 
 def _as_asked(open_: Open) -> Admitted:
     """Grants everything: a peer that can start this process may do what the process's user may."""
-    return Admitted(ANYWHERE, open_.path or b".", open_.options)
+    return Admitted(ANYWHERE, open_.path or b".", open_.asked)
 
 
 def greeting(params: ChunkParams) -> Hello:
@@ -170,6 +170,9 @@ def _answer_as_destination(
 ) -> Conversation[None]:
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source."""
     site, path, options = admitted.site, admitted.path, admitted.options
+    from rdc.session.destination.context import SessionTerms, destination_context
+
+    terms = SessionTerms(options, filters, open_.secret, signer)
     whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
@@ -177,27 +180,16 @@ def _answer_as_destination(
     if received is not None and isinstance(received.message, Watch):
         from rdc.session.destination.following import LiveDestination
 
-        live = LiveDestination(
-            path, site, options, filters, open_.secret, signer, whole=whole, preserved=preserved
-        )
+        live = LiveDestination(path, site, terms, whole=whole, preserved=preserved)
         yield from live.run(received.message)
         return
     start, round_ = announced(received, None)
-    from rdc.session.destination.context import destination_context
     from rdc.session.destination.conversation import Destination
 
     destination_root = open_destination(path, start, options, site)
     try:
-        context = destination_context(
-            destination_root,
-            start,
-            options,
-            filters,
-            open_.secret,
-            signer,
-            EventRelay(None, items=options.items),
-            preserved,
-        )
+        events = EventRelay(None, items=options.items)
+        context = destination_context(terms, destination_root, start, events, preserved)
         half = Destination(context, whole=whole, in_sync_store=signer.catalog)
         yield from half.run(round_)
     finally:

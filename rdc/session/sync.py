@@ -259,25 +259,15 @@ class _Run:
         yield from self._opened()
         start, round_ = announced((yield Receive()), entry_of(self._source.inner))
         # Imported here: a run needs only one of the two halves.
-        from rdc.session.destination.context import destination_context
+        from rdc.session.destination.context import SessionTerms, destination_context
         from rdc.session.destination.conversation import Destination
 
         destination_root = open_destination(self._destination.path, start, self._options)
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
-            context = destination_context(
-                destination_root,
-                start,
-                self._options,
-                self._filters,
-                self._secret,
-                self._signer,
-                self._events,
-                preserved,
-                pack=self._pack,
-                clones=clones,
-            )
+            terms = SessionTerms(self._options, self._filters, self._secret, self._signer, self._pack, clones)
+            context = destination_context(terms, destination_root, start, self._events, preserved)
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
         finally:
@@ -322,7 +312,7 @@ class _Run:
     def _open(self, role: Role, path: bytes) -> Conversation[None]:
         """Sets the limits and asks the far side to open `path`."""
         yield Pace(self._options.bandwidth, self._options.timeout)
-        yield Send(Open(role, path, self._secret, self._options), 0)
+        yield Send(Open.asking(role, path, self._secret, self._options), 0)
 
     def _opened(self) -> Conversation[None]:
         """Waits for Opened."""

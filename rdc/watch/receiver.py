@@ -9,6 +9,7 @@ from rdc.errors import ExitCode, ProtocolError, StreamError, one_line
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages.registry import Condition, Describe, Follow, Notice, SourceState, Watch
+from rdc.session.destination.context import SessionTerms
 from rdc.session.destination.following import LiveDestination
 from rdc.session.runtime.commands import Idle, Send
 from rdc.session.runtime.event_relay import EventRelay
@@ -74,10 +75,7 @@ class Receiver:
         destination = LiveDestination(
             self._path,
             ANYWHERE,
-            options,
-            self._filters,
-            self._secret,
-            self._signer,
+            SessionTerms(options, self._filters, self._secret, self._signer),
             whole=wants_listing(self._path, options),
             preserved=keeps(self._path, options),
             audience=self,

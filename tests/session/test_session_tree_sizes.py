@@ -35,6 +35,7 @@ from rdc.protocol.messages.registry import (
 from rdc.protocol.rules.connection import Received
 from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
+from rdc.session.destination.context import SessionTerms, destination_context
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.destination_root import open_destination
@@ -158,16 +159,10 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
     start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 10**18, 0, 0), Preserved(owner=False))
     options = changed(OPTIONS, max_size=2_000)
     problems: list[Problem] = []
-    turn = ChangeTurn(
-        open_destination(os.fsencode(tmp_path), start, options),
-        start,
-        options,
-        FilterList(()),
-        bytes(16),
-        FileSigner(),
-        EventRelay(lambda event: problems.append(event) if isinstance(event, Problem) else None),
-        preserved=Preserved(owner=False),
-    )
+    terms = SessionTerms(options, FilterList(()), bytes(16), FileSigner())
+    destination_root = open_destination(os.fsencode(tmp_path), start, options)
+    relay = EventRelay(lambda event: problems.append(event) if isinstance(event, Problem) else None)
+    turn = ChangeTurn(destination_context(terms, destination_root, start, relay, Preserved(owner=False)))
     content = noise(1, 1000)
     end = FileEnd(0, 1000, blake3(content).digest())
     answers: dict[str, list[Message]] = {

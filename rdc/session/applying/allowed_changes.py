@@ -16,13 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from rdc.files.root.root import Root
     from rdc.model.entries import Listing
-    from rdc.model.preserved import Preserved
-    from rdc.model.sync import SyncOptions
-    from rdc.session.applying.extraneous_entries import ExtraneousEntries
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.applying.applying_context import ApplyingContext
     from rdc.tree.hard_links import LinkTable
 
 __all__ = ["AllowedChanges", "ComparedDirectory"]
@@ -44,25 +39,14 @@ class ComparedDirectory:
 class AllowedChanges:
     """Decides which differences of a directory a run may act on."""
 
-    def __init__(
-        self,
-        root: Root,
-        options: SyncOptions,
-        extraneous: ExtraneousEntries,
-        events: EventRelay,
-        *,
-        preserved: Preserved,
-        links: LinkTable | None,
-        skipped: SkippedEntries | None,
-    ) -> None:
-        """`links`, `skipped`: as in DirectoryChanges."""
-        self._root = root
-        self._options = options
-        self._extraneous = extraneous
-        self._events = events
-        self._preserved = preserved
-        self._links = links
-        self._skipped = skipped
+    def __init__(self, context: ApplyingContext) -> None:
+        self._root = context.root
+        self._options = context.options
+        self._extraneous = context.extraneous
+        self._events = context.events
+        self._preserved = context.preserved
+        self._links = context.links
+        self._skipped = context.skipped
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
         """Removes the changes that options, reserved or clashing names, hard links or an append-only root

@@ -32,20 +32,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence, Set
 
-    from rdc.files.root.root import Root
     from rdc.model.entries import Listing, Metadata
-    from rdc.model.preserved import Preserved
-    from rdc.model.sync import SyncOptions
     from rdc.plan.compare import Comparison
-    from rdc.protocol.messages.registry import Start
-    from rdc.session.applying.extraneous_entries import ExtraneousEntries
-    from rdc.session.applying.file_router import FileRouter
-    from rdc.session.landing.file_commits import FileCommits
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.hard_links import LinkTable
-    from rdc.tree.manifest import Manifest
 
 __all__ = ["DirectoryChanges"]
 
@@ -53,49 +43,25 @@ __all__ = ["DirectoryChanges"]
 class DirectoryChanges:
     """Turns compared directories into actions and remembers what is left for the end of the run."""
 
-    def __init__(
-        self,
-        root: Root,
-        start: Start,
-        options: SyncOptions,
-        manifest: Manifest,
-        landing: FileCommits,
-        router: FileRouter,
-        extraneous: ExtraneousEntries,
-        events: EventRelay,
-        *,
-        preserved: Preserved,
-        new: bool,
-        links: LinkTable | None = None,
-        xattrs: WantedXattrs | None = None,
-        skipped: SkippedEntries | None = None,
-    ) -> None:
-        """`new`: the destination's root directory is new. `extraneous`: collects the entries that the source
-        does not have. `links`: the source's hard links, which grow as directories arrive; nothing is done
-        here for a file that becomes a hard link. `xattrs`: learns which entries differ in anything else.
-        `skipped`: collects the entries that the options leave alone."""
-        self._root = root
-        self._start = start
-        self._options = options
+    def __init__(self, context: ApplyingContext) -> None:
+        self._root = root = context.root
+        self._start = start = context.start
+        self._options = options = context.options
         self._rules = FilterList(options.rules)
-        self._manifest = manifest
-        self._landing = landing
-        self._extraneous = extraneous
-        self._events = events
-        self._preserved = preserved
-        self._xattrs = xattrs
-        self._skipped = skipped
-        owner = preserved.owner
+        self._manifest = context.manifest
+        self._landing = context.landing
+        self._extraneous = context.extraneous
+        self._events = events = context.events
+        self._preserved = context.preserved
+        self._xattrs = xattrs = context.xattrs
+        self._skipped = context.skipped
+        owner = context.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
-        self._entries = EntryChanges(
-            root, options, manifest, landing, router, events, self._permissions, owner=owner
-        )
-        self._allowed = AllowedChanges(
-            root, options, extraneous, events, preserved=preserved, links=links, skipped=skipped
-        )
+        self._entries = EntryChanges(context, self._permissions)
+        self._allowed = AllowedChanges(context)
         self._expected: DirectoryTable[AnnouncedDirectory] = DirectoryTable()
         """Announced directories that have not been compared yet."""
-        self._expected[b""] = AnnouncedDirectory(start.metadata, new, False, False)
+        self._expected[b""] = AnnouncedDirectory(start.metadata, context.new, False, False)
         self._touched = TouchedDirectories()
         self._late: set[bytes] = set()
         """Directories in which something happens after all directories were compared."""

@@ -15,15 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Listing, Metadata
-    from rdc.model.sync import SyncOptions
+    from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.applying.directory_permissions import DirectoryPermissions
     from rdc.session.applying.extraneous_entries import ExtraneousEntries
-    from rdc.session.applying.file_router import FileRouter
-    from rdc.session.landing.file_commits import FileCommits
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.tree.manifest import Manifest
 
 __all__ = ["EntryChanges"]
 
@@ -34,27 +29,15 @@ MTIME_MAX = (1 << 63) - 1
 class EntryChanges:
     """Changes to entries that are not directories. Files are named by their rows in the source's manifest."""
 
-    def __init__(
-        self,
-        root: Root,
-        options: SyncOptions,
-        manifest: Manifest,
-        landing: FileCommits,
-        router: FileRouter,
-        events: EventRelay,
-        permissions: DirectoryPermissions,
-        *,
-        owner: bool,
-    ) -> None:
-        """`owner`: the run sets owners and groups."""
-        self._root = root
-        self._options = options
-        self._manifest = manifest
-        self._landing = landing
-        self._router = router
-        self._events = events
+    def __init__(self, context: ApplyingContext, permissions: DirectoryPermissions) -> None:
+        self._root = context.root
+        self._options = context.options
+        self._manifest = context.manifest
+        self._landing = context.landing
+        self._router = context.router
+        self._events = context.events
         self._permissions = permissions
-        self._owner = owner
+        self._owner = context.preserved.owner
         self._blocked: list[tuple[int, Decision]] = []
         """Files and symlinks with a directory in their place."""
 

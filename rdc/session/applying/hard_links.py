@@ -25,12 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity
-    from rdc.model.preserved import Preserved
+    from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.applying.directory_changes import DirectoryChanges
-    from rdc.session.applying.extraneous_entries import ExtraneousEntries
-    from rdc.session.applying.file_router import FileRouter
-    from rdc.session.landing.file_commits import FileCommits
-    from rdc.session.runtime.event_relay import EventRelay
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Entry, Manifest
 
@@ -43,33 +39,20 @@ NAMES_LOOKED_AT = 16
 class HardLinks:
     """Makes the missing hard links of a table. One run makes one pass."""
 
-    def __init__(
-        self,
-        root: Root,
-        entries: Manifest,
-        landing: FileCommits,
-        transfers: FileRouter,
-        directories: DirectoryChanges,
-        extraneous: ExtraneousEntries,
-        events: EventRelay,
-        *,
-        preserved: Preserved,
-        dry: bool,
-        fsync: bool,
-        by_size: bool = False,
-    ) -> None:
-        """`by_size`: equal sizes mean equal contents, whatever the mtimes (--size-only)."""
-        self._by_size = by_size
-        self._root = root
-        self._entries = entries
-        self._landing = landing
-        self._transfers = transfers
+    def __init__(self, context: ApplyingContext, directories: DirectoryChanges) -> None:
+        options = context.options
+        self._by_size = options.size_only and not options.checksum
+        """Equal sizes mean equal contents, whatever the mtimes (--size-only)."""
+        self._root = context.root
+        self._entries = context.manifest
+        self._landing = context.landing
+        self._transfers = context.router
         self._directories = directories
-        self._extraneous = extraneous
-        self._events = events
-        self._preserved = preserved
-        self._dry = dry
-        self._fsync = fsync
+        self._extraneous = context.extraneous
+        self._events = context.events
+        self._preserved = context.preserved
+        self._dry = options.dry_run
+        self._fsync = options.fsync
         self._linked_in: dict[int, bytes] = {}
         """For each device, a directory in which a link was made."""
 

@@ -32,14 +32,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Listing, Metadata
-    from rdc.model.preserved import Preserved
-    from rdc.session.landing.file_commits import FileCommits
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.manifest import Manifest
 
 __all__ = ["XattrSetter"]
 
@@ -60,29 +55,16 @@ class _Entry:
 class XattrSetter:
     """Sets the attributes of all wanted entries in one pass."""
 
-    def __init__(
-        self,
-        root: Root,
-        entries: Manifest,
-        wanted: WantedXattrs,
-        landing: FileCommits,
-        events: EventRelay,
-        *,
-        preserved: Preserved,
-        dry: bool,
-        fsync: bool,
-        left: SkippedEntries | None = None,
-    ) -> None:
-        """`left`: entries that keep their attributes."""
-        self._left = left
-        self._root = root
-        self._entries = entries
+    def __init__(self, context: ApplyingContext, wanted: WantedXattrs) -> None:
+        self._left = context.skipped
+        self._root = context.root
+        self._entries = context.manifest
         self._wanted = wanted
-        self._landing = landing
-        self._events = events
-        self._preserved = preserved
-        self._dry = dry
-        self._fsync = fsync
+        self._landing = context.landing
+        self._events = context.events
+        self._preserved = context.preserved
+        self._dry = context.options.dry_run
+        self._fsync = context.options.fsync
         self._changed = False
 
     def run(self, top: Metadata | None, *, within: AbstractSet[bytes] | None = None) -> None:

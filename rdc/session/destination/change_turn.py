@@ -17,7 +17,6 @@ from rdc.records import replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.destination.closed_moves import ClosedMoves
-from rdc.session.destination.context import destination_context
 from rdc.session.destination.destination_parts import DestinationParts
 from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_name
 from rdc.session.renames.removed_files import RemovedFiles
@@ -28,14 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rdc.catalog.signer import FileSigner
-    from rdc.model.preserved import Preserved
-    from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.session.destination.context import DestinationContext
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.destination_root import DestinationRoot
-    from rdc.tree.filters import FilterList
 
 __all__ = ["UNEXPECTED", "ChangeTurn"]
 
@@ -46,31 +39,16 @@ UNEXPECTED = ExitCode.VANISHED
 class ChangeTurn:
     """One turn of changes."""
 
-    def __init__(
-        self,
-        destination_root: DestinationRoot,
-        start: Start,
-        options: SyncOptions,
-        filters: FilterList,
-        secret: bytes,
-        signer: FileSigner,
-        events: EventRelay,
-        *,
-        preserved: Preserved,
-    ) -> None:
-        """`preserved`: what this side preserves."""
-        if destination_root.name is not None:
+    def __init__(self, context: DestinationContext) -> None:
+        if context.destination_root.name is not None:
             raise ProtocolError("changes of what is no directory")
-        context = destination_context(
-            destination_root, start, options, filters, secret, signer, events, preserved
-        )
+        self._root = root = context.destination_root.root
         self._preserved = context.preserved
-        self._only = start.only
-        self._root = destination_root.root
-        self._filters = filters
-        self._options = options
-        self._events = events
-        self._partial_files = PartialFiles(destination_root.root)
+        self._only = context.start.only
+        self._filters = context.filters
+        self._options = context.options
+        self._events = context.events
+        self._partial_files = PartialFiles(root)
         self._parts = DestinationParts(context, self._partial_files, seeks=True)
         self._wanted = self._parts.wanted
         self._landing = self._parts.landing
@@ -79,7 +57,7 @@ class ChangeTurn:
         self._directories = self._parts.directories
         self._extraneous = self._parts.extraneous
         self._directories.expect_nothing()
-        self._closed = ClosedMoves(destination_root.root)
+        self._closed = ClosedMoves(root)
         self._announced: dict[bytes, AnnouncedDirectory] = {}
         """The directories that this turn named, as it announced them."""
         self._renamed_into: dict[int, bytes] = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.destination_root import DestinationRoot
     from rdc.tree.filters import FilterList
 
-__all__ = ["DestinationContext", "destination_context"]
+__all__ = ["DestinationContext", "SessionTerms", "destination_context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,41 @@ class DestinationContext:
     """Clones of the source's files, if the source is in this process."""
 
 
+@dataclass(frozen=True, slots=True)
+class SessionTerms:
+    """What holds for every run of one session at a destination."""
+
+    options: SyncOptions
+    filters: FilterList
+    """As the source announced them."""
+    secret: bytes
+    """Key of the session's short digests."""
+    signer: FileSigner
+    pack: bool = True
+    """Ask for literals that are compressed with their surroundings."""
+    clones: StagedClones | None = None
+    """Clones of the source's files, if the source is in this process."""
+
+
 def destination_context(
+    terms: SessionTerms,
     destination_root: DestinationRoot,
     start: Start,
-    options: SyncOptions,
-    filters: FilterList,
-    secret: bytes,
-    signer: FileSigner,
     events: EventRelay,
     described: Preserved,
-    *,
-    pack: bool = True,
-    clones: StagedClones | None = None,
 ) -> DestinationContext:
-    """The context of a run. `start`, `filters`: as the source announced them."""
+    """The context of a run. `start`: as the source announced it."""
     preserved = described.both(start.kept)
-    start = replace(start, metadata=preserved.metadata(start.metadata))
     return DestinationContext(
-        destination_root, start, options, filters, secret, signer, events, described, preserved, pack, clones
+        destination_root=destination_root,
+        start=replace(start, metadata=preserved.metadata(start.metadata)),
+        options=terms.options,
+        filters=terms.filters,
+        secret=terms.secret,
+        signer=terms.signer,
+        events=events,
+        described=described,
+        preserved=preserved,
+        pack=terms.pack,
+        clones=terms.clones,
     )

@@ -111,17 +111,7 @@ class Destination:
         """Extended attributes of all directories without changes were right before this run."""
         self._boundary = self._own_boundary()
         self._partial_files = PartialFiles(destination_root.root)
-        self._own_tree = OwnTree(
-            destination_root.root,
-            filters,
-            self._partial_files,
-            context.events,
-            only=start.only,
-            new=destination_root.new,
-            links=own_links,
-            kinds=preserved.attributes,
-            dry=options.dry_run,
-        )
+        self._own_tree = OwnTree(context, self._partial_files, links=own_links)
         self._totals: _Totals | None = None
         self._parts: DestinationParts | None = None
         """None: the digests of both manifests showed that nothing is to be done."""
@@ -265,7 +255,7 @@ class Destination:
         """Notes that all directories were compared, and starts what had to wait for that."""
         self._totals = totals
         self._directories.skip_unlisted()
-        left = None if self._parts is None else self._parts.left
+        left = None if self._parts is None else self._parts.skipped
         if self._links is not None and left is not None:
             self._links = left.remaining(self._links)
         if self._links:

@@ -6,6 +6,7 @@ import contextlib
 
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.messages.registry import Done
+from rdc.session.applying.applying_context import ApplyingContext
 from rdc.session.applying.deletion import Deletion
 from rdc.session.applying.directory_changes import DirectoryChanges
 from rdc.session.applying.extraneous_entries import ExtraneousEntries
@@ -37,7 +38,7 @@ class DestinationParts:
     def __init__(
         self,
         context: DestinationContext,
-        leftovers: PartialFiles,
+        partial_files: PartialFiles,
         *,
         seeks: bool,
         new: bool = False,
@@ -45,7 +46,7 @@ class DestinationParts:
         links: LinkTable | None = None,
         attributes: WantedXattrs | None = None,
     ) -> None:
-        """`leftovers`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
+        """`partial_files`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
         destination does not exist yet. `boundary`: nothing beyond this mount boundary is deleted. `links`,
         `attributes`: `links` and `xattrs` of DirectoryChanges."""
         # long because it only makes the parts, in the order in which they need each other
@@ -65,12 +66,14 @@ class DestinationParts:
             dry=options.dry_run,
             xattrs=attributes,
         )
+        if destination_root.root.backups is not None:
+            destination_root.root.backups.wanted_known(lambda path: self.wanted.row(path) is not None)
         self.progress = TransferProgress(events)
         transfer = TransferContext(
             destination_root.root,
             self.wanted,
             self.landing,
-            leftovers,
+            partial_files,
             context.secret,
             context.signer,
             events,
@@ -90,7 +93,7 @@ class DestinationParts:
             limit=options.max_delete,
             dry=options.dry_run,
             boundary=boundary,
-            leftovers=leftovers,
+            partial_files=partial_files,
         )
         self.extraneous = ExtraneousEntries(
             destination_root.root,
@@ -101,27 +104,28 @@ class DestinationParts:
             single=bool(start.only),
             boundary=boundary,
         )
-        self.left: SkippedEntries | None = None
+        self.skipped: SkippedEntries | None = None
         """Entries that options or reserved names leave alone. None if neither links nor xattrs need them."""
         if not (links is None and attributes is None):
             from rdc.session.trees.skipped_entries import SkippedEntries
 
-            self.left = SkippedEntries()
-        self.directories = DirectoryChanges(
-            destination_root.root,
-            start,
-            options,
-            self.wanted,
-            self.landing,
-            self.router,
-            self.extraneous,
-            events,
-            preserved=preserved,
+            self.skipped = SkippedEntries()
+        self._applying = ApplyingContext(
+            root=destination_root.root,
             new=new,
+            start=start,
+            options=options,
+            preserved=context.preserved,
+            manifest=self.wanted,
+            landing=self.landing,
+            router=self.router,
+            extraneous=self.extraneous,
+            events=events,
             links=links,
             xattrs=attributes,
-            skipped=self.left,
+            skipped=self.skipped,
         )
+        self.directories = DirectoryChanges(self._applying)
 
     def complete(
         self,
@@ -154,20 +158,7 @@ class DestinationParts:
         """Makes hard links, when the files they link to are in place."""
         from rdc.session.applying.hard_links import HardLinks
 
-        hard_links = HardLinks(
-            self._destination_root.root,
-            self.wanted,
-            self.landing,
-            self.router,
-            self.directories,
-            self.extraneous,
-            self._events,
-            preserved=self._preserved,
-            dry=self._options.dry_run,
-            fsync=self._options.fsync,
-            by_size=self._options.size_only and not self._options.checksum,
-        )
-        hard_links.run(links, read_errors)
+        HardLinks(self._applying, self.directories).run(links, read_errors)
 
     def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
         """Sets extended attributes, after all other changes.
@@ -177,19 +168,8 @@ class DestinationParts:
         """
         from rdc.session.applying.set_xattrs import XattrSetter
 
-        setter = XattrSetter(
-            self._destination_root.root,
-            self.wanted,
-            attributes,
-            self.landing,
-            self._events,
-            preserved=self._preserved,
-            dry=self._options.dry_run,
-            fsync=self._options.fsync,
-            left=self.left,
-        )
         within = self.directories.worked_in if adopted else None
-        setter.run(top, within=within)
+        XattrSetter(self._applying, attributes).run(top, within=within)
 
     def wind_down(self) -> None:
         """Ends an interrupted run: commits complete files and leaves partial files for the next run."""

@@ -15,14 +15,12 @@ from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.catalog.signer import FileSigner
     from rdc.model.preserved import Preserved
-    from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Done, Message, Start, Watch
     from rdc.protocol.rules.connection import Received
+    from rdc.session.destination.context import SessionTerms
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.destination_root import DestinationRoot, Site
-    from rdc.tree.filters import FilterList
 
 __all__ = ["Audience", "LiveDestination"]
 
@@ -69,10 +67,7 @@ class LiveDestination:
         self,
         path: bytes,
         site: Site,
-        options: SyncOptions,
-        filters: FilterList,
-        secret: bytes,
-        signer: FileSigner,
+        terms: SessionTerms,
         *,
         whole: bool,
         preserved: Preserved,
@@ -84,10 +79,7 @@ class LiveDestination:
         self._asked = asked
         self._path = path
         self._site = site
-        self._options = options
-        self._filters = filters
-        self._secret = secret
-        self._signer = signer
+        self._terms = terms
         self.whole = whole
         self._audience = audience
         self.preserved = preserved
@@ -116,8 +108,8 @@ class LiveDestination:
             self._audience.begins()
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
-                self.whole = wants_listing(self._path, self._options, self._site)
-                self.preserved = keeps(self._path, self._options, self._site)
+                self.whole = wants_listing(self._path, self._terms.options, self._site)
+                self.preserved = keeps(self._path, self._terms.options, self._site)
                 yield Send(Describe(self.whole, self.preserved), round_)
                 yield from self._compare_all()
             else:
@@ -139,16 +131,9 @@ class LiveDestination:
         destination_root = self._destination_root(self._start)
         try:
             context = destination_context(
-                destination_root,
-                self._start,
-                self._options,
-                self._filters,
-                self._secret,
-                self._signer,
-                self._audience.events(),
-                self.preserved,
+                self._terms, destination_root, self._start, self._audience.events(), self.preserved
             )
-            half = Destination(context, whole=self.whole, in_sync_store=self._signer.catalog)
+            half = Destination(context, whole=self.whole, in_sync_store=self._terms.signer.catalog)
             done = yield from half.run(round_)
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:
@@ -161,14 +146,9 @@ class LiveDestination:
         destination_root = self._destination_root(self._start)
         try:
             turn = ChangeTurn(
-                destination_root,
-                self._start,
-                self._options,
-                self._filters,
-                self._secret,
-                self._signer,
-                self._audience.events(),
-                preserved=self.preserved,
+                destination_context(
+                    self._terms, destination_root, self._start, self._audience.events(), self.preserved
+                )
             )
             done = yield from turn.run(round_)
             self._audience.ended(done, whole=False, files=turn.source_files)
@@ -183,7 +163,7 @@ class LiveDestination:
                 f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
                 code=ExitCode.FILE_IO,
             )
-        destination_root = open_destination(self._path, start, self._options, self._site)
+        destination_root = open_destination(self._path, start, self._terms.options, self._site)
         found = destination_root.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
             destination_root.root.release()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError
-from rdc.model.attributes import AttributeKinds
 from rdc.progress import Problem
 from rdc.tree.manifest import Manifest, covering_root, further_digest
 from rdc.tree.walk import PackedWalk
@@ -12,15 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.files.root.root import Root
     from rdc.model.entries import Listing, PackedInodes
     from rdc.model.preserved import Preserved
     from rdc.progress import Event
+    from rdc.session.destination.context import DestinationContext
     from rdc.session.landing.partial_files import PartialFiles
-    from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
     from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable
 
 __all__ = ["OwnTree"]
@@ -39,22 +36,11 @@ class OwnTree:
     """The destination's tree. Reading it also notes the partial files of earlier runs."""
 
     def __init__(
-        self,
-        root: Root,
-        filters: FilterList,
-        leftovers: PartialFiles,
-        events: EventRelay,
-        *,
-        only: bytes,
-        new: bool,
-        links: LinkTable | None,
-        dry: bool,
-        kinds: AttributeKinds = AttributeKinds.NONE,
+        self, context: DestinationContext, partial_files: PartialFiles, *, links: LinkTable | None
     ) -> None:
-        """`only`: the one synced entry; b"" for all. `new`: the tree does not exist yet. `links`: takes the
-        hard links of a walk; None if hard links do not count as a difference. `kinds`: the extended
-        attributes that count as a difference. `dry`: nothing changes."""
-        self._kinds = kinds
+        """`links`: takes the hard links of a walk; None if hard links do not count as a difference."""
+        root = context.destination_root.root
+        self._kinds = kinds = context.preserved.attributes
         self._attributes: TreeXattrs | None = None
         self._sets: WantedXattrs | None = None
         """The attributes of the last walk; None if they were too many to store."""
@@ -65,13 +51,13 @@ class OwnTree:
         self.further = b""
         """Digest of the links and attributes of the last walk; valid after `digest`."""
         self._root = root
-        self._filters = filters
-        self._leftovers = leftovers
-        self._events = events
-        self._only = only
-        self._new = new
+        self._filters = context.filters
+        self._partial_files = partial_files
+        self._events = context.events
+        self._only = context.start.only
+        self._new = context.destination_root.new
         self._links = links
-        self._dry = dry
+        self._dry = context.options.dry_run
         self.unreadable: set[bytes] = set()
         """Directories that the walk could not read. They are reported only if the run has to work in them."""
 
@@ -92,7 +78,7 @@ class OwnTree:
             self._filters,
             self._note,
             only=self._only or None,
-            on_temporaries=self._leftovers.note,
+            on_temporaries=self._partial_files.note,
             on_inodes=None if links is None else inodes.take,
         )
         try:
@@ -153,7 +139,7 @@ class OwnTree:
             self._events.report(Problem(writing_code(error), path, str(error)))
             return None
         if stale:
-            self._leftovers.note(path, stale)
+            self._partial_files.note(path, stale)
         return listing
 
     def _listing(self, path: bytes, stale: list[bytes], on_borrowed: Callable[[bytes], None]) -> Listing:

@@ -34,7 +34,7 @@ from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_r
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.root import Root
@@ -78,29 +78,40 @@ class FileAnswers:
         self._files = SourceSignatures(root, description, signer)
         self._roots = FileRoots(root, description, signer, self._files)
         self._bundles: BundleAnswers | None = None
+        self._senders: Mapping[type[Message], Callable[..., Conversation[None]]] = {
+            BlockRequest: self._answer_blocks,
+            BundleRequest: self._answer_bundle,
+            DigestRequest: self._send_digest,
+            NodeRequest: self._answer_nodes,
+            RangeRequest: self._answer_ranges,
+            RootRequest: self._send_roots,
+            TraitsRequest: self._send_traits,
+            TreeRequest: self._answer_trees,
+        }
 
     def answer(self, message: Message, round_: int) -> Conversation[None]:
         """Answers one request. Raises ProtocolError for messages that are no request about files."""
-        if isinstance(message, BlockRequest):
-            yield from self._for_one(message.file, self._send_blocks(message, round_), round_)
-        elif isinstance(message, RangeRequest):
-            yield from self._for_one(message.file, self._send_ranges(message, round_), round_)
-            self._forget(message.file)
-        elif isinstance(message, BundleRequest):
-            yield from self._for_one(message.bundle, self._send_bundle(message, round_), round_)
-        elif isinstance(message, RootRequest):
-            yield from self._send_roots(message, round_)
-        elif isinstance(message, DigestRequest):
-            yield from self._send_digest(message, round_)
-        elif isinstance(message, TraitsRequest):
-            yield from self._send_traits(message, round_)
-        elif isinstance(message, TreeRequest):
-            for file in message.files:
-                yield from self._for_one(file, self._send_tree(file, message, round_), round_)
-        elif isinstance(message, NodeRequest):
-            yield from self._for_one(message.file, self._send_nodes(message, round_), round_)
-        else:
+        send = self._senders.get(type(message))
+        if send is None:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
+        yield from send(message, round_)
+
+    def _answer_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
+        return self._for_one(message.file, self._send_blocks(message, round_), round_)
+
+    def _answer_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
+        yield from self._for_one(message.file, self._send_ranges(message, round_), round_)
+        self._forget(message.file)
+
+    def _answer_bundle(self, message: BundleRequest, round_: int) -> Conversation[None]:
+        return self._for_one(message.bundle, self._send_bundle(message, round_), round_)
+
+    def _answer_trees(self, message: TreeRequest, round_: int) -> Conversation[None]:
+        for file in message.files:
+            yield from self._for_one(file, self._send_tree(file, message, round_), round_)
+
+    def _answer_nodes(self, message: NodeRequest, round_: int) -> Conversation[None]:
+        return self._for_one(message.file, self._send_nodes(message, round_), round_)
 
     def _for_one(self, file: int, answer: Conversation[None], round_: int) -> Conversation[None]:
         """Sends an answer about one file; a FileError in it becomes FileFailed."""

@@ -20,6 +20,7 @@ from rdc.protocol.messages.registry import Changed, Message, Renamed, Role, Star
 from rdc.protocol.rules.connection import Received
 from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
+from rdc.session.destination.context import SessionTerms, destination_context
 from rdc.session.runtime.commands import Receive
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.source import conversation as source_module
@@ -189,16 +190,10 @@ def turn(
     events: list[Event] = []
     rules = tuple(FilterRule(RuleAction.EXCLUDE, pattern) for pattern in excluded)
     options = replace(DELETE, rules=rules)
-    found = ChangeTurn(
-        open_destination(os.fsencode(place), start, options),
-        start,
-        options,
-        FilterList(rules),
-        bytes(16),
-        FileSigner(),
-        EventRelay(events.append),
-        preserved=Preserved(owner=False),
-    )
+    terms = SessionTerms(options, FilterList(rules), bytes(16), FileSigner())
+    destination_root = open_destination(os.fsencode(place), start, options)
+    relay = EventRelay(events.append)
+    found = ChangeTurn(destination_context(terms, destination_root, start, relay, Preserved(owner=False)))
     conversation = found.run(0)
     assert next(conversation) == Receive()
     for message in messages:

@@ -242,7 +242,7 @@ class Watching:
         """How the two trees differ."""
         try:
             return describe(read_tree(self.source), read_tree(self.destination))
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             return [str(error)]
 
     def wait_equal(self) -> None:

@@ -1,0 +1,48 @@
+"""What the parts work with that turn compared directories into changes."""
+
+from __future__ import annotations
+
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.root import Root
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.applying.file_router import FileRouter
+    from rdc.session.landing.file_commits import FileCommits
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.hard_links import LinkTable
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["ApplyingContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyingContext:
+    """One destination while it changes: the wanted tree, and the parts that take each kind of change."""
+
+    root: Root
+    new: bool
+    """The destination's root directory is new."""
+    start: Start
+    options: SyncOptions
+    preserved: Preserved
+    manifest: Manifest
+    """The source's. A file is named by its row."""
+    landing: FileCommits
+    router: FileRouter
+    extraneous: ExtraneousEntries
+    """Collects the entries that the source does not have."""
+    events: EventRelay
+    links: LinkTable | None
+    """The source's hard links, which grow as directories arrive. Nothing else is done for a file that becomes
+    a hard link. None: hard links are not preserved."""
+    xattrs: WantedXattrs | None
+    """Learns which entries differ in anything but attributes. None: attributes are not preserved."""
+    skipped: SkippedEntries | None
+    """Collects the entries that options and reserved names leave alone. None: nobody asks."""

@@ -1,4 +1,4 @@
-"""scripts/soak power [--seed S] [--states N] [--converge N] [COMMAND...]: cuts the power at every call.
+"""scripts/soak power [--seed S] [--states N] [--converge N] [--on FS] [COMMAND...]: power cuts at every call.
 
 Each command of tests/support/power/power_scenes.py is recorded once. After each of its calls, and for both
 orders of metadata, the run tries three kinds of loss: each single thing that was not synced, all of them, and
@@ -10,6 +10,7 @@ was torn or lost.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from tests.support.power.power_cut import History
 from tests.support.power.power_log import Ordering
 from tests.support.power.power_scenes import SCENES
 from tests.support.power.recorded_writes import built_recorder
+from tests.support.trees.loop_images import mounted
 
 
 def main() -> int:
@@ -31,10 +33,14 @@ def main() -> int:
     parser.add_argument("--states", type=int, default=0)
     parser.add_argument("--converge", type=int, default=20)
     parser.add_argument("command", nargs="*", choices=[*SCENES, []], metavar="COMMAND")
+    parser.add_argument("--on", choices=("btrfs", "xfs"), help="on an image of this file system (needs root)")
     given = parser.parse_args()
     os.environ["RDC_CATALOG"] = "off"
     prefixes = states = converged = faults = 0
-    with tempfile.TemporaryDirectory(prefix="rdc-soak-") as top:
+    with contextlib.ExitStack() as stack:
+        top = stack.enter_context(tempfile.TemporaryDirectory(prefix="rdc-soak-"))
+        if given.on:
+            top = str(stack.enter_context(mounted(given.on, Path(top), size=2 << 30)))
         recorder = built_recorder(Path(top))
         for number, name in enumerate(given.command or SCENES):
             began = time.monotonic()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.check import CheckOptions, EntryDiffers
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncReport
@@ -162,6 +163,9 @@ class CheckRun(SyncRun):
             exit=different if session.exit is ExitCode.OK else session.exit,
         )
 
+    def _staged_clones(self) -> None:
+        """A check writes nothing, not even a clone without a name."""
+
     def _check_nesting(self) -> None:
         """A check changes nothing, so one tree may contain the other."""
 
@@ -172,7 +176,7 @@ class CheckRun(SyncRun):
             open_ = replace(open_, needs=" ".join(filter(None, (open_.needs, READS_ANEW))))
         yield Send(open_, 0)
 
-    def _fetch(self) -> Conversation[Done]:
+    def _fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
         operands = self._operands
         near = operands.near.path
         if operands.near_name:

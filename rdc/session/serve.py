@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.destination_root import Site
@@ -94,10 +95,12 @@ def answer(
     signer: FileSigner,
     admit: Admission = _as_asked,
     following: Following | None = None,
+    clones: StagedClones | None = None,
 ) -> Conversation[None]:
     """The conversation of the side that was dialled; the dialler chooses its role.
 
-    `following`: follows a tree; None if this platform cannot. Raises ProtocolError for an unexpected message.
+    `following`: follows a tree; None if this platform cannot. `clones`: takes clones of files for a
+    destination in this process. Raises ProtocolError for an unexpected message.
     """
     open_, round_ = yield from _receive_open()
     admitted = admit(open_)
@@ -106,7 +109,7 @@ def answer(
     if READS_ANEW in (open_.needs or "").split(" "):
         signer = FileSigner(signer.params)
     if open_.role is Role.SOURCE:
-        yield from _answer_as_source(admitted, open_, filters, signer, following, round_)
+        yield from _answer_as_source(admitted, open_, filters, signer, following, clones, round_)
     else:
         yield from _answer_as_destination(admitted, open_, filters, signer, round_)
 
@@ -128,6 +131,7 @@ def _answer_as_source(
     filters: FilterList,
     signer: FileSigner,
     following: Following | None,
+    clones: StagedClones | None,
     round_: int,
 ) -> Conversation[None]:
     """Sends a tree of this machine, or follows it if the dialler asks for that."""
@@ -149,6 +153,7 @@ def _answer_as_source(
                 boundary=tree.boundary(options),
                 hard_links=options.hard_links,
                 kinds=asked_attributes(options),
+                clones=clones,
             )
             yield from half.run(received)
             return

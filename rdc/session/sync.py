@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.store import SignatureStore
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.progress import Reporter
     from rdc.protocol.messages.registry import Done
     from rdc.session.runtime.commands import Conversation
@@ -152,9 +153,19 @@ class SyncRun:
         SourceTree.open(self._source.path).root.close()
         self._check_nesting()
         self._pack = self._options.compress is True
-        with contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer:
-            link = InProcessLink(self._fetch(), answer(signer))
+        clones = self._staged_clones()
+        with (
+            contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer,
+            contextlib.nullcontext() if clones is None else contextlib.closing(clones),
+        ):
+            link = InProcessLink(self._fetch(clones), answer(signer, clones=clones))
             return self._report(link.run(), link)
+
+    def _staged_clones(self) -> StagedClones | None:
+        """Where the two ends share files by clones; None: they do not."""
+        from rdc.files.replace.staged_clones import StagedClones
+
+        return StagedClones()
 
     def _check_nesting(self) -> None:
         """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
@@ -248,8 +259,9 @@ class SyncRun:
         resumable.code = error.code
         return resumable
 
-    def _fetch(self) -> Conversation[Done]:
-        """The conversation if the far side is the source."""
+    def _fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
+        """The conversation if the far side is the source. `clones`: of its files, if it is in this
+        process."""
         # The source can start with these two messages, without another round trip.
         path, options = self._destination.path, self._options
         preserved, whole = keeps(path, options), wants_listing(path, options)
@@ -262,8 +274,10 @@ class SyncRun:
         from rdc.session.destination.conversation import Destination
 
         destination_root = open_destination(self._destination.path, start, self._options)
+        if clones is not None:
+            clones.stage_at(destination_root.root)
         try:
-            terms = SessionTerms(self._options, self._filters, self._secret, self._signer, pack=self._pack)
+            terms = SessionTerms(self._options, self._filters, self._secret, self._signer, self._pack, clones)
             context = destination_context(terms, destination_root, start, self._events, preserved)
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)

@@ -23,6 +23,7 @@ from tests.support.project_paths import TOP
 PROGRAMS = {
     *(
         "apt-get",
+        "btrfs",
         "scp",
         "bash",
         "cat",
@@ -215,6 +216,7 @@ def test_each_option_in_the_text_exists() -> None:
         "bench_sync.py",
         "bench_scan.py",
         "bench_dedupe.py",
+        "bench_cow.py",
         "bench_watch.py",
         "bench_ablation.py",
         "bench_wire.py",

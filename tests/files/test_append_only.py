@@ -231,7 +231,7 @@ OF_RDC = (
 OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
 OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _unlink _rmdir dedupe_range"
-OF_RDC += " fallocate_keep_size"
+OF_RDC += " fallocate_keep_size clone_range punch_hole"
 
 CHANGING = {
     # Refused as a whole.
@@ -275,7 +275,10 @@ CHANGING = {
     "replacement.Replacement.keep": "our temporary",
     "replacement.Replacement._write_at": "our temporary",
     "replacement.Replacement._write_sparsely": "our temporary",
-    "replacement.Replacement._reserve": "our temporary",
+    "replacement.Replacement._punch": "our temporary",
+    "reservation.Reservation._reserve": "our temporary",
+    "cloning.clone_into": "our temporary",
+    "staged_clones.StagedClones._clone": "a file without a name",
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.
@@ -284,6 +287,7 @@ CHANGING = {
     "entry_writer._unlink": "Root.remove_file",
     "entry_writer._rmdir": "Root.remove_directory",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
+    "backups.Backups._link": "granted_options, which refuses --backup",
     "own_ctime_changes.OwnCtimeChanges.replace": "CheckedRename.rename",
     "link_in_place._rename": "link_file",
     "one_name._try": "our temporary",

@@ -18,7 +18,7 @@ from rdc.files.base import durability as durable_module
 from rdc.files.base import metadata as metadata_module
 from rdc.files.replace import checked_rename as rename_module
 from rdc.files.replace import commit_group as commit_module
-from rdc.files.replace import replacement as replacement_module
+from rdc.files.replace import reservation
 from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement, sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
@@ -55,7 +55,7 @@ CALLS: list[tuple[object, str]] = [
     (os, "unlink"),
     (os, "symlink"),
     (fcntl, "flock"),
-    (replacement_module, "fallocate_keep_size"),
+    (reservation, "fallocate_keep_size"),
     (rename_module, "rename_no_replace"),
     (durable_module, "syncfs"),
     (directory_module, "open_directory_beneath"),

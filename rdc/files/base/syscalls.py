@@ -16,6 +16,7 @@ __all__ = [
     "file_system_type",
     "full_fsync",
     "open_directory_beneath",
+    "punch_hole",
     "rename_exchange",
     "rename_no_replace",
     "rename_no_replace_between",
@@ -30,6 +31,7 @@ _RESOLVE_BENEATH = 0x08
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 _FALLOC_FL_KEEP_SIZE = 1
+_FALLOC_FL_PUNCH_HOLE = 2
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _BENEATH = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
@@ -118,6 +120,12 @@ def fallocate_keep_size(fd: int, length: int) -> None:
     every block and grows the file.
     """
     _call("fallocate", fd, _FALLOC_FL_KEEP_SIZE, 0, length)
+
+
+def punch_hole(fd: int, start: int, length: int) -> None:
+    """Make a hole of these bytes of a file, which read as zeros from then on. Raises OSError: EOPNOTSUPP or
+    ENOSYS where not supported."""
+    _call("fallocate", fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, start, length)
 
 
 def file_system_type(fd: int) -> int:

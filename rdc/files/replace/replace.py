@@ -2,7 +2,8 @@
 
 These steps keep every path wholly old or wholly new, whatever kills the process or cuts the power:
 
-1. A Replacement writes a temporary in the directory of its target. The target is not touched.
+1. A Replacement writes a temporary in the directory of its target. The target is not touched. Where the file
+   system shares blocks, the temporary may begin as a clone; only what is read from it counts as verified.
 2. A CommitGroup syncs content and metadata first and renames afterwards. When the new name reaches the disk,
    its content is there. Every journal makes the rename itself atomic.
 3. The group syncs the directory before it reports a file as committed.

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from contextlib import suppress
 from types import TracebackType
 
 from rdc.errors import RdcError
 from rdc.files.base.metadata import set_on_descriptor
-from rdc.files.base.syscalls import fallocate_keep_size
+from rdc.files.base.syscalls import punch_hole
 from rdc.files.base.temporary_names import make_aside
+from rdc.files.replace.reservation import Reservation
+from rdc.files.replace.temporary_lock import lock_temporary
 from rdc.files.root.source_file import identity_of
-from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from _typeshed import ReadableBuffer
 
     from rdc.files.base.directory_descriptors import Directory
@@ -24,11 +26,6 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity, Metadata
 
 __all__ = ["Replacement"]
-
-PREALLOCATE_BYTES = 1 << 20
-"""Files from this size on are checked for free space before the transfer, so that a full disk shows early.
-Smaller files would pay a system call each to save a few blocks. The first reservation has this size as well.
-"""
 
 COPY_BYTES = 64 << 20
 """Bytes per copy_file_range call. Signals are handled between calls; the cost of the calls is negligible."""
@@ -51,7 +48,6 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_BY_HAND = {
     errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF,
 }  # fmt: skip
-_CANNOT_LOCK = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class Replacement:
@@ -64,6 +60,7 @@ class Replacement:
 
     __slots__ = (
         "_by_hand",
+        "_cloned",
         "_created",
         "_expected",
         "_fd",
@@ -76,11 +73,14 @@ class Replacement:
         "size",
     )
 
-    def __init__(self, root: Root, path: bytes, *, expected_size: int | None = None) -> None:
+    def __init__(
+        self, root: Root, path: bytes, *, expected_size: int | None = None, reserved: bool = True
+    ) -> None:
         """Create the temporary beside `path`.
 
         `expected_size` is the most bytes that will be written; a write beyond it is a FileError. None sets no
-        bound.
+        bound. `reserved`: space is reserved for them. Not if most will be cloned: call `reserve` if they are
+        not.
 
         Raises FileError. Raises OutOfSpaceError if `expected_size` bytes do not fit on the disk, and RdcError
         (exit code 11) if the write quota of `root` does not cover them.
@@ -93,8 +93,9 @@ class Replacement:
         self._name: bytes | None = None
         self._owned = True
         self._by_hand = False
-        self._reserved = 0
-        """Bytes that the file system has reserved. 0 if it cannot reserve or no reservation was needed."""
+        self._cloned = 0
+        """Up to here the temporary may hold old content. What is written must cover it."""
+        self._reserved = Reservation(expected_size)
         self._expected = expected_size
         self._spend(0 if root.may_spend(expected_size or 0) else expected_size or 0, entries=1)
         directory, target = root.locate(path)
@@ -107,8 +108,8 @@ class Replacement:
                 directory, target = root.locate(path, fresh=True)
                 self._create(directory, target)
             # Reserved blocks are allocated, so a sparse file must not reserve any.
-            if expected_size is not None and expected_size > PREALLOCATE_BYTES and not root.sparse:
-                self._reserve_first(expected_size)
+            if reserved and not root.sparse:
+                self._reserved.begin(self._fd)
         except OSError as error:
             self.abandon()
             raise root.failure(error, path, "make a temporary file beside it") from error
@@ -116,16 +117,64 @@ class Replacement:
     def fileno(self) -> int:
         return self._fd
 
+    @property
+    def device(self) -> int:
+        return self._created.st_dev
+
+    def note_clone(self, stop: int) -> None:
+        """Record that bytes behind those written, up to `stop`, begin with content of another file."""
+        self._cloned = max(self._cloned, stop)
+
+    def take_clone(self, length: int) -> None:
+        """Append `length` bytes that were cloned. Raises RdcError."""
+        self._admit(length)
+        self.size += length
+
+    def reserve(self) -> None:
+        """Reserve space as if the temporary had been made with `reserved`. Raises RdcError."""
+        try:
+            if not self.root.sparse:
+                self._reserved.begin(self._fd)
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "write it") from error
+
+    def write_parts(self, buffer: ReadableBuffer, parts: Iterable[tuple[int, int]]) -> None:
+        """Append all of `buffer`, of which the temporary holds everything but these ranges (start, stop).
+        Raises RdcError."""
+        view = memoryview(buffer).cast("B")
+        self._admit(len(view))
+        for start, stop in parts:
+            self._write_at(self.size + start, view[start:stop])
+        self._punch(view)
+        self.size += len(view)
+
+    def _punch(self, view: memoryview) -> None:
+        """Make holes of blocks of zeros that lie over something, if the file is to be sparse."""
+        if self.root.sparse:
+            from rdc.files.replace.sparse import zero_spans
+
+            for start, stop in zero_spans(view, self.size):
+                with suppress(OSError):  # they are zeros anyway
+                    punch_hole(self._fd, self.size + start, stop - start)
+
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer`, any contiguous buffer of bytes. Raises RdcError."""
         length = memoryview(buffer).nbytes
         self._admit(length)
-        if self._reserved and self.size + length > self._reserved:
-            self._reserve_ahead(self.size + length)
-        if self.root.sparse:
+        if self._reserved.size and self.size + length > self._reserved.size:
+            try:
+                self._reserved.ahead(self._fd, self.size + length)
+            except OSError as error:
+                self.abandon()
+                raise self.root.failure(error, self.path, "write it") from error
+        # Where something was cloned, a skipped block of zeros would hold old content.
+        if self.root.sparse and self.size >= self._cloned:
             self._write_sparsely(buffer)
         else:
-            self.size += self._write_at(self.size, buffer)
+            self._write_at(self.size, buffer)
+            self._punch(memoryview(buffer).cast("B"))
+            self.size += length
 
     def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
         """Overwrite bytes already written at `offset`. Raises RdcError."""
@@ -222,7 +271,7 @@ class Replacement:
         """Set the final metadata of the temporary. A CommitGroup calls this; nothing is written afterwards.
         Raises RdcError."""
         try:
-            if self._reserved > self.size:
+            if self._reserved.size > self.size:
                 os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
             set_on_descriptor(self._fd, self._created, metadata, owner=owner)
         except OSError as error:
@@ -265,8 +314,8 @@ class Replacement:
         removed instead."""
         if self.size >= KEEP_BYTES:
             self._name = None
-            if self._reserved > self.size and self._fd >= 0:
-                with suppress(OSError):  # the next run cannot use a reservation beyond the end
+            if max(self._reserved.size, self._cloned) > self.size and self._fd >= 0:
+                with suppress(OSError):  # the next run cannot use what lies beyond the end
                     os.ftruncate(self._fd, self.size)
         self.abandon()
 
@@ -292,7 +341,7 @@ class Replacement:
 
         for _ in range(NAME_ATTEMPTS):
             self._name = make_aside(target, create)
-            if _lock(self._fd):
+            if lock_temporary(self._fd):
                 self._created = os.fstat(self._fd)
                 if self._created.st_nlink:
                     if self.root.sheds_acls:
@@ -325,42 +374,6 @@ class Replacement:
             )
         self._spend(length)
 
-    def _reserve_first(self, size: int) -> None:
-        """Reserve the first bytes of a file of `size` bytes. Raises OSError (ENOSPC) if the file system has
-        less than `size` free."""
-        known = self._reserve(min(size, PREALLOCATE_BYTES))
-        if self._reserved or not known:
-            # Checked unless the file system cannot reserve. Such a one may compress, and so hold more than it
-            # has free.
-            found = os.fstatvfs(self._fd)
-            if size - self._reserved > found.f_bfree * found.f_frsize and found.f_blocks:
-                raise OSError(errno.ENOSPC, "")
-
-    def _reserve_ahead(self, needed: int) -> None:
-        """Reserve `needed` bytes and as much again, within RESERVED_AHEAD_BYTES and the expected size.
-
-        Long files thus lie in few extents, and a size that a peer merely announced takes no space.
-        """
-        ahead = needed + min(needed, RESERVED_AHEAD_BYTES)
-        if self._expected is not None:
-            ahead = min(ahead, self._expected)
-        try:
-            self._reserve(ahead)
-        except OSError as error:
-            self.abandon()
-            raise self.root.failure(error, self.path, "write it") from error
-
-    def _reserve(self, size: int) -> bool:
-        """Return whether this system has the call, whatever its file system answered."""
-        try:
-            fallocate_keep_size(self._fd, size)
-        except OSError as error:
-            if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM}:
-                raise
-            return error.errno != errno.ENOSYS
-        self._reserved = size
-        return True
-
     def _copy_some(self, source: int, offset: int, length: int) -> int:
         if not self._by_hand:
             try:
@@ -376,16 +389,3 @@ class Replacement:
             self._by_hand = True
         data = os.pread(source, min(length, READ_BYTES), offset)
         return os.pwrite(self._fd, data, self.size) if data else 0
-
-
-def _lock(fd: int) -> bool:
-    """Take the lock; return False if another process holds it. File systems without locks return True: sweeps
-    cannot lock there either."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in _CANNOT_LOCK:
-            raise
-    return True

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-__all__ = ["HOLE_BYTES", "data_spans", "has_hole"]
+__all__ = ["HOLE_BYTES", "data_spans", "has_hole", "zero_spans"]
 
 HOLE_BYTES = 4096
 """The block size of most file systems. A shorter hole saves nothing, and a larger step would miss some holes.
@@ -44,3 +44,14 @@ def data_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]
         start, stop = stop, min(size, stop + HOLE_BYTES)
     if begun >= 0:
         yield begun, size
+
+
+def zero_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) in `buffer`, in order, for its whole blocks of zeros at `offset` of a file."""
+    at = -offset % HOLE_BYTES
+    end = memoryview(buffer).nbytes
+    end -= (offset + end) % HOLE_BYTES
+    for start, stop in (*data_spans(buffer, offset), (end, end)):
+        if at < start <= end:
+            yield at, start
+        at = max(at, stop)

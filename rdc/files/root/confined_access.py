@@ -25,6 +25,9 @@ class ConfinedAccess:
         self._directory = Directory(fd)
         self._directories = DirectoryCache(self._directory)
         self.label = label
+        self.clone_refusals: dict[tuple[int, int], int] = {}
+        """How often in a row the kernel refused to clone from one device to another
+        (rdc.files.replace.cloning)."""
 
     def shown(self, path: bytes) -> bytes:
         """Return `path` as messages name it: below the root as the user typed it."""

@@ -87,8 +87,15 @@ class SourceFile:
         """Return the same open file with a descriptor of its own, whatever is at its path now. Raises
         OSError."""
         twin = SourceFile(os.dup(self._fd), os.fstat(self._fd), self._path, self._shown)
-        twin.identity, twin.size = self.identity, self.size
+        twin.identity, twin.size, twin._outlasted = self.identity, self.size, self._outlasted
         return twin
+
+    def read_through(self, fd: int) -> SourceFile:
+        """Return this file as the descriptor `fd` of a clone of it holds it, which nobody changes. It takes
+        over the descriptor. Raises OSError."""
+        clone = SourceFile(fd, os.fstat(fd), self._path, self._shown)
+        clone._outlasted = True
+        return clone
 
     def rest(self) -> None:
         """Wait until check_unchanged will see any later change. The first read calls this.

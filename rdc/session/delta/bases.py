@@ -27,7 +27,8 @@ from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
 
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.signature.tree import SignatureTree
+
+    Reader: TypeAlias = Callable[[int, int], bytes]
 
 __all__ = [
     "Bases",
@@ -126,20 +129,24 @@ class OpenBase:
         self._offsets: array[int] | None = None
         """Offsets in the file of the records of level 0, computed at the first use."""
 
-    def chunk(self, row: int, length: int) -> Chunks:
+    def chunk(self, row: int, length: int, read: Reader | None = None) -> Chunks:
         """Returns the chunk of one record, of `length` bytes."""
-        content = self.source.pread(self._offset(row), length)
+        content = (read or self.source.pread)(self.offset(row), length)
         return Chunks(content, array("Q", (length,)), self._checked(content, row), 1)
 
-    def chunks(self, first: int, stop: int) -> Iterator[Chunks]:
-        """Yields the chunks of records [first, stop), about 1 MiB at a time. Repeated chunks come alone."""
+    def chunks(self, first: int, stop: int, read: Reader | None = None) -> Iterator[Chunks]:
+        """Yields the chunks of records [first, stop), about 1 MiB at a time. Repeated chunks come alone.
+
+        `read`: returns bytes of the base (offset, length), from wherever it has them.
+        """
         level = self.tree.levels[0]
-        at, row = self._offset(first), first
+        at, row = self.offset(first), first
+        read = read or self.source.pread
         while row < stop:
             count = level.counts[row]
             if count > 1:
                 length = level.lengths[row]
-                content = self.source.pread(at, length)
+                content = read(at, length)
                 yield Chunks(content, array("Q", (length,)), self._checked(content, row), count)
                 at += length * count
                 row += 1
@@ -148,7 +155,7 @@ class OpenBase:
             while end < stop and level.counts[end] == 1 and (size == 0 or size < READ_BYTES):
                 size += level.lengths[end]
                 end += 1
-            content = self.source.pread(at, size)
+            content = read(at, size)
             lengths = array("Q", level.lengths[row:end])
             digests = name_parts(content, lengths)
             if digests != level.digests[row * DIGEST_BYTES : end * DIGEST_BYTES]:
@@ -170,7 +177,8 @@ class OpenBase:
             raise self._changed()
         return digest
 
-    def _offset(self, row: int) -> int:
+    def offset(self, row: int) -> int:
+        """Returns where the chunk of a record begins."""
         if self._offsets is None:
             level = self.tree.levels[0]
             self._offsets = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.files.own.spool import Spool
+from rdc.files.replace.cloning import CLONED_FILE_BYTES, block_bytes, may_clone
 from rdc.files.replace.replace import Replacement
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel import short_references
@@ -18,9 +19,10 @@ from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.files.root.source_file import SourceFile
+    from rdc.model.clone import Clone
     from rdc.protocol.messages.registry import Code, Correction, Data, Literals, RangeRequest, Table, Targets
     from rdc.session.delta.bases import Recipe
     from rdc.session.delta.range_requests import Corrections
@@ -175,26 +177,46 @@ class FileFetch:
             for base in self._recipe.bases:
                 if base.path == self._recipe.path:
                     base.check(root)
-                source = base.open(root)
-                if CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(self._recipe.bases) == 1:
-                    # Most of the base is copied in pieces: one read is cheaper.
-                    with source:
-                        content = source.pread(0, source.size)
-                    source = MemoryFile(root, base.path, base.identity, content)
-                self._sources.append(source)
-                bases.append(OpenBase(source, base.tree))
+                self._sources.append(base.open(root))
+                bases.append(OpenBase(self._sources[-1], base.tree))
+            clones = self._clones(bases)
+            source = self._sources[0] if len(bases) == 1 and not clones else None
+            if source is not None and CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES:
+                # Most of the base is copied in pieces: one read is cheaper.
+                with source:
+                    content = source.pread(0, source.size)
+                self._sources[0] = bases[0].source = MemoryFile(root, source.path, source.identity, content)
+            from rdc.files.replace.cloned_ranges import ClonedRanges
+
+            size = self._recipe.size
+            temporary = Replacement(root, self._recipe.path, expected_size=size, reserved=not clones)
             self._rebuild = Rebuild(
                 self._recipe.path,
                 self._context.signer.params,
-                Replacement(root, self._recipe.path, expected_size=self._recipe.size),
+                temporary,
                 self._recipe.parts,
                 bases,
                 _reference_maker(self._context.secret, self._width),
                 Spool,
                 self._corrections,
+                ClonedRanges(temporary, self._sources, clones) if clones else None,
             )
             self._rebuild.start()
         return self._rebuild
+
+    def _clones(self, bases: Sequence[OpenBase]) -> Sequence[Clone]:
+        """Returns the ranges that begin as clones of bases; none if their file system has refused one."""
+        source, recipe = bases[0].source, self._recipe
+        if source.fileno() < 0 or recipe.size < CLONED_FILE_BYTES:
+            return ()
+        if not may_clone(self._context.root, source.identity.device):
+            return ()
+        from rdc.plan.clone_plan import plan_clones
+
+        def offset(base: int, row: int) -> int:
+            return bases[base].offset(row)
+
+        return plan_clones(recipe.parts, recipe.trees, offset, block_bytes(source))
 
 
 def _reference_maker(secret: bytes, width: int) -> Callable[[bytes], bytes]:

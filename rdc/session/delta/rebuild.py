@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from functools import partial
 
 from blake3 import blake3
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from rdc.chunking.params import ChunkParams
+    from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.replace.replace import Replacement
     from rdc.plan.descent import Part
-    from rdc.session.delta.bases import OpenBase
+    from rdc.session.delta.bases import Chunks, OpenBase
     from rdc.session.delta.range_requests import Corrections
     from rdc.signature.build import Column
     from rdc.signature.tree import SignatureTree
@@ -116,10 +118,11 @@ class Rebuild:
         reference: Callable[[bytes], bytes],
         column: Callable[[], Column],
         corrections: Corrections | None = None,
+        clones: ClonedRanges | None = None,
     ) -> None:
         """`params`: chunk sizes. `bases`: numbered as in `parts`. `reference`: makes references of digests,
         back to back. `column`: makes spools for the tree. `corrections`: chunks assembled from blocks wait
-        for it."""
+        for it. `clones`: what begins as a clone of a base."""
         self.path = path
         self.temporary = temporary
         self.literal_bytes = 0
@@ -129,6 +132,7 @@ class Rebuild:
         self._params = params
         self._column = column
         self._corrections = corrections
+        self._clones = clones
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
         self._run: Generator[None] | None = self._write(parts)
@@ -250,9 +254,9 @@ class Rebuild:
     def _assemble(self, chunks: Sequence[Fetch | Patch]) -> None:
         """Assembles chunks from bases and literals, verifies and writes them. A single chunk may repeat."""
         at, count = self.temporary.size, chunks[0].count
-        wanted, reads, sources = plan_reads(b"".join(map(_copies, chunks)), CLOSE_BYTES)
-        bases = by_base(array("Q", reads))
-        copied = b"".join([self._bases[base].source.read_ranges(rows) for base, rows in bases])
+        instructions = b"".join(map(_copies, chunks))
+        wanted, reads, sources = plan_reads(instructions, CLOSE_BYTES)
+        copied, from_clone = self._read(array("Q", reads), sum(chunk.length for chunk in chunks))
         content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             content = assemble(sources, copied, literals)
@@ -260,6 +264,7 @@ class Rebuild:
         self.reused_bytes += (len(content) - wanted) * count
         if self._corrections is not None:
             content, corrected = self._corrections.amend(at, content)
+            from_clone = from_clone and not corrected
             self.reused_bytes -= corrected * count
             self.literal_bytes += corrected
         lengths = [chunk.length for chunk in chunks]
@@ -269,7 +274,20 @@ class Rebuild:
             self._put(content, digests, count)
         else:
             self._builder.add(_separate(digests), lengths)
-            self.temporary.write(content)
+            if from_clone and self._clones is not None:
+                self._clones.put_assembled(instructions, content)
+            else:
+                self.temporary.write(content)
+
+    def _read(self, reads: array[int], length: int) -> tuple[bytes, bool]:
+        """Returns the ranges `reads` of bases for the next `length` bytes, and whether all of those that
+        come from the base cloned here were read from the clone."""
+        from_clone, copied = False, []
+        for base, rows in by_base(reads):
+            content = None if self._clones is None else self._clones.read_ranges(base, rows, length)
+            from_clone = from_clone or content is not None
+            copied.append(self._bases[base].source.read_ranges(rows) if content is None else content)
+        return b"".join(copied), from_clone
 
     def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, at: int) -> None:
         """Compares chunks, the first at offset `at`, with their references, and notes the wrong ones."""
@@ -329,19 +347,39 @@ class Rebuild:
             self.temporary.write(chunk)
 
     def _copy_chunk(self, part: ReuseChunk) -> None:
-        chunk = self._bases[part.base].chunk(part.row, part.length)
+        base = self._bases[part.base]
+        chunk = base.chunk(part.row, part.length, self._reader(part.base))
         self.reused_bytes += part.length * part.count
-        self._put(chunk.content, chunk.digests, part.count)
+        self._put_copied(part.base, base.offset(part.row), chunk._replace(times=part.count))
 
     def _copy(self, part: Reuse) -> None:
         """Copies consecutive records of a base: one hash per chunk, one write per read."""
         self.reused_bytes += part.length
-        for chunks in self._bases[part.base].chunks(part.first, part.stop):
+        base = self._bases[part.base]
+        at = base.offset(part.first)
+        for chunks in base.chunks(part.first, part.stop, self._reader(part.base)):
+            self._put_copied(part.base, at, chunks)
+            at += len(chunks.content) * chunks.times
+
+    def _reader(self, base: int) -> Callable[[int, int], bytes] | None:
+        """Returns what reads a base, if a part of it may be in place; it is read from there."""
+        return None if self._clones is None else partial(self._clones.read, base)
+
+    def _put_copied(self, base: int, offset: int, chunks: Chunks) -> None:
+        """Writes verified chunks that a base has at `offset`."""
+        if self._clones is None:
             if chunks.times > 1:
                 self._put(chunks.content, chunks.digests, chunks.times)
-            else:
-                self._builder.add(_separate(chunks.digests), chunks.lengths.tolist())
-                self.temporary.write(chunks.content)
+                return
+            self.temporary.write(chunks.content)
+        elif chunks.times > 1:
+            self._clones.put_repeated(chunks.content, chunks.times)
+        else:
+            self._clones.put_copied(base, offset, chunks.content)
+        if chunks.times > 1:
+            self._builder.repeat(chunks.digests, len(chunks.content), chunks.times)
+        else:
+            self._builder.add(_separate(chunks.digests), chunks.lengths.tolist())
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")

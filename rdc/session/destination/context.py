@@ -7,6 +7,7 @@ from rdc.records import dataclass, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Start
@@ -37,6 +38,8 @@ class DestinationContext:
     """What both sides preserve."""
     pack: bool
     """Ask for literals that are compressed with their surroundings."""
+    clones: StagedClones | None
+    """Clones of the source's files, if the source is in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class SessionTerms:
     signer: FileSigner
     pack: bool = True
     """Ask for literals that are compressed with their surroundings."""
+    clones: StagedClones | None = None
+    """Clones of the source's files, if the source is in this process."""
 
 
 def destination_context(
@@ -73,4 +78,5 @@ def destination_context(
         described=described,
         preserved=preserved,
         pack=terms.pack,
+        clones=terms.clones,
     )

@@ -82,6 +82,7 @@ class DestinationParts:
             dry=options.dry_run,
             seeks=seeks,
             pack=context.pack,
+            clones=context.clones,
             leaves_size=options.is_left_for_size,
         )
         self.router = FileRouter(transfer)

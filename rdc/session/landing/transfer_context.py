@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.signer import FileSigner
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
     from rdc.session.landing.file_commits import FileCommits
@@ -45,6 +46,8 @@ class TransferContext:
     """The destination has files, which may have the content of new ones."""
     leaves_size: Callable[[int], bool]
     """Whether --min-size or --max-size skips files of a size in bytes."""
+    clones: StagedClones | None = None
+    """Clones of the source's files, if the source is in this process."""
 
     def expected(self, file: int, path: bytes) -> Identity | None:
         """The file that a new version replaces; None if nothing is at `path`."""

@@ -6,8 +6,9 @@ before its sender waits, like the driver's queues.
 
 Contents pass through memory, and both halves hash them. copy_file_range would save one and a half copies,
 but its output would have to be read back for hashing, which costs more. Two hashes of a gigabyte take a
-fifth of a second. A reflink would cost nothing, but it replaces the comparison by trust in the file system,
-so rdc does not use it here.
+fifth of a second. Where blocks can be shared, the source reads a private clone of a long file, and the new
+file begins as a clone of that (rdc.files.replace.staged_clones). Nothing is written then, and what both
+halves have hashed is what the new file holds.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from rdc.session.source.tree_description import Description
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.protocol.rules.connection import Received
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
@@ -53,11 +54,12 @@ class Source:
         boundary: MountBoundary | None = None,
         hard_links: bool = False,
         kinds: AttributeKinds = AttributeKinds.NONE,
+        clones: StagedClones | None = None,
     ) -> None:
         """`secret`: the session's 16-byte key for short references. `offer`: not None if this side dialled.
         It then sends its manifest unasked, with owners if `offer` is true. This guesses what the destination
         preserves, and saves a round trip if the guess is right. `pack`: literals may be compressed. `kinds`:
-        the extended attributes that the user asked for."""
+        the extended attributes that the user asked for. `clones`: as in FileSender."""
         self._kinds = kinds
         self._offer = offer
         self._tree = tree
@@ -68,6 +70,7 @@ class Source:
         self._heard_numbers = 0
         """The numbers in these messages, at most HEARD_NUMBERS and one message."""
         self._signer = signer
+        self._clones = clones
         self._secret = secret
         self._pack = pack
         self._answers: FileAnswers | None = None
@@ -199,7 +202,9 @@ class Source:
         if self._sender is None:
             from rdc.session.source.file_sender import FileSender
 
-            self._sender = FileSender(self._tree.root, self._description, self._listen, self._asked())
+            self._sender = FileSender(
+                self._tree.root, self._description, self._listen, self._asked(), self._clones
+            )
         return self._sender
 
     def _about_files(self) -> FileAnswers:

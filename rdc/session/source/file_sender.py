@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from blake3 import blake3
 
 from rdc.errors import FileError
@@ -19,7 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rdc.files.replace.staged_clones import StagedClones
     from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
     from rdc.session.runtime.commands import Conversation
     from rdc.session.source.demand import Demand
     from rdc.session.source.tree_description import Description
@@ -60,13 +64,15 @@ class FileSender:
         description: Description,
         listen: Callable[[], Conversation[None]],
         demand: Demand,
+        clones: StagedClones | None = None,
     ) -> None:
         """`listen`: shows the destination's events to the user while a long file is sent. `demand`: charged
-        for files that grew."""
+        for files that grew. `clones`: takes clones of the files, if the destination is in this process."""
         self._root = root
         self._description = description
         self._listen = listen
         self._demand = demand
+        self._clones = clones
         self._batch = _Batch()
         self._sent = SentContents()
 
@@ -137,6 +143,21 @@ class FileSender:
             yield Send(batch.message(), round_)
             yield from self._listen()
 
+    def _staged(
+        self, clones: StagedClones, file: int, source: SourceFile, sample: bytes
+    ) -> SourceFile | None:
+        """Clones a file for the destination. Returns the clone, which is read in place of the file, or None.
+
+        The samples of both are compared: a clone that is none is not worth a digest.
+        """
+        clone = clones.stage(file, source)
+        if clone is None or sample_of(clone) == sample:
+            return clone
+        for wrong in (clone, clones.take(file)):
+            if wrong is not None:
+                wrong.close()
+        return None
+
     def _send_one(self, file: int, round_: int) -> Conversation[None]:
         """Sends one file, its digest last, so that it is read only once.
 
@@ -152,10 +173,12 @@ class FileSender:
             sample = sample_of(source)
             like = self._sent.find(file, source, sample)
             if like is None:
-                for span in source.spans(DATA_BYTES):
-                    hasher.update(span)
-                    yield Send(Data(file, span), round_)
-                    yield from self._listen()
+                clone = None if self._clones is None else self._staged(self._clones, file, source, sample)
+                with clone or nullcontext(source) as content:
+                    for span in content.spans(DATA_BYTES):
+                        hasher.update(span)
+                        yield Send(Data(file, span), round_)
+                        yield from self._listen()
             source.check_unchanged()
             size, mtime_ns = source.size, source.identity.mtime_ns
         new_mtime = None if mtime_ns == entry.metadata.mtime_ns else mtime_ns

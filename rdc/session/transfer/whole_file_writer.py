@@ -32,8 +32,11 @@ class WholeFileWriter:
         temporary: Replacement,
         expected: Identity | None,
         writer: Threads | None = None,
+        *,
+        cloned: bool = False,
     ) -> None:
-        """`writer`: a thread that writes while the caller receives and hashes the next message."""
+        """`writer`: a thread that writes while the caller receives and hashes the next message. `cloned`: the
+        temporary has the content already, as a clone of the very file that the source reads."""
         self.file = file
         self.path = path
         self.temporary = temporary
@@ -41,6 +44,7 @@ class WholeFileWriter:
         """The file that was at `path` when the content began to arrive; None if there was none."""
         self._hasher = blake3()
         self._writer = writer
+        self._cloned = cloned
         self._writing: deque[Task[None]] = deque()
         self.size = 0
         """Bytes received."""
@@ -51,7 +55,9 @@ class WholeFileWriter:
         They may be written later. Raises FileError if these or earlier bytes cannot be written.
         """
         self.size += len(payload)
-        if self._writer is None:
+        if self._cloned:
+            self.temporary.take_clone(len(payload))
+        elif self._writer is None:
             self.temporary.write(payload)
         else:
             while len(self._writing) >= WRITES_BEHIND:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import accumulate
 
 from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, printable
+from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
 from rdc.files.replace.replace import Replacement
 from rdc.limits.sessions import EQUAL_FILES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH, FILES_PER_MESSAGE
@@ -229,8 +230,11 @@ class WholeFiles:
                 )
             except FileError as error:
                 raise MismatchError(path, str(error)) from error
-            temporary = stack.enter_context(Replacement(context.root, path, expected_size=end.size))
-            temporary.copy_from(source.fileno(), 0, end.size)
+            cloned = end.size >= CLONED_FILE_BYTES and may_clone(context.root, source.identity.device)
+            temporary = stack.enter_context(
+                Replacement(context.root, path, expected_size=end.size, reserved=not cloned)
+            )
+            copy_whole(temporary, source, end.size, cloned=cloned)
             hasher = blake3()
             for offset in range(0, temporary.size, READ_BYTES):
                 hasher.update(temporary.pread(offset, READ_BYTES))
@@ -266,9 +270,13 @@ class WholeFiles:
             path = entry.path
             expected = context.expected(file, path)
             size = self._announced(file)
-            temporary = Replacement(context.root, path, expected_size=size)
-            writer = self._background() if size >= BACKGROUND_BYTES else None
-            self._arrival = WholeFileWriter(file, path, temporary, expected, writer)
+            clones = context.clones
+            clone = None if clones is None else clones.take(file)
+            with clone or nullcontext():
+                temporary = Replacement(context.root, path, expected_size=size, reserved=clone is None)
+                cloned = clone is not None and begin_as(temporary, clone, size)
+            writer = self._background() if size >= BACKGROUND_BYTES and not cloned else None
+            self._arrival = WholeFileWriter(file, path, temporary, expected, writer, cloned=cloned)
         if self._arrival.file != file:
             raise ProtocolError(f"content of file {file} before file {self._arrival.file} ended")
         return self._arrival

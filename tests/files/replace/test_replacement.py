@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError, OutOfSpaceError, RdcError
-from rdc.files.replace import replacement as replacement_module
+from rdc.files.replace import reservation
 from rdc.files.replace.replace import (
     CommitGroup,
     Replacement,
@@ -70,7 +70,7 @@ def test_space_is_reserved_first(root: Root, monkeypatch: pytest.MonkeyPatch) ->
         def fail(fd: int, length: int, number: int = number) -> None:
             raise OSError(number, "")
 
-        monkeypatch.setattr(replacement_module, "fallocate_keep_size", fail)
+        monkeypatch.setattr(reservation, "fallocate_keep_size", fail)
         Replacement(root, b"small", expected_size=1000).abandon()
         if raised is None:
             Replacement(root, b"big", expected_size=1 << 30).abandon()
@@ -113,7 +113,7 @@ def test_what_is_reserved_ahead_is_bounded(
         if not reserves:
             raise OSError(errno.EOPNOTSUPP, "")
 
-    monkeypatch.setattr(replacement_module, "fallocate_keep_size", reserve)
+    monkeypatch.setattr(reservation, "fallocate_keep_size", reserve)
     monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: len(data))
     came, part = 0, bytes(1 << 19)
     with Replacement(root, b"big", expected_size=1 << 30) as replacement:

@@ -16,6 +16,7 @@ SCENES: dict[str, Callable[[Path, Path], Scene]] = {
     "sync --hard-links": power_syncs.hard_links,
     "sync --backup-dir": power_syncs.backups,
     "sync --sparse": power_syncs.sparse,
+    "sync of clones": power_syncs.cloned,
     "watch": power_syncs.watched,
     "dedupe": power_dedupes.linking,
     "dedupe over leftovers": power_dedupes.clearing,

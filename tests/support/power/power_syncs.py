@@ -18,7 +18,7 @@ from tests.support.running.syncing import run_sync
 from tests.support.running.watching import HereLine, Watching
 from tests.support.trees.trees import Directory, File, Link, Node, Tree, describe, read_tree, tree, write_tree
 
-__all__ = ["backups", "bulk", "hard_links", "mixed", "sparse", "unsynced", "watched"]
+__all__ = ["backups", "bulk", "cloned", "hard_links", "mixed", "sparse", "unsynced", "watched"]
 
 
 def _blob(seed: int, size: int) -> bytes:
@@ -168,6 +168,20 @@ def sparse(place: Path, library: Path) -> Scene:
     )
     held = tree({"image": File(_blob(1, 30_000) + hole, 0o600, 1), "end": File(_blob(3, 100), 0o600, 1)})
     return _sync_scene("sparse", place, library, held, wanted, "-S")
+
+
+def cloned(place: Path, library: Path) -> Scene:
+    """Where blocks can be shared: a file edited at both ends, one with whole blocks inserted, a new one."""
+    old = _blob(5, 300_000)
+    wanted = tree(
+        {
+            "edited": b"edit" + old[4:-4] + b"edit",
+            "inserted": old[:81_920] + _blob(6, 8_192) + old[81_920:],
+            "new": _blob(7, 200_000),
+        }
+    )
+    held = tree({"edited": File(old, 0o600, 1), "inserted": File(old, 0o600, 1)})
+    return _sync_scene("clones", place, library, held, wanted)
 
 
 def unsynced(place: Path, library: Path) -> Scene:

@@ -34,7 +34,9 @@ LOST: dict[str, tuple[str, ...]] = {
         "sync/hostile_world/test_sync_written_to.py::test_nobody_writes_between_the_look_and_the_setting",
         "sync/test_interrupted_dedupe.py",
     ),
-    "FIDEDUPERANGE: blocks are not shared. FIEMAP: nobody knows which are.": (
+    "FIDEDUPERANGE, FICLONERANGE: blocks are not shared. FIEMAP: nobody knows which are.": (
+        "sync/cow/test_sync_local_clones.py",
+        "sync/cow/test_sync_shared_versions.py",
         "files/names/test_dedupe_range.py",
         "survey/test_survey_scanned_file.py::test_shared_extents_are_counted",
         "survey/test_survey_small_batch.py::test_shared_bytes_of_all_that_were_signed",

@@ -1,0 +1,179 @@
+"""A new version shares with a copy of the old one all that did not change, and is right in every case."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from rdc.files.base.clone_range import clone_range
+from rdc.files.replace import cloning
+from rdc.files.root.root import Root
+from rdc.model.sync import SyncOptions
+from rdc.session.delta import file_fetch
+from tests.support.running.syncing import Way, run_sync
+from tests.sync.cow.reflinks import own_bytes, reflink, rewrite
+
+FAST = SyncOptions(fsync=False)
+MIB = 1 << 20
+OLD = random.Random(1).randbytes(6 * MIB)
+LONG_OLD = random.Random(2).randbytes(24 * MIB)
+
+
+def edited(content: bytes, *places: int) -> bytes:
+    new = bytearray(content)
+    for at in places:
+        new[at : at + 4] = bytes(byte ^ 0x55 for byte in new[at : at + 4])
+    return bytes(new)
+
+
+def synced(top: Path, old: bytes, new: bytes, options: SyncOptions = FAST, way: Way = Way.HERE) -> int:
+    """Bytes that the new version does not share with a copy of the old one. Its content is compared."""
+    source, target = top / "src", top / "dst"
+    source.mkdir(exist_ok=True)
+    target.mkdir(exist_ok=True)
+    (target / "image").write_bytes(old)
+    reflink(target / "image", top / "snapshot")
+    rewrite(source / "image", new)
+    run_sync(source, target, options, way=way)
+    assert (target / "image").read_bytes() == new
+    assert (top / "snapshot").read_bytes() == old
+    return own_bytes(target / "image")
+
+
+def test_four_bytes_of_a_long_file(sharing: Path) -> None:
+    new = edited(LONG_OLD, 13_000_000)
+    assert synced(sharing, LONG_OLD, new, SyncOptions()) <= 64 << 10
+
+
+@pytest.mark.parametrize("way", Way)
+def test_whoever_is_the_child(sharing: Path, way: Way) -> None:
+    assert synced(sharing, OLD, edited(OLD, 3_000_000), way=way) <= 64 << 10
+
+
+ZEROS = OLD[: 2 * MIB] + bytes(2 * MIB) + OLD[2 * MIB :]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "most"),
+    [
+        pytest.param(OLD, edited(OLD, *range(9000, 6 * MIB, MIB // 4)), 24 * (8 << 10), id="many edits"),
+        pytest.param(OLD, edited(OLD, 0, 6 * MIB - 4), 64 << 10, id="both ends"),
+        pytest.param(OLD, OLD[: 5 * MIB + 77], 64 << 10, id="shorter"),
+        pytest.param(OLD[:-77], OLD[:-77] + b"x" * 3000, 64 << 10, id="longer"),
+        pytest.param(OLD[:-77], edited(OLD[:-77], 100), 16 << 10, id="a tail of less than a block"),
+        pytest.param(OLD, OLD[2 * MIB :], 128 << 10, id="whole blocks removed"),
+        pytest.param(OLD, OLD[:MIB] + b"y" * 65536 + OLD[MIB:], 256 << 10, id="whole blocks inserted"),
+        pytest.param(OLD, OLD[:MIB] + b"y" * 5 + OLD[MIB:], 5 * MIB + (64 << 10), id="a few bytes inserted"),
+        pytest.param(OLD, OLD[3 * MIB :] + OLD[: 3 * MIB], 256 << 10, id="halves exchanged"),
+        pytest.param(ZEROS, edited(ZEROS, 100_000), 64 << 10, id="beside a run of zeros"),
+        pytest.param(ZEROS, edited(ZEROS, 3 * MIB), 256 << 10, id="within a run of zeros"),
+        pytest.param(OLD, OLD[:MIB] + bytes(MIB) + OLD[2 * MIB :], MIB + (64 << 10), id="zeros over data"),
+        pytest.param(ZEROS, ZEROS[: 3 * MIB] + ZEROS[4 * MIB :], 384 << 10, id="a shorter run of zeros"),
+        pytest.param(OLD * 2, edited(OLD * 2, 7 * MIB), 128 << 10, id="content that occurs twice"),
+    ],
+)
+def test_only_what_changed_is_written(sharing: Path, old: bytes, new: bytes, most: int) -> None:
+    assert synced(sharing, old, new) <= most
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_random_changes_are_right(sharing: Path, sparse: bool) -> None:
+    rng = random.Random(7)
+    for _ in range(12):
+        old = bytearray(rng.choice((OLD, ZEROS))[: rng.randrange(200_000, 3 * MIB)])
+        new = bytearray(old)
+        for _ in range(rng.randrange(1, 6)):
+            at, length = rng.randrange(len(new)), rng.choice((1, 4000, 4096, 70_000))
+            what = rng.choice(("zeros", "noise", "copy", "remove", "insert"))
+            some = {
+                "zeros": bytes(length),
+                "noise": rng.randbytes(length),
+                "copy": bytes(old[at // 2 : at // 2 + length]),
+                "remove": b"",
+                "insert": rng.randbytes(4096),
+            }[what]
+            new[at : at if what == "insert" else at + length] = some
+        synced(sharing, bytes(old), bytes(new), SyncOptions(fsync=False, sparse=sparse))
+
+
+def test_a_base_that_changes_before_it_is_cloned(sharing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its old content is not what the clone holds. What is read from the clone does not fit the signature."""
+    clone, changes = clone_range, iter(range(1))
+
+    def after_a_write(source: int, offset: int, length: int, destination: int, at: int) -> None:
+        for _ in changes:
+            with open(f"/proc/self/fd/{source}", "r+b") as base:
+                base.seek(2_000_000)
+                base.write(b"meanwhile")
+        clone(source, offset, length, destination, at)
+
+    monkeypatch.setattr(cloning, "clone_range", after_a_write)
+    (sharing / "src").mkdir()
+    (sharing / "dst").mkdir()
+    (sharing / "dst" / "image").write_bytes(OLD)
+    rewrite(sharing / "src" / "image", edited(OLD, 4_000_000))
+    run_sync(sharing / "src", sharing / "dst", FAST)
+    assert next(changes, None) is None, "it was changed"
+    assert (sharing / "dst" / "image").read_bytes() == edited(OLD, 4_000_000)
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, code: int) -> list[int]:
+    """Every clone is refused. Returns the sizes asked for."""
+    asked: list[int] = []
+
+    def refuse(source: int, offset: int, length: int, destination: int, at: int) -> None:
+        asked.append(length)
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(cloning, "clone_range", refuse)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [(errno.EOPNOTSUPP, 1), (errno.EXDEV, 1), (errno.EPERM, 1), (errno.EINVAL, cloning.SINGLE_REFUSALS)],
+)
+def test_a_refusal_is_remembered_and_costs_nothing_else(
+    tmp_path: Path, code: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = refusing(monkeypatch, code)
+    source, target = tmp_path / "src", tmp_path / "dst"
+    source.mkdir()
+    target.mkdir()
+    for number in range(12):
+        content = OLD[number * 1000 :][: 1 << 20]
+        (target / f"{number}").write_bytes(content)
+        rewrite(source / f"{number}", edited(content, 500_000))
+    run_sync(source, target, FAST)
+    assert len(asked) == calls
+    for number in range(12):
+        assert (target / f"{number}").read_bytes() == (source / f"{number}").read_bytes()
+
+
+def test_a_file_system_that_cannot_is_asked_once(ext4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone, asked = clone_range, list[int]()
+
+    def counted(source: int, offset: int, length: int, destination: int, at: int) -> None:
+        asked.append(length)
+        clone(source, offset, length, destination, at)
+
+    monkeypatch.setattr(cloning, "clone_range", counted)
+    planned: list[bool] = []
+
+    def noted(root: Root, source: int) -> bool:
+        planned.append(cloning.may_clone(root, source))
+        return planned[-1]
+
+    monkeypatch.setattr(file_fetch, "may_clone", noted)
+    for name in "abc":
+        (ext4 / "src").mkdir(exist_ok=True)
+        (ext4 / "dst").mkdir(exist_ok=True)
+        (ext4 / "dst" / name).write_bytes(OLD[:MIB])
+        rewrite(ext4 / "src" / name, edited(OLD[:MIB], 1000))
+    run_sync(ext4 / "src", ext4 / "dst", FAST)
+    assert len(asked) == 1
+    assert planned == [True, False, False], "nor is anything planned again"

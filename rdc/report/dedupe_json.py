@@ -39,6 +39,7 @@ class DedupeJson(JsonEvents):
                 "bytes": event.bytes,
                 "won": event.won,
                 "perhaps": event.perhaps,
+                **(path_fields(event.target, "target") if event.target else {}),
             }
             self.queue("item", fields)
         else:

@@ -13,6 +13,9 @@ from tests.support.running.deduping import Run, Seen, dedupe, dupes, seen, write
 from tests.support.running.killed_dedupe import killed_at, leftovers
 from tests.support.trees.loop_images import image_directory, mounted
 
+EVERY = 3
+"""Steps between two kills. With 1, each step is tried."""
+
 ACTIONS = ("delete", "move", "symlink", "move to another file system")
 
 
@@ -74,12 +77,12 @@ class Scene:
 @pytest.mark.parametrize("action", ACTIONS)
 def test_the_next_run_finishes_and_undo_restores(tmp_path: Path, other: Path, action: str) -> None:
     littered = 0
-    for at in count(0, 2):
+    for at in count(0, EVERY):
         scene = Scene(tmp_path, other, action, at)
         killed = killed_at(at, *scene.words, run=scene.dupes)
         scene.look()
         littered += bool(leftovers(scene.top))
-        if killed and at % 4:
+        if killed and at % 2:
             run = scene.dupes(*scene.words)
             # A copy that was complete is not overwritten: the file is named, and stays.
             taken = action == ACTIONS[3] and run.code == 23
@@ -99,7 +102,7 @@ def test_the_next_run_finishes_and_undo_restores(tmp_path: Path, other: Path, ac
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_undo_killed(tmp_path: Path, other: Path, action: str) -> None:
-    for at in count(0, 4):
+    for at in count(0, 2 * EVERY):
         scene = Scene(tmp_path, other, action, at)
         assert scene.dupes(*scene.words).code == 0
         (journal,) = scene.journals()

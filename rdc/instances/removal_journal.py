@@ -43,10 +43,10 @@ class RemovalRecord:
     """Absolute path of the tree that contains the file that stays."""
     original: bytes
     """Path of that file relative to `original_top`."""
-    target_top: bytes
+    destination_top: bytes
     """Absolute path of the directory that `move` fills; otherwise empty."""
-    target: bytes
-    """Path relative to `target_top`, or the text of the symbolic link; otherwise empty."""
+    destination: bytes
+    """Path relative to `destination_top`, or the text of the symbolic link; otherwise empty."""
     inode: int
     """Inode number of the file that loses its name."""
     size: int
@@ -102,8 +102,8 @@ def _fields(record: RemovalRecord) -> Fields:
         "path": encoded(record.path),
         "kept_top": encoded(record.original_top),
         "kept": encoded(record.original),
-        "to_top": encoded(record.target_top),
-        "to": encoded(record.target),
+        "to_top": encoded(record.destination_top),
+        "to": encoded(record.destination),
         "inode": record.inode,
         "size": record.size,
         "digest": record.digest.hex(),
@@ -123,14 +123,14 @@ class _Reader(LineReader):
             raise self.error(number, "the fields of a removed duplicate")
         action = Action(fields["action"])
         top, path, original_top, original = (self.path(fields[name], number) for name in _PATHS)
-        target_top, target = self.data(fields["to_top"], number), self.data(fields["to"], number)
+        destination_top, destination = self.data(fields["to_top"], number), self.data(fields["to"], number)
         if action is not Action.DELETE:
-            target = self.path(fields["to"], number)
+            destination = self.path(fields["to"], number)
         inside = [path, original]
         tops = [top, original_top]
         if action is Action.MOVE:
-            inside.append(target)
-            tops.append(target_top)
+            inside.append(destination)
+            tops.append(destination_top)
         try:
             for one in inside:
                 check_path(one)
@@ -143,7 +143,7 @@ class _Reader(LineReader):
             raise self.error(number, "a size, times, a mode and an owner within their bounds")
         metadata = Metadata(numbers["mode"], numbers["mtime_ns"], numbers["uid"], numbers["gid"])
         return RemovalRecord(
-            *(action, top, path, original_top, original, target_top, target),
+            *(action, top, path, original_top, original, destination_top, destination),
             *(numbers["inode"], numbers["size"], self._digest(fields["digest"], number)),
             *(metadata, numbers["atime_ns"], self._attributes(fields["attributes"], number)),
         )

@@ -55,7 +55,7 @@ def clear_removals(trees: Sequence[Tree], totals: RunTotals) -> None:
 
 def link_text(record: RemovalRecord) -> bytes:
     """The text of the symbolic link that may have the name; b"" if none does."""
-    return record.target if record.action is Action.SYMLINK else b""
+    return record.destination if record.action is Action.SYMLINK else b""
 
 
 def is_recorded(record: RemovalRecord, found: os.stat_result) -> bool:

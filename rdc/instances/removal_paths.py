@@ -31,7 +31,7 @@ class RemovalPaths:
         self._common = os.path.commonpath(tops) if tops else b"/"
         self._into: Root | None = None
 
-    def target(self, name: RootedPath, original: RootedPath) -> bytes:
+    def destination(self, name: RootedPath, original: RootedPath) -> bytes:
         """Where the file at `name` goes, or the text of the link to `original`; b"" for `delete`.
 
         Raises FileError if it cannot go there.
@@ -42,10 +42,10 @@ class RemovalPaths:
             return self._link_text(name, original)
         return b""
 
-    def shown_target(self, target: bytes) -> bytes:
+    def shown_destination(self, destination: bytes) -> bytes:
         if self._options.action is Action.MOVE:
-            return os.path.join(self._options.destination, target)
-        return target
+            return os.path.join(self._options.destination, destination)
+        return destination
 
     def into(self) -> Root:
         """The directory that `move` fills; it is made if need be. Raises RdcError."""
@@ -58,11 +58,11 @@ class RemovalPaths:
             self._into.close()
 
     def _destination(self, name: RootedPath) -> bytes:
-        target = os.path.relpath(self._trees[name.root].real_path(name.path), self._common)
-        path = os.path.join(self._options.destination, target)
+        destination = os.path.relpath(self._trees[name.root].real_path(name.path), self._common)
+        path = os.path.join(self._options.destination, destination)
         if os.path.lexists(path):
             raise self._refused(name, "move it", "a free name for it", f"that {printable(path)} is taken")
-        return target
+        return destination
 
     def _link_text(self, name: RootedPath, original: RootedPath) -> bytes:
         if original.root not in self._options.sources:

@@ -112,15 +112,15 @@ class _Undo:
     def _from_destination(self, root: Root, record: RemovalRecord) -> bytes | None:
         """None if the moved file is not at its destination any more, or is another one."""
         try:
-            into = self._root(record.target_top)
-            found = _look(into, record.target)
+            into = self._root(record.destination_top)
+            found = _look(into, record.destination)
         except FileError:
             return None
         if found is None or not (is_recorded(record, found) or _is_alike(record, found)):
             return None
-        path = os.path.join(record.target_top, record.target)
-        if self._totals.options.apply and not return_moved(root, record.path, into, record.target):
-            with into.open_read(record.target) as source:
+        path = os.path.join(record.destination_top, record.destination)
+        if self._totals.options.apply and not return_moved(root, record.path, into, record.destination):
+            with into.open_read(record.destination) as source:
                 self._copy(root, record, source, b"")
                 _remove_if_same(into, record, source)
         return path
@@ -182,7 +182,7 @@ def _taken(root: Root, record: RemovalRecord) -> FileError:
 
 def _remove_if_same(into: Root, record: RemovalRecord, source: SourceFile) -> None:
     """Removes the file that was moved, once its copy is durable, unless it changed meanwhile."""
-    directory, name = into.locate(record.target, fresh=True)
+    directory, name = into.locate(record.destination, fresh=True)
     source.check_unchanged()
     with suppress(FileNotFoundError):
         now = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)

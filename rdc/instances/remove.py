@@ -47,7 +47,7 @@ class _Task:
 
     original: Inode
     duplicate: Inode
-    targets: tuple[bytes, ...]
+    destinations: tuple[bytes, ...]
     """For each name: where it goes, or the text of its link."""
 
 
@@ -132,12 +132,12 @@ class Remover:
                 self._totals.skip(shown, f"{printable(shown)}: left alone: it {why}")
                 continue
             try:
-                targets = tuple(self._paths.target(name, original.names[0]) for name in inode.names)
+                destinations = tuple(self._paths.destination(name, original.names[0]) for name in inode.names)
             except FileError as error:
                 self._totals.problem(error)
                 continue
             found = True
-            self._add(_Task(original, inode, targets))
+            self._add(_Task(original, inode, destinations))
         self._totals.groups += found
 
     def _is_in(self, name: RootedPath, tops: Sequence[bytes]) -> bool:
@@ -209,15 +209,17 @@ class Remover:
 
     def _removals(self, task: _Task, original: LeasedFile, duplicate: LeasedFile) -> list[NameRemoval]:
         removals: list[NameRemoval] = []
-        for name, target in zip(task.duplicate.names, task.targets, strict=True):
+        for name, destination in zip(task.duplicate.names, task.destinations, strict=True):
             root = self._trees[name.root].root
             if self._options.action is Action.DELETE:
                 removals.append(Deletion(root, name.path, duplicate, original))
             elif self._options.action is Action.SYMLINK:
-                removals.append(SymlinkSwap(root, name.path, duplicate, original, target))
+                removals.append(SymlinkSwap(root, name.path, duplicate, original, destination))
             else:
                 into = self._paths.into()
-                removals.append(MoveAway(root, name.path, duplicate, original, into=into, target=target))
+                removals.append(
+                    MoveAway(root, name.path, duplicate, original, into=into, destination=destination)
+                )
         return removals
 
     # The journal, and what will stand for two
@@ -227,9 +229,9 @@ class Remover:
         if self._journal is None:
             raise ValueError("duplicates are removed with a journal only")
         self._journal.write(
-            self._record_of(one, name, target)
+            self._record_of(one, name, destination)
             for one in ready
-            for name, target in zip(one.task.duplicate.names, one.task.targets, strict=True)
+            for name, destination in zip(one.task.duplicate.names, one.task.destinations, strict=True)
         )
         originals = {id(one.original): one.original for one in ready}
         try:
@@ -239,7 +241,7 @@ class Remover:
             first = ready[0].original
             raise first.root.failure(error, first.path, "write it to disk before others go") from error
 
-    def _record_of(self, one: _Ready, name: RootedPath, target: bytes) -> RemovalRecord:
+    def _record_of(self, one: _Ready, name: RootedPath, destination: bytes) -> RemovalRecord:
         original = one.task.original.names[0]
         return RemovalRecord(
             action=self._options.action,
@@ -247,8 +249,8 @@ class Remover:
             path=name.path,
             original_top=self._trees[original.root].real,
             original=original.path,
-            target_top=self._options.destination,
-            target=target,
+            destination_top=self._options.destination,
+            destination=destination,
             inode=one.duplicate.identity.inode,
             size=one.duplicate.identity.size,
             digest=one.digest,
@@ -300,9 +302,9 @@ class Remover:
         """Reports one name. `last`: of this file."""
         shown = self._shown(one.task.duplicate.names[number])
         source = self._shown(one.task.original.names[0])
-        target = self._paths.shown_target(one.task.targets[number])
+        destination = self._paths.shown_destination(one.task.destinations[number])
         size, won = (one.duplicate.identity.size, one.won) if last else (0, 0)
-        instance = Instance(self._options.action, shown, source, size, won, 0, target)
+        instance = Instance(self._options.action, shown, source, size, won, 0, destination)
         self._totals.done(instance, files=int(last))
 
     def _shown(self, name: RootedPath) -> bytes:

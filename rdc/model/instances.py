@@ -116,9 +116,9 @@ class Action(Enum):
     DELETE = "delete"
     """`path` is removed; `source` has its content."""
     MOVE = "move"
-    """`path` goes to `target`; `source` has its content."""
+    """`path` goes to `destination`; `source` has its content."""
     SYMLINK = "symlink"
-    """`path` becomes a symbolic link with the text `target`, which leads to `source`."""
+    """`path` becomes a symbolic link with the text `destination`, which leads to `source`."""
     RETURN = "return"
     """`path`, a removed duplicate, is a file again; `source` gave its content."""
 
@@ -137,7 +137,7 @@ class Instance:
     """Bytes of disk freed."""
     perhaps: int
     """Further bytes that may become free; see Sharing."""
-    target: _Path = b""
+    destination: _Path = b""
     """Where a moved file goes, or the text of a symbolic link. Otherwise empty."""
 
 

@@ -75,8 +75,8 @@ class RemovalTerminal:
 def removal_line(instance: Instance) -> str:
     """`move     a/copy to there/a/copy: 1.2 MB`."""
     line = f"{instance.action.value:<8} {printable(instance.path)}"
-    if instance.target:
-        line += f" to {printable(instance.target)}"
+    if instance.destination:
+        line += f" to {printable(instance.destination)}"
     elif instance.action is Action.RESTORE:
         line += f" as {printable(instance.source)}"
     return line + (f": {size_text(instance.won)}" if instance.won else "")

@@ -27,11 +27,6 @@ class Operand:
     absolute: bytes
     """The absolute PATH, with symlinks unresolved."""
 
-    @property
-    def path(self) -> bytes:
-        """The directory or file to search."""
-        return self.label if self.only is None else os.path.join(self.label, self.only)
-
 
 @dataclass(frozen=True, slots=True)
 class Operands:

@@ -48,7 +48,7 @@ def find_groups(
         elif isinstance(event, Progressed):
             reporter(Progressed("compare", event.done, event.total))
 
-    paths = [operand.path for operand in operands.all]
+    paths = [operand.label for operand in operands.all]
     groups = []
     for group in find_duplicates(paths, options, report, catalog):
         names = (name for file in group.files for name in (file.path, *file.links))

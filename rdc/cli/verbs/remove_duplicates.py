@@ -94,6 +94,28 @@ def _in_order(operands: Operands, paths: list[bytes]) -> Operands:
 def _options(
     request: RemovalRequest, operands: Operands, paths: list[bytes], environment: Environment
 ) -> RemovalOptions:
+    state = state_directory(environment.environ)
+    journal, pointer = request.journal, None
+    if request.apply and journal is None:
+        journal = _journal_path(state)
+    elif request.apply and state is not None:
+        pointer = _journal_path(state)
+    return RemovalOptions(
+        action=request.action,
+        apply=request.apply,
+        rules=request.rules,
+        keep_in=operands.keep,
+        only_in=tuple(os.path.realpath(path) for path in request.only_in),
+        destination=_destination(request, operands),
+        sources=_sources(operands, paths),
+        journal=journal,
+        pointer=pointer,
+        journals=None if state is None else os.fsencode(state),
+    )
+
+
+def _destination(request: RemovalRequest, operands: Operands) -> bytes:
+    """Returns the real DIR of --move. Raises UsageError if it lies in what is searched."""
     destination = os.path.realpath(request.destination) if request.destination else b""
     for operand in operands.all:
         if destination and (
@@ -105,29 +127,18 @@ def _options(
                 f"--move={printable(request.destination)} lies in {printable(operand.label)}, so that the"
                 " next run would find the moved files again; name a directory elsewhere"
             )
-    state = state_directory(environment.environ)
-    journal, pointer = request.journal, None
-    if request.apply and journal is None:
-        journal = _journal_path(state)
-    elif request.apply and state is not None:
-        pointer = _journal_path(state)
+    return destination
+
+
+def _sources(operands: Operands, paths: list[bytes]) -> frozenset[int]:
+    """Returns the numbers of the trees that are PATHs or lie in one."""
     real = [os.path.realpath(path) for path in paths]
-    return RemovalOptions(
-        action=request.action,
-        apply=request.apply,
-        rules=request.rules,
-        keep_in=operands.keep,
-        only_in=tuple(os.path.realpath(path) for path in request.only_in),
-        destination=destination,
-        sources=frozenset(
-            number
-            for number, one in enumerate(operands.all)
-            if any(is_below(os.path.join(one.tree.real, one.only or b""), top) for top in real)
-        ),
-        journal=journal,
-        pointer=pointer,
-        journals=None if state is None else os.fsencode(state),
-    )
+    found = set()
+    for number, operand in enumerate(operands.all):
+        top = os.path.join(operand.tree.real, operand.only or b"").rstrip(b"/") or b"/"
+        if any(is_below(top, path) for path in real):
+            found.add(number)
+    return frozenset(found)
 
 
 def _journal_path(directory: str | None) -> bytes:

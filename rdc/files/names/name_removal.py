@@ -235,28 +235,28 @@ class MoveAway(NameRemoval):
         original: LeasedFile,
         *,
         into: Root,
-        target: bytes,
+        destination: bytes,
     ) -> None:
         super().__init__(root, path, duplicate, original)
         self._into = into
-        self._target = target
-        _make_parents(into, target)
-        self._target_directory, self._target_name = into.locate(target, fresh=True)
+        self._destination = destination
+        _make_parents(into, destination)
+        self._destination_directory, self._destination_name = into.locate(destination, fresh=True)
         self._copied: os.stat_result | None = None
 
     @property
     def directories(self) -> list[Directory]:
-        return [self._target_directory, self.directory]
+        return [self._destination_directory, self.directory]
 
     def finish(self) -> None:
         if self._copied is not None:
             super().finish()
 
     def _rename(self) -> None:
-        if self._target_directory_device() == self.duplicate.identity.device:
+        if self._destination_directory_device() == self.duplicate.identity.device:
             try:
                 rename_no_replace_between(
-                    self.name, self.directory.fd, self._target_name, self._target_directory.fd
+                    self.name, self.directory.fd, self._destination_name, self._destination_directory.fd
                 )
                 return
             except OSError as error:
@@ -278,12 +278,12 @@ class MoveAway(NameRemoval):
             self._remove_copy()
             raise
 
-    def _target_directory_device(self) -> int:
-        return os.fstat(self._target_directory.fd).st_dev
+    def _destination_directory_device(self) -> int:
+        return os.fstat(self._destination_directory.fd).st_dev
 
     def _copy(self) -> None:
         duplicate, size = self.duplicate, self.duplicate.identity.size
-        with Replacement(self._into, self._target, expected_size=size) as copy:
+        with Replacement(self._into, self._destination, expected_size=size) as copy:
             copy.copy_from(duplicate.fileno(), 0, size)
             seal_like(copy, duplicate.metadata, duplicate.attributes)
             # From the disk, where the kernel lets go of what it remembers.
@@ -292,7 +292,7 @@ class MoveAway(NameRemoval):
                 if copy.pread(offset, SPAN_BYTES) != duplicate.pread(offset, min(SPAN_BYTES, size - offset)):
                     raise self._changed("that its copy differs")
             os.utime(copy.fileno(), ns=(duplicate.atime_ns, duplicate.metadata.mtime_ns))
-            rename_no_replace(copy.temporary, self._target_name, copy.directory.fd)
+            rename_no_replace(copy.temporary, self._destination_name, copy.directory.fd)
             self._copied = os.fstat(copy.fileno())
             copy.renamed()
             sync_directory(copy.directory)
@@ -300,7 +300,7 @@ class MoveAway(NameRemoval):
     def _give_back(self) -> None:
         if self._copied is None:
             rename_no_replace_between(
-                self._target_name, self._target_directory.fd, self.name, self.directory.fd
+                self._destination_name, self._destination_directory.fd, self.name, self.directory.fd
             )
             return
         rename_no_replace(self.displaced, self.name, self.directory.fd)
@@ -310,22 +310,24 @@ class MoveAway(NameRemoval):
         """Remove the copy if it is still the one made here."""
         with suppress(OSError):
             made = self._copied
-            now = os.stat(self._target_name, dir_fd=self._target_directory.fd, follow_symlinks=False)
+            now = os.stat(
+                self._destination_name, dir_fd=self._destination_directory.fd, follow_symlinks=False
+            )
             if made is not None and (now.st_ino, now.st_mtime_ns) == (made.st_ino, made.st_mtime_ns):
-                os.unlink(self._target_name, dir_fd=self._target_directory.fd)
+                os.unlink(self._destination_name, dir_fd=self._destination_directory.fd)
 
     def _departed_to(self) -> tuple[Directory, bytes]:
         if self._copied is None:
-            return self._target_directory, self._target_name
+            return self._destination_directory, self._destination_name
         return self.directory, self.displaced
 
     def _taken_name(self) -> bytes:
-        return self._into.shown(self._target)
+        return self._into.shown(self._destination)
 
 
-def _make_parents(into: Root, target: bytes) -> None:
-    """Make the directories above `target`, each durable before the next. Raises RdcError."""
-    parts = target.split(b"/")[:-1]
+def _make_parents(into: Root, destination: bytes) -> None:
+    """Make the directories above `destination`, each durable before the next. Raises RdcError."""
+    parts = destination.split(b"/")[:-1]
     for count in range(1, len(parts) + 1):
         path = b"/".join(parts[:count])
         if into.make_directory(path):

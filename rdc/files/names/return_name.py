@@ -62,11 +62,11 @@ def return_displaced(root: Root, path: bytes, displaced: bytes, text: bytes) -> 
         raise root.failure(error, path, _DOING) from error
 
 
-def return_moved(root: Root, path: bytes, into: Root, target: bytes) -> bool:
-    """Rename the file at `target` below `into` back to `path`. Return False if they are on different file
+def return_moved(root: Root, path: bytes, into: Root, destination: bytes) -> bool:
+    """Rename the file at `destination` below `into` back to `path`. Return False if they are on different file
     systems. Raises RdcError; the file then stays where it is."""
     directory, name = root.locate(path, fresh=True)
-    there, moved = into.locate(target, fresh=True)
+    there, moved = into.locate(destination, fresh=True)
     try:
         rename_no_replace_between(moved, there.fd, name, directory.fd)
         sync_directories((directory, there))

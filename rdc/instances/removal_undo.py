@@ -75,7 +75,8 @@ class _Undo:
         shown, text = root.shown(record.path), link_text(record)
         now = _look(root, record.path)
         if now is not None and not is_link_with(name, directory.fd, text):
-            if is_recorded(record, now) or _is_alike(record, now):
+            # Not by the inode number: the file system gives that of a deleted file to a new one.
+            if _is_alike(record, now):
                 if self._totals.options.apply and text:
                     remove_spare_link(root, record.path, record.displaced_name, text)
                 self._totals.skip(shown, f"{printable(shown)}: passed over: it is there")
@@ -116,8 +117,8 @@ class _Undo:
             found = _look(into, record.destination)
         except FileError:
             return None
-        if found is None or not (is_recorded(record, found) or _is_alike(record, found)):
-            return None
+        if found is None or not _is_alike(record, found):
+            return None  # what was written there since stays there
         path = os.path.join(record.destination_top, record.destination)
         if self._totals.options.apply and not return_moved(root, record.path, into, record.destination):
             with into.open_read(record.destination) as source:
@@ -164,7 +165,7 @@ def _look(root: Root, path: bytes) -> os.stat_result | None:
 
 
 def _is_alike(record: RemovalRecord, found: os.stat_result) -> bool:
-    """Whether an entry may be the file that was recorded, with another inode number, as after a copy."""
+    """Whether an entry is the file that was recorded, or a copy of it."""
     return stat.S_ISREG(found.st_mode) and (found.st_size, found.st_mtime_ns) == (
         record.size,
         record.metadata.mtime_ns,

@@ -63,8 +63,10 @@ def return_displaced(root: Root, path: bytes, displaced: bytes, text: bytes) -> 
 
 
 def return_moved(root: Root, path: bytes, into: Root, destination: bytes) -> bool:
-    """Rename the file at `destination` below `into` back to `path`. Return False if they are on different file
-    systems. Raises RdcError; the file then stays where it is."""
+    """Rename the file at `destination` below `into` back to `path`.
+
+    Return False if they are on different file systems. Raises RdcError; the file then stays where it is.
+    """
     directory, name = root.locate(path, fresh=True)
     there, moved = into.locate(destination, fresh=True)
     try:

@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from rdc.instances.run_totals import RunTotals
     from rdc.progress import Event
 
-__all__ = ["clear_leftovers"]
+__all__ = ["REMOVALS_PREFIX", "Leftover", "clear_leftovers", "find_leftovers", "newest_journals"]
 
+
+REMOVALS_PREFIX = b"dupes-"
+"""With which names of journals of removed duplicates begin in the state directory."""
 
 _FOREIGN = (
     "left alone: it has the name of a temporary file, but is no copy that rdc was making; look at it, then"
@@ -47,7 +50,7 @@ _FOREIGN = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Leftover:
     """A file with the name of a displaced file."""
 
     tree: Tree
@@ -72,7 +75,7 @@ def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
     was not. A spare name of the original is removed. Any other file stays and is reported. Temporaries,
     which are copies, are swept.
     """
-    found = [one for tree in trees for one in _displaced(tree, totals)]
+    found = [one for tree in trees for one in find_leftovers(tree, totals)]
     if not found:
         return
     records = _records_of({one.real for one in found}, totals.options.journals)
@@ -97,7 +100,7 @@ def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
         totals.skip(shown, f"{printable(shown)}: {why}")
 
 
-def _displaced(tree: Tree, totals: RunTotals) -> list[_Found]:
+def find_leftovers(tree: Tree, totals: RunTotals) -> list[Leftover]:
     """Files below a tree that have names of displaced files and may be changed. Sweeps temporaries and
     reports foreign files."""
     reserved: list[tuple[bytes, list[bytes]]] = []
@@ -106,11 +109,11 @@ def _displaced(tree: Tree, totals: RunTotals) -> list[_Found]:
     )
     for _ in walk:
         pass
-    found: list[_Found] = []
+    found: list[Leftover] = []
     for directory, names in reserved:
         if any(is_below(tree.real_path(directory), top) for top in totals.options.keep):
             continue
-        found += [_Found(tree, directory, name) for name in names if is_displaced(name)]
+        found += [Leftover(tree, directory, name) for name in names if is_displaced(name)]
         temporaries = [name for name in names if not is_displaced(name)]
         try:
             for name in foreign_names(tree.root, directory, temporaries):
@@ -131,7 +134,7 @@ def _records_of(displaced: Collection[bytes], journals: bytes | None) -> dict[by
     """What the newest journals record about files displaced to these absolute paths."""
     directories = {os.path.dirname(path) for path in displaced}
     found: dict[bytes, list[LinkRecord]] = {}
-    for path in _journals(journals):
+    for path in newest_journals(journals):
         try:
             records = read_journal(path)
         except FileError:
@@ -144,11 +147,16 @@ def _records_of(displaced: Collection[bytes], journals: bytes | None) -> dict[by
     return found
 
 
-def _journals(directory: bytes | None) -> list[bytes]:
+def newest_journals(directory: bytes | None, *, removals: bool = False) -> list[bytes]:
+    """Paths of the newest journals of links, or of removed duplicates (`removals`)."""
     if directory is None:
         return []
     try:
-        names = [name for name in os.listdir(directory) if name.endswith(b".journal")]
+        names = [
+            name
+            for name in os.listdir(directory)
+            if name.endswith(b".journal") and name.startswith(REMOVALS_PREFIX) == removals
+        ]
     except OSError:
         return []
     # The names of journals begin with the time.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rdc.instances.tree import Tree
     from rdc.model.instances import RootedPath
 
-__all__ = ["BATCH_BYTES", "BATCH_NAMES", "Linker"]
+__all__ = ["BATCH_BYTES", "BATCH_NAMES", "Linker", "freed_bytes"]
 
 BATCH_NAMES = 64
 """Names per batch. The three waits for the disk are then a small part of the work, and the open files are
@@ -157,7 +157,7 @@ class Linker:
                     original_inode, failed = task.original, None
                 old = leases.enter_context(self._lease(task.old))
                 self._compare(original, old)
-                won = _win(original, old)
+                won = freed_bytes(original, old)
             except FileError as error:
                 self._totals.problem(error)
                 continue
@@ -278,7 +278,7 @@ class Linker:
         return self._trees[location.root].real_path(location.path)
 
 
-def _win(original: LeasedFile, old: LeasedFile) -> int:
+def freed_bytes(original: LeasedFile, old: LeasedFile) -> int:
     """Bytes that removing the old file frees: its blocks without those it shares with other files."""
     try:
         sharing = measure_sharing(

@@ -1,4 +1,4 @@
-"""Undoes the hard links of a journal: each name becomes a separate file again."""
+"""Undoes what a journal records: hard links become separate files again, removed duplicates come back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from rdc.files.facts.file_facts import facts_of
 from rdc.files.names.unlink_copy import unlink_copy
 from rdc.files.root.root import Root
 from rdc.instances.journal import LinkRecord, read_journal
+from rdc.instances.removal_journal import is_removal_journal
 from rdc.instances.run_totals import RunTotals
 from rdc.model.instances import Action, Instance
 
@@ -26,6 +27,10 @@ def undo(journal: bytes, options: DedupeOptions, reporter: DedupeReporter) -> De
     or the run was killed before linking it. The copy gets the owner, mode, mtime and attributes that the file
     has now. Only the journal's paths are trusted.
     """
+    if is_removal_journal(journal):
+        from rdc.instances.removal_undo import undo_removals
+
+        return undo_removals(journal, options, reporter)
     records = read_journal(journal)
     totals = RunTotals(options, reporter, total=sum(record.size for record in records))
     roots: dict[bytes, Root] = {}

@@ -10,9 +10,13 @@ from rdc.records import dataclass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
+    from typing import TypeAlias
 
     from rdc.model.attributes import Attributes
     from rdc.model.entries import Identity, Metadata
+
+_Path: TypeAlias = bytes
+"""Bytes, in a class that has a field of that name."""
 
 __all__ = [
     "Action",
@@ -109,6 +113,14 @@ class Action(Enum):
     """The leftover of an interrupted run at `path` is removed; `source` has its content."""
     RESTORE = "restore"
     """The leftover of an interrupted run at `path` is moved back to `source`."""
+    DELETE = "delete"
+    """`path` is removed; `source` has its content."""
+    MOVE = "move"
+    """`path` goes to `destination`; `source` has its content."""
+    SYMLINK = "symlink"
+    """`path` becomes a symbolic link with the text `destination`, which leads to `source`."""
+    RETURN = "return"
+    """`path`, a removed duplicate, is a file again; `source` gave its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,8 @@ class Instance:
     """Bytes of disk freed."""
     perhaps: int
     """Further bytes that may become free; see Sharing."""
+    destination: _Path = b""
+    """Where a moved file goes, or the text of a symbolic link. Otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)

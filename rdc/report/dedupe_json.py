@@ -39,6 +39,7 @@ class DedupeJson(JsonEvents):
                 "bytes": event.bytes,
                 "won": event.won,
                 "perhaps": event.perhaps,
+                **(path_fields(event.destination, "destination") if event.destination else {}),
             }
             self.queue("item", fields)
         else:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.instances.events import DedupeEvent
 from rdc.model.instances import Action, DedupeReport, Instance
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
 
@@ -31,6 +31,10 @@ _BETWEEN = {
     Action.SEPARATE: "from",
     Action.CLEAR: "which is",
     Action.RESTORE: "as",
+    Action.DELETE: "which is",
+    Action.MOVE: "which is",
+    Action.SYMLINK: "to",
+    Action.RETURN: "from",
 }
 
 
@@ -39,6 +43,8 @@ class DedupeStyle:
     dry_run: bool
     undo: bool = False
     quiet: bool = False
+    returned: bool = False
+    """Whether removed duplicates come back, rather than links being separated."""
     folders: bool = False
     """Sums by folder in place of a line for each file."""
 
@@ -65,6 +71,8 @@ class DedupeTerminal:
 
     def __call__(self, event: DedupeEvent, /) -> None:
         if isinstance(event, Instance):
+            if event.action is Action.RETURN and not self._style.returned:
+                self._style = replace(self._style, returned=True)
             if self._style.folders:
                 self._add(event)
             elif not self._style.quiet:
@@ -116,7 +124,7 @@ def instance_line(instance: Instance) -> str:
     """`share    a/copy with a/first: 1.2 MB`."""
     line = f"{instance.action.value:<8} {printable(instance.path)}"
     line += f" {_BETWEEN[instance.action]} {printable(instance.source)}"
-    if instance.action is Action.SEPARATE:
+    if instance.action in {Action.SEPARATE, Action.RETURN}:
         return line + f": {size_text(instance.bytes)}"
     if instance.won or instance.perhaps:
         line += f": {size_text(instance.won)}"
@@ -127,7 +135,11 @@ def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
     """The last line of a run: bytes freed, or that a dry run would free."""
     files = counted(report.files, "file")
     if style.undo:
-        line = f"{files} of {size_text(report.bytes)} {'would be' if style.dry_run else 'made'} separate"
+        line = f"{files} of {size_text(report.bytes)} "
+        if style.returned:
+            line += "to bring back" if style.dry_run else "brought back"
+        else:
+            line += "would be separate" if style.dry_run else "made separate"
     else:
         line = f"{files} in {counted(report.groups, 'group')}: {size_text(report.won)}"
         line += " to win" if style.dry_run else " won"

@@ -31,6 +31,7 @@ _VALUES: dict[str, Any] = {
     "float": 0.5,
     "str": "text",
     "bytes": b"a.txt",
+    "_Path": b"a.txt",
     "bool": True,
     "ExitCode": ExitCode.OK,
 }

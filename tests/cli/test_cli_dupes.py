@@ -170,7 +170,14 @@ def test_filters_and_empty_files(tree: Path) -> None:
         (["--json", "-0", "x"], "--json and --null exclude each other"),
         (["--sort=name", "x"], "--sort=name: expected waste, size, count, path"),
         (["--min-size=many", "x"], "--min-size=many: a size such as"),
-        (["--delete", "x"], "unknown option --delete"),
+        (["--delete", "--symlink", "x"], "--delete and --symlink exclude each other"),
+        (["--delete", "--csv", "x"], "--csv and --delete exclude each other"),
+        (["--apply", "x"], "--apply is for --delete, --move or --symlink"),
+        (["--delete", "--keep=best", "x"], "--keep=best: expected newest, oldest"),
+        (["--delete", "--keep=in:nowhere", "x"], "there is no directory nowhere"),
+        (["--delete", "--keep-in=nowhere", "x"], "there is no directory nowhere"),
+        (["--move=", "x"], "--move needs a path"),
+        (["--move=/proc/self", "/proc"], "lies in /proc"),
     ],
 )
 def test_what_makes_no_sense(words: list[str], message: str) -> None:

@@ -25,7 +25,11 @@ DEDUPE_OPTIONS = (
             Option(("--chunks",), "share equal parts of files that differ, too; reads every file"),
             Option(("--keep",), "never change what is below DIR, only link to it or share with it", "DIR"),
             Option(("--from",), "take groups from the JSON of rdc dupes instead of searching", "REPORT"),
-            Option(("--undo",), "make the hard links of a run separate files again", "JOURNAL"),
+            Option(
+                ("--undo",),
+                "make links separate files again, or bring back what rdc dupes removed",
+                "JOURNAL",
+            ),
         ),
     ),
     OptionGroup(

@@ -12,6 +12,7 @@ from rdc.cli.options.table import options_help
 from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.instances.events import DedupeReporter
+from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DedupeReport
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
@@ -138,7 +139,10 @@ def _find_and_act(
         return
     from rdc.cli.verbs.duplicate_groups import find_groups
 
-    deduper.groups(find_groups(operands, request.rules, request.min_size, catalog, output, deduper.failed))
+    options = DuplicateOptions(
+        rules=request.rules, min_size=max(1, request.min_size), links=True, order=DuplicateOrder.WASTE
+    )
+    deduper.groups(find_groups(operands, options, catalog, output, deduper.failed))
     if request.chunks:
         from rdc.cli.verbs.run_search import RunSearch
         from rdc.tree.filters import FilterList

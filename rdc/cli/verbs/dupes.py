@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
+from rdc.cli.options.removal_options import REMOVAL_GROUP, read_removal
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError, worse
@@ -38,6 +39,7 @@ OPTIONS = (
         ),
     ),
     FILTER_GROUP,
+    REMOVAL_GROUP,
     OptionGroup(
         "Output",
         (
@@ -60,9 +62,12 @@ Examples:
   rdc dupes photos/                           groups of identical files, the greatest waste first
   rdc dupes --min-size=1M a/ b/ c.iso         among several places, large files only
   rdc dupes -0 --sort=path mail/          for programs, whatever the names hold
+  rdc dupes --delete --keep=oldest photos/
+                                          show what would be deleted; with --apply, delete it
 
 Files are compared by size, then by their first and last blocks, and only then by all of their content. Names
-of one file (hard links) count as one file. Links are not followed, and nothing is changed.
+of one file (hard links) count as one file. Links are not followed. Nothing is changed without --apply. At
+least one file of each set stays, and each is compared byte by byte with it right before it goes.
 """
 
 _FORMATS = ("--null", "--csv", "--json")
@@ -81,10 +86,18 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
+    removal = read_removal(parsed)
     formats = {given.key for given in parsed.given if given.key in _FORMATS}
     if len(formats) > 1:
         raise UsageError(f"{' and '.join(sorted(formats))} exclude each other (see rdc dupes --help)")
     options = _options(parsed, environment)
+    if removal is not None:
+        from rdc.cli.verbs.remove_duplicates import remove_duplicates
+
+        paths = [os.fsencode(operand) for operand in parsed.operands]
+        output = {"json": "--json" in formats, "quiet": parsed.has("--quiet")}
+        with read_choice(parsed).store() as store:
+            return remove_duplicates(paths, removal, options, store, environment, **output)
     if "--json" in formats:
         return _run_json(parsed, options, environment)
     terminal = Trouble(environment.talk, environment.progress(quiet=parsed.has("--quiet")))

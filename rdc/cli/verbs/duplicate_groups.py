@@ -8,19 +8,18 @@ from array import array
 from rdc.cli.verbs.duplicate_report import location_of
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.temporary_names import is_reserved
-from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.model.instances import IdenticalFiles
 from rdc.progress import Problem, Progressed
 from rdc.survey.duplicates import find_duplicates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from rdc.catalog.store import SignatureStore
     from rdc.cli.verbs.dedupe_operands import Operands
     from rdc.instances.events import DedupeReporter
-    from rdc.model.sync import FilterRule
+    from rdc.model.duplicates import DuplicateOptions
     from rdc.progress import Event
 
 __all__ = ["find_groups"]
@@ -28,15 +27,14 @@ __all__ = ["find_groups"]
 
 def find_groups(
     operands: Operands,
-    rules: Sequence[FilterRule],
-    min_size: int,
+    options: DuplicateOptions,
     catalog: SignatureStore | None,
     reporter: DedupeReporter,
     problem: Callable[[FileError], None],
 ) -> list[IdenticalFiles]:
-    """Returns the groups below `operands` in descending order of waste, with all names of each file.
+    """Returns the groups below `operands`, with all names of each file, in the order found.
 
-    Empty files belong to no group. Errors of single files go to `problem`.
+    `options` must ask for links. Errors of single files go to `problem`.
     """
 
     def report(event: Event, /) -> None:
@@ -50,9 +48,6 @@ def find_groups(
         elif isinstance(event, Progressed):
             reporter(Progressed("compare", event.done, event.total))
 
-    options = DuplicateOptions(
-        rules=tuple(rules), min_size=max(1, min_size), links=True, order=DuplicateOrder.WASTE
-    )
     paths = [operand.label for operand in operands.all]
     groups = []
     for group in find_duplicates(paths, options, report, catalog):

@@ -33,14 +33,14 @@ from rdc.files.names.swap_names import put_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rdc.errors import RdcError
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.names.leased_file import LeasedFile
     from rdc.files.root.root import Root
 
-__all__ = ["LinkSwap", "sync_contents", "sync_directory", "sync_names"]
+__all__ = ["LinkSwap", "sync_contents", "sync_directories", "sync_directory", "sync_names"]
 
 STALL_SECONDS = 0.5
 """How long a check before an exchange stays valid. A lease delays writers for at least one second, whatever
@@ -217,11 +217,16 @@ def sync_contents(files: Sequence[LeasedFile]) -> None:
 
 def sync_names(swaps: Sequence[LinkSwap]) -> None:
     """Make the exchanged names durable. Raises OSError."""
-    directories: dict[tuple[int, int], Directory] = {}
-    for swap in swaps:
-        found = os.fstat(swap.directory.fd)
-        directories[found.st_dev, found.st_ino] = swap.directory
-    opened = [os.open(b".", _DIRECTORY, dir_fd=directory.fd) for directory in directories.values()]
+    sync_directories(swap.directory for swap in swaps)
+
+
+def sync_directories(directories: Iterable[Directory]) -> None:
+    """Make the names of several directories durable. Raises OSError."""
+    found: dict[tuple[int, int], Directory] = {}
+    for directory in directories:
+        now = os.fstat(directory.fd)
+        found[now.st_dev, now.st_ino] = directory
+    opened = [os.open(b".", _DIRECTORY, dir_fd=directory.fd) for directory in found.values()]
     try:
         if not _sync_volumes(opened):
             for fd in opened:

@@ -8,6 +8,8 @@ import os
 import stat
 from types import TracebackType
 
+from blake3 import blake3
+
 from rdc.errors import printable
 from rdc.files.base.lease import is_intact, take_lease
 from rdc.files.base.os_errors import changed
@@ -22,14 +24,14 @@ if TYPE_CHECKING:
     from rdc.model.attributes import Attributes
     from rdc.model.entries import Identity
 
-__all__ = ["LeasedFile", "difference", "same_bytes"]
+__all__ = ["LeasedFile", "difference", "equal_digest", "same_bytes"]
 
 SECTOR_BYTES = 512
 """The unit of st_blocks, whatever the file system's block size is."""
 
 _NO_LEASE = (
     "that the kernel cannot say whether it is open for writing",
-    "hard links to it are not safe to make here; without --hardlink, blocks are shared where possible",
+    "its names are not safe to change here; rdc dedupe without --hardlink shares blocks where it can",
 )
 _CANNOT_HOLD = {
     errno.EAGAIN: ("that it is open for writing", "run again once nothing writes to it"),
@@ -99,6 +101,18 @@ class LeasedFile:
         if not self.is_intact():
             raise changed(self.path, self.root.shown(self.path), "a file at rest", "that it is written to")
 
+    def check_exactly(self) -> None:
+        """Raise FileChangedError unless identity and ctime are as they were leased. Any change of a name
+        counts as well."""
+        if identity_of(os.fstat(self._source.fileno())) != self.identity:
+            raise changed(
+                self.path, self.root.shown(self.path), "the file that was compared", "another ctime"
+            )
+
+    @property
+    def atime_ns(self) -> int:
+        return self._found.st_atime_ns
+
     def is_at(self, name: bytes, directory: int) -> bool:
         """Return whether a name in an open directory is one of this file's. Raises OSError."""
         try:
@@ -151,13 +165,26 @@ def difference(one: LeasedFile, other: LeasedFile) -> str | None:
 def same_bytes(one: LeasedFile, other: LeasedFile) -> bool:
     """Return whether both contents are equal. Raises FileChangedError as soon as a writer waits for
     either."""
+    return _same_spans(one, other, None)
+
+
+def equal_digest(one: LeasedFile, other: LeasedFile) -> bytes | None:
+    """Return the BLAKE3 digest of both contents, None if they differ. Raises as `same_bytes`."""
+    hasher = blake3()
+    return hasher.digest() if _same_spans(one, other, hasher) else None
+
+
+def _same_spans(one: LeasedFile, other: LeasedFile, hasher: blake3 | None) -> bool:
     size = one.identity.size
     if size != other.identity.size:
         return False
     for offset in range(0, size, SPAN_BYTES):
         length = min(SPAN_BYTES, size - offset)
-        if one.pread(offset, length) != other.pread(offset, length):
+        span = one.pread(offset, length)
+        if span != other.pread(offset, length):
             return False
+        if hasher is not None:
+            hasher.update(span)
         one.check()
         other.check()
     return True

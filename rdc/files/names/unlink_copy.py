@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import stat
 
-from rdc.files.base.access_acl import shed_acl
-from rdc.files.base.durability import flush
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange
-from rdc.files.facts.open_file_xattrs import write_attributes
 from rdc.files.names.hard_link import sync_directory
 from rdc.files.names.leased_file import LeasedFile
+from rdc.files.names.seal_copy import seal_like
 from rdc.files.names.swap_names import put_back
 from rdc.files.replace.replacement import Replacement
-from rdc.model.attributes import ACCESS_ACL, bits_before_acl
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,18 +35,8 @@ def unlink_copy(root: Root, path: bytes, inode: int) -> int:
         with Replacement(root, path, expected_size=size) as copy:
             if copy.copy_from(linked.fileno(), 0, size) != size:
                 raise changed(path, root.shown(path), f"{size} bytes", "fewer")
-            acl = dict(linked.attributes).get(ACCESS_ACL)
-            metadata = linked.metadata
-            if acl is not None:
-                # The ACL is written below with the other attributes. Until then its mask must not act as
-                # group bits.
-                others = stat.S_IRWXG | stat.S_IRWXO
-                metadata = replace(metadata, mode=metadata.mode & (~others | bits_before_acl(acl)))
             try:
-                shed_acl(copy.fileno())
-                copy.seal(metadata, owner=True)
-                write_attributes(copy.fileno(), linked.attributes)
-                flush(copy.fileno())
+                seal_like(copy, linked.metadata, linked.attributes)
                 # The copy is complete: no process wrote to the file while the lease held.
                 linked.check()
                 _take_name(root, path, copy, linked)

@@ -18,7 +18,7 @@ from tests.support.power.recorded_writes import Call, record
 from tests.support.running.deduping import blob, dedupe
 from tests.support.trees.trees import File, Tree, read_tree
 
-__all__ = ["clearing", "journalled", "linking", "undoing", "unsettled"]
+__all__ = ["clearing", "files_by_number", "journalled", "linking", "undoing", "unsettled"]
 
 
 def _duplicates(top: Path) -> Path:
@@ -59,7 +59,7 @@ class _Told:
         ]
 
 
-def _files_by_number(top: Path, before: Snapshot) -> dict[int, int]:
+def files_by_number(top: Path, before: Snapshot) -> dict[int, int]:
     """Which file of a history that begins with `before` each inode number at `top` is."""
     found = History(before, []).state(Cut(0, frozenset())).files
     return {os.lstat(os.path.join(os.fsencode(top), path)).st_ino: file for path, file in found.items()}
@@ -103,7 +103,7 @@ def _linking(place: Path, library: Path) -> tuple[Scene, _Told]:
     top = _duplicates(place / "top")
     before = snapshot(top)
     words = ("dedupe", "--hardlink", "--apply", "--no-catalog", "--journal", place / "journal", top)
-    files = _files_by_number(top, before)
+    files = files_by_number(top, before)
     calls = record(library, top, place / "log", *words)
     told = _Told(top, read_journal(os.fsencode(place / "journal")), files)
     return _dedupe_scene("dedupe", place, top, before, calls, before.tree, [told]), told
@@ -129,7 +129,7 @@ def clearing(place: Path, library: Path) -> Scene:
     before = snapshot(half.write(top))
     earlier = told.again(half, top)
     environ = _write_journal(place / "state of half", earlier)
-    files = _files_by_number(top, before)
+    files = files_by_number(top, before)
     words = ("dedupe", "--hardlink", "--apply", "--no-catalog", "--journal", place / "second", top)
     calls = record(library, top, place / "log", *words, environ=environ)
     journals = [earlier, read_journal(os.fsencode(place / "second"))]

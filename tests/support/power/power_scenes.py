@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.power import power_dedupes, power_stores, power_syncs
+from tests.support.power import power_dedupes, power_removals, power_stores, power_syncs
 from tests.support.power.power_checks import Scene
 
 __all__ = ["SCENES"]
@@ -23,6 +23,10 @@ SCENES: dict[str, Callable[[Path, Path], Scene]] = {
     "dedupe --undo": power_dedupes.undoing,
     "dedupe of files not synced": power_dedupes.unsettled,
     "dedupe --journal": power_dedupes.journalled,
+    "dupes --delete": power_removals.removing("delete"),
+    "dupes --move": power_removals.removing("move"),
+    "dupes --symlink": power_removals.removing("symlink"),
+    "dupes, undone": power_removals.returning,
     "catalog": power_stores.catalogued,
     "scan -o": power_stores.outputs,
     "keys": power_stores.keys,

@@ -14,7 +14,7 @@ from typing import Any
 from rdc.cli.main import run as run_command
 from tests.support.running.fake_environment import FakeProcess
 
-__all__ = ["Run", "Seen", "blob", "dedupe", "linked", "messages", "seen", "write_duplicates"]
+__all__ = ["Run", "Seen", "blob", "dedupe", "dupes", "linked", "messages", "seen", "write_duplicates"]
 
 TIME = 1_600_000_000_000_000_000
 
@@ -50,6 +50,16 @@ def dedupe(*words: str | Path, stdin: bytes = b"", environ: dict[str, str] | Non
         texts.append("--json")
     process = FakeProcess(stdin=stdin, environ=environ or {})
     code = run_command(["dedupe", "--no-catalog", *texts], process.environment)
+    return Run(code, process.out, process.err)
+
+
+def dupes(*words: str | Path, environ: dict[str, str] | None = None) -> Run:
+    """`rdc dupes`, as `dedupe` runs its verb."""
+    texts = [str(word) for word in words if word != "--text"]
+    if "--text" not in words:
+        texts.append("--json")
+    process = FakeProcess(environ=environ or {})
+    code = run_command(["dupes", "--no-catalog", *texts], process.environment)
     return Run(code, process.out, process.err)
 
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import rdc.files.names.dedupe_range
 import rdc.files.names.hard_link
+import rdc.files.names.name_removal
+import rdc.files.names.return_name
 import rdc.files.names.swap_names
 import rdc.files.names.unlink_copy
 from rdc.files.base.temporary_names import is_temporary
 from rdc.files.names.displaced_names import is_displaced
-from tests.support.running.deduping import dedupe
+from tests.support.running.deduping import Run, dedupe
 
 __all__ = ["killed_at", "leftovers"]
 
@@ -33,6 +35,7 @@ _STEPS: dict[ModuleType, tuple[str, ...]] = {
         "removexattr",
         "rename",
         "setxattr",
+        "symlink",
         "unlink",
         "utime",
         "write",
@@ -40,21 +43,28 @@ _STEPS: dict[ModuleType, tuple[str, ...]] = {
     rdc.files.names.hard_link: ("rename_exchange", "syncfs"),
     rdc.files.names.swap_names: ("rename_exchange", "rename_no_replace"),
     rdc.files.names.unlink_copy: ("rename_exchange",),
+    rdc.files.names.name_removal: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),
+    rdc.files.names.return_name: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),
     rdc.files.names.dedupe_range: ("ioctl",),
 }
 """Every call that changes something, and the opening of files: a kill between a lease and its use."""
 
 
-def killed_at(step: int, *words: str | Path, before: Callable[[], None] | None = None) -> bool:
+def killed_at(
+    step: int,
+    *words: str | Path,
+    before: Callable[[], None] | None = None,
+    run: Callable[..., Run] = dedupe,
+) -> bool:
     """Run `rdc dedupe` in a process that kills itself right before that step; False when it made no more.
 
-    `before` runs in that process right before it is killed.
+    `before` runs in that process right before it is killed. `run` is what is run.
     """
     child = os.fork()
     if not child:
         try:
             _count(step, before)
-            os._exit(dedupe(*words).code)
+            os._exit(run(*words).code)
         finally:
             os._exit(99)
     _, status = os.waitpid(child, 0)

@@ -17,6 +17,7 @@ __all__ = [
     "OutOfSpaceError",
     "ProtocolError",
     "RdcError",
+    "StoppedError",
     "StreamError",
     "TrustError",
     "UsageError",
@@ -135,6 +136,15 @@ class TrustError(RdcError):
     """A side does not trust the other one, or denies its request. Nothing was changed."""
 
     code = ExitCode.REFUSED
+
+
+class StoppedError(RdcError):
+    """The caller asked the job to stop. Every file is complete, either old or new."""
+
+    code = ExitCode.INTERRUPTED
+
+    def __init__(self, message: str = "stopped by the caller") -> None:
+        super().__init__(message)
 
 
 class CommandMissingError(RdcError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, StoppedError
 from rdc.records import dataclass
 from rdc.typed import Protocol
 
@@ -10,7 +10,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-__all__ = ["Event", "ItemChanged", "PlanKnown", "Problem", "Progressed", "Reporter", "silent"]
+__all__ = [
+    "STOP_SECONDS",
+    "Event",
+    "ItemChanged",
+    "PlanKnown",
+    "Problem",
+    "Progressed",
+    "Reporter",
+    "StopSignal",
+    "check_stop",
+    "silent",
+    "stopping",
+]
+
+STOP_SECONDS = 0.1
+"""The longest wait after which a waiting job looks at its StopSignal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +87,32 @@ class Reporter(Protocol):
 
 def silent(event: Event, /) -> None:
     """A Reporter that ignores every event."""
+
+
+class StopSignal(Protocol):
+    """Tells a running job to stop, such as a threading.Event that another thread sets.
+
+    A job asks it between two steps, and at least every STOP_SECONDS while it waits. A step is short, except
+    that a source reads one file whole.
+    """
+
+    def is_set(self) -> bool:
+        """Whether the job must stop. Once True, it must stay True."""
+
+
+def check_stop(stop: StopSignal | None) -> None:
+    """Raises StoppedError if `stop` is set."""
+    if stop is not None and stop.is_set():
+        raise StoppedError
+
+
+def stopping(reporter: Reporter, stop: StopSignal | None) -> Reporter:
+    """Returns a Reporter that raises StoppedError in place of the first event after `stop` was set."""
+    if stop is None:
+        return reporter
+
+    def report(event: Event, /) -> None:
+        check_stop(stop)
+        reporter(event)
+
+    return report

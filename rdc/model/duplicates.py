@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rdc.checks import check_fields
+from rdc.errors import ExitCode
 from rdc.model.sync import FilterRule
 from rdc.records import dataclass
 
-__all__ = ["DuplicateFile", "DuplicateGroup", "DuplicateOptions", "DuplicateOrder", "DuplicateSummary"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "DuplicateFile",
+    "DuplicateGroup",
+    "DuplicateOptions",
+    "DuplicateOrder",
+    "DuplicateReport",
+    "DuplicateSummary",
+]
 
 
 class DuplicateOrder(Enum):
@@ -40,6 +53,9 @@ class DuplicateOptions:
     order: DuplicateOrder = DuplicateOrder.WASTE
     workers: int | None = None
     """Threads that read; None for one per CPU of this process, at most four."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +95,14 @@ class DuplicateSummary:
     """Number of files that were read at least in part."""
     bytes_read: int
     """Bytes of content read; a file read in several stages counts for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateReport:
+    """The result of `rdc.dupes`."""
+
+    groups: Iterable[DuplicateGroup]
+    """The groups in the chosen order, made anew by each iteration. All at once may take much memory."""
+    summary: DuplicateSummary
+    exit: ExitCode
+    """OK; PARTIAL if some files could not be read, VANISHED if some changed meanwhile."""

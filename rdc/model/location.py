@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from rdc.checks import check_fields
 from rdc.errors import UsageError
 from rdc.records import dataclass
 
@@ -24,6 +25,9 @@ class Location:
     home directory; for a daemon it is MODULE or MODULE/PATH."""
     port: int | None = None
     """TCP port of a daemon on `host`; None if a remote shell reaches `host`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def inner(self) -> bytes:
@@ -48,6 +52,9 @@ class RemoteShell:
 
     command: tuple[str, ...] = ("ssh",)
     program: str = "rdc"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def parse_location(text: str) -> Location:

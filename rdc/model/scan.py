@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.model.sync import FilterRule
 from rdc.records import dataclass, field
@@ -15,6 +16,7 @@ __all__ = [
     "DirectorySummary",
     "LevelSummary",
     "Overlap",
+    "MergeOptions",
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
@@ -46,6 +48,18 @@ class ScanOptions:
     """Share of the bytes to read, 0 to 1, by a random choice of files."""
     seed: int = 0
     """Seed of all random choices: equal seeds over equal trees choose equally."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    memory: int = DEFAULT_MEMORY
+    """Bytes for the tables of chunks; beyond them, chunks are sampled by digest."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.records import dataclass, field
 
@@ -23,6 +24,9 @@ class FilterRule:
     pattern: bytes
     """The pattern as in rsync: '*' stops at '/', '**' does not. A leading '/' anchors it at the root, and a
     trailing '/' restricts it to directories. With any other '/' it matches the tail of the whole path."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,9 @@ class SyncOptions:
     one_file_system: bool = False
     """Neither side enters a directory on another file system than its top. The source lists it without
     entries, and the destination deletes nothing in it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def narrows(self) -> bool:

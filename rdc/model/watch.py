@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.checks import check_fields
 from rdc.model.sync import SyncOptions
 from rdc.records import dataclass, field
 
@@ -38,6 +39,9 @@ class WatchOptions:
     sync: SyncOptions = field(default_factory=SyncOptions)
     rescan: int = RESCAN_SECONDS
     """Seconds between two comparisons of the whole trees; 0 for never."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.checks import check_argument
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.records import dataclass
 from rdc.signature.trait_column import TRAIT_BITS, TRAITS_BYTES
@@ -32,6 +33,7 @@ class Traits:
     bytes."""
 
     def __post_init__(self) -> None:
+        check_argument("Traits", "packed", self.packed, bytes)
         if len(self.packed) != TRAITS_BYTES:
             raise ValueError(f"traits are {TRAITS_BYTES} bytes, found {len(self.packed)}")
 

@@ -16,6 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from rdc.errors import ExitCode, RdcError
+from rdc.library.scan import scan
 from rdc.model.scan import (
     DirectorySummary,
     LevelSummary,
@@ -31,7 +32,6 @@ from rdc.report.scan.headline import headline, level_title, percent
 from rdc.report.scan.json_document import scan_document, scan_json
 from rdc.report.scan.parquet_tables import write_parquet
 from rdc.report.scan.terminal import in_components, print_scan
-from rdc.survey.scan.scan import scan
 from scripts import make_scan_sample
 from tests.support.project_paths import TOP
 

@@ -17,6 +17,7 @@ __all__ = [
     "Action",
     "Attribution",
     "Bin",
+    "BinaryReader",
     "Catalog",
     "Chunk",
     "ChunkParams",
@@ -47,6 +48,7 @@ __all__ = [
     "IncompatiblePeerError",
     "Instance",
     "ItemChanged",
+    "Level",
     "LevelSummary",
     "Limited",
     "Location",
@@ -71,6 +73,7 @@ __all__ = [
     "SignatureStore",
     "SignatureTree",
     "SimilarFile",
+    "SimilarFiles",
     "SimilarFolders",
     "SimilarGroup",
     "SimilarOptions",
@@ -79,6 +82,7 @@ __all__ = [
     "SimilarReport",
     "SimilarSummary",
     "SimilarityIndex",
+    "SimilarityIndexError",
     "StopSignal",
     "StoppedError",
     "StreamError",
@@ -100,6 +104,7 @@ __all__ = [
     "dupes",
     "kernel_name",
     "merge",
+    "open_index",
     "parse_location",
     "scan",
     "sign",
@@ -114,6 +119,7 @@ _MODULES = {
     "Action": "rdc.model.instances",
     "Attribution": "rdc.model.scan",
     "Bin": "rdc.model.scan",
+    "BinaryReader": "rdc.library.streams",
     "Catalog": "rdc.catalog.catalog",
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
@@ -144,6 +150,7 @@ _MODULES = {
     "IncompatiblePeerError": "rdc.errors",
     "Instance": "rdc.model.instances",
     "ItemChanged": "rdc.progress",
+    "Level": "rdc.signature.tree",
     "LevelSummary": "rdc.model.scan",
     "Limited": "rdc.model.watch",
     "Location": "rdc.model.location",
@@ -168,6 +175,7 @@ _MODULES = {
     "SignatureStore": "rdc.catalog.store",
     "SignatureTree": "rdc.signature.tree",
     "SimilarFile": "rdc.model.similar",
+    "SimilarFiles": "rdc.model.scan",
     "SimilarFolders": "rdc.model.similar",
     "SimilarGroup": "rdc.model.similar",
     "SimilarOptions": "rdc.model.similar",
@@ -176,6 +184,7 @@ _MODULES = {
     "SimilarReport": "rdc.model.similar",
     "SimilarSummary": "rdc.model.similar",
     "SimilarityIndex": "rdc.similarity.index",
+    "SimilarityIndexError": "rdc.similarity.saved",
     "StopSignal": "rdc.progress",
     "StoppedError": "rdc.errors",
     "StreamError": "rdc.errors",
@@ -191,15 +200,16 @@ _MODULES = {
     "WatchOptions": "rdc.model.watch",
     "WatchReport": "rdc.model.watch",
     "WatchReporter": "rdc.watching.reporter",
-    "chunks": "rdc.chunking.chunker",
-    "cuts": "rdc.chunking.chunker",
+    "chunks": "rdc.library.streams",
+    "cuts": "rdc.library.streams",
     "dedupe": "rdc.library.dedupe",
     "dupes": "rdc.library.dupes",
     "kernel_name": "rdc.kernel",
     "merge": "rdc.library.merge",
+    "open_index": "rdc.library.streams",
     "parse_location": "rdc.model.location",
     "scan": "rdc.library.scan",
-    "sign": "rdc.signature.build",
+    "sign": "rdc.library.streams",
     "sign_file": "rdc.catalog.signer",
     "similar": "rdc.library.similar",
     "sync": "rdc.session.sync",
@@ -211,7 +221,7 @@ if TYPE_CHECKING:
     from rdc.catalog.location import USER_CATALOG, UserCatalog
     from rdc.catalog.signer import sign_file
     from rdc.catalog.store import SignatureStore
-    from rdc.chunking.chunker import Chunk, Chunker, chunks, cuts
+    from rdc.chunking.chunker import Chunk, Chunker
     from rdc.chunking.params import ChunkParams
     from rdc.errors import (
         CommandMissingError,
@@ -234,6 +244,7 @@ if TYPE_CHECKING:
     from rdc.library.merge import merge
     from rdc.library.scan import scan
     from rdc.library.similar import similar
+    from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
     from rdc.model.duplicates import (
         DuplicateFile,
         DuplicateGroup,
@@ -255,6 +266,7 @@ if TYPE_CHECKING:
         ScanOptions,
         ScanProblem,
         ScanReport,
+        SimilarFiles,
         TypeSummary,
     )
     from rdc.model.similar import (
@@ -278,11 +290,11 @@ if TYPE_CHECKING:
     )
     from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter, StopSignal
     from rdc.session.sync import sync
-    from rdc.signature.build import sign
-    from rdc.signature.tree import SignatureTree
+    from rdc.signature.tree import Level, SignatureTree
     from rdc.similarity.estimate import Estimate
     from rdc.similarity.index import Match, SimilarityIndex
     from rdc.similarity.pairs import SimilarPair, SimilarPairs
+    from rdc.similarity.saved import SimilarityIndexError
     from rdc.similarity.traits import Traits
     from rdc.watching.reporter import WatchReporter
     from rdc.watching.watch import watch

@@ -1,4 +1,4 @@
-"""Arguments that the public functions share: places, paths, reporter, catalog, stop signal. TypeErrors name them.
+"""Arguments that the public functions share: places, paths, reporter, catalog and stop signal.
 
 The catalog is the lowest layer that knows all of their types.
 """

@@ -35,7 +35,7 @@ def scan(
 ) -> ScanReport:
     """Measures what deduplication and compression would save below `paths` (several, or one).
 
-    `part`: a file to write the counts to, for `rdc.merge`. `catalog` is asked before a file is read, and stores
+    `part`: a file to write the counts to, for `rdc.merge`. `catalog` is asked before a file is read and gets
     new signatures. Once `stop` is set, the scan ends with the files read so far: the report's coverage
     has the reason 'interrupted' and its exit is ExitCode.INTERRUPTED. `clock` returns seconds and never goes
     back. Raises UsageError. Failures of single files are in the report.

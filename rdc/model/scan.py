@@ -20,7 +20,7 @@ __all__ = [
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
-    "SimilarGroup",
+    "SimilarFiles",
     "TypeSummary",
 ]
 
@@ -150,7 +150,7 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarGroup:
+class SimilarFiles:
     """Files that are similar without being identical."""
 
     paths: tuple[bytes, ...]
@@ -219,7 +219,7 @@ class ScanReport:
     types: tuple[TypeSummary, ...]
     overlaps: tuple[Overlap, ...]
     """The most shared bytes first."""
-    similar: tuple[SimilarGroup, ...]
+    similar: tuple[SimilarFiles, ...]
     errors: tuple[ScanProblem, ...]
     coverage: Coverage
     attribution: Attribution

@@ -24,7 +24,7 @@ from rdc.model.scan import (
     ScanOptions,
     ScanProblem,
     ScanReport,
-    SimilarGroup,
+    SimilarFiles,
     TypeSummary,
 )
 from rdc.report.scan.csv_tables import TABLES, scan_csv
@@ -72,7 +72,7 @@ def test_json_is_plain_ascii_and_exact() -> None:
     assert text.count("\n") == 1
     document = json.loads(text)
     assert document["levels"][0]["ratio"] == pytest.approx(SAMPLE.levels[0].ratio)
-    alike = replace(SAMPLE, similar=(SimilarGroup((b"a", b"b"), 5, 2 / 3),))
+    alike = replace(SAMPLE, similar=(SimilarFiles((b"a", b"b"), 5, 2 / 3),))
     assert json.loads(scan_json(alike))["similar"] == [
         {"paths": [{"path": "a"}, {"path": "b"}], "bytes": 5, "resemblance": 0.6667}
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.checks import check_fields
+from rdc.checks import check_argument, check_fields
 from rdc.errors import UsageError
 from rdc.records import dataclass
 
@@ -65,6 +65,7 @@ def parse_location(text: str) -> Location:
     host is the home directory. So is a leading `~/`, which no shell expands, since the path never passes
     through one. UsageError for an invalid location, for rsync's daemon forms and for other URLs.
     """
+    check_argument("parse_location", "text", text, str)
     if not text:
         raise UsageError("a location is empty; to sync the current directory, write .")
     if "\0" in text:

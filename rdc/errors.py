@@ -29,7 +29,12 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the process; also the `code` of a JSON error event."""
+    """The exit codes of the process; also the `code` of a JSON error event.
+
+    >>> import rdc
+    >>> rdc.ExitCode.PARTIAL, int(rdc.ExitCode.PARTIAL)
+    (<ExitCode.PARTIAL: 23>, 23)
+    """
 
     OK = 0
     USAGE = 1
@@ -95,7 +100,15 @@ def escaped(character: str) -> str:
 
 
 class RdcError(Exception):
-    """The base of all deliberate errors. `str(error)` is one printable line; `code` is the exit code."""
+    """The base of all deliberate errors. `str(error)` is one printable line; `code` is the exit code.
+
+    >>> import rdc
+    >>> try:
+    ...     rdc.sync("missing/", "copy/", catalog=None)
+    ... except rdc.RdcError as error:
+    ...     print(error.code.name)
+    PARTIAL
+    """
 
     code: ExitCode = ExitCode.PARTIAL
 

@@ -53,7 +53,12 @@ class ItemChanged:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """The progress of one phase."""
+    """The progress of one phase.
+
+    >>> import rdc
+    >>> rdc.Progressed("read", 512, 1024).done
+    512
+    """
 
     phase: str
     """A sync has 'compare', 'transfer' and 'delete'; a scan 'read'; a dedupe 'compare' and 'share'."""
@@ -67,7 +72,12 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error or notice about one path. The path is b'' if none is meant. The run continues."""
+    """An error or notice about one path. The path is b'' if none is meant. The run continues.
+
+    >>> import rdc
+    >>> rdc.Problem(rdc.ExitCode.PARTIAL, b"a", "a: Permission denied").code
+    <ExitCode.PARTIAL: 23>
+    """
 
     code: ExitCode
     """The exit code. OK marks a notice that does not change it, such as a skipped socket."""
@@ -80,7 +90,17 @@ Event: TypeAlias = PlanKnown | ItemChanged | Progressed | Problem
 
 
 class Reporter(Protocol):
-    """A function that receives the events of one job."""
+    """A function that receives the events of one job.
+
+    >>> import os, rdc
+    >>> def reporter(event):
+    ...     if isinstance(event, rdc.ItemChanged):
+    ...         print(event.path.decode())
+    >>> os.mkdir("src"); open("src/file", "w").close()
+    >>> _ = rdc.sync("src/", "copy/", reporter=reporter, catalog=None)
+    ./
+    file
+    """
 
     def __call__(self, event: Event, /) -> None: ...
 
@@ -94,6 +114,14 @@ class StopSignal(Protocol):
 
     A job asks it between two steps, and at least every STOP_SECONDS while it waits. A step is short, except
     that a source reads one file whole.
+
+        >>> import os, rdc, threading
+        >>> os.mkdir("src")
+        >>> stop = threading.Event()
+        >>> stop.set()
+        >>> rdc.sync("src/", "copy/", catalog=None, stop=stop)
+        Traceback (most recent call last):
+        rdc.errors.StoppedError: stopped by the caller
     """
 
     def is_set(self) -> bool:

@@ -297,6 +297,12 @@ def sign_file(
     """The signature tree of the regular file at `path`. Symlinks are followed.
 
     Raises FileError if it cannot be read, FileChangedError if it changed while it was read.
+
+        >>> import rdc
+        >>> with open("file", "wb") as file:
+        ...     _ = file.write(b"content")
+        >>> rdc.sign_file("file").size
+        7
     """
     check_argument("sign_file", "path", path, str, bytes, os.PathLike)
     check_argument("sign_file", "params", params, ChunkParams)

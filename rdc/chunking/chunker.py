@@ -43,6 +43,12 @@ class Chunker:
 
     It holds at most max_size bytes between calls: a cut is known once more than max_size bytes follow the cut
     before it.
+
+        >>> import rdc
+        >>> chunker = rdc.Chunker(rdc.ChunkParams(1024, 4096))
+        >>> found = [*chunker.feed(b"a" * 3000), *chunker.feed(b"a" * 3000), *chunker.finish()]
+        >>> sum(chunk.length for chunk in found)
+        6000
     """
 
     def __init__(self, params: ChunkParams) -> None:

@@ -42,6 +42,11 @@ class ChunkParams:
     `max_size`.
 
     Raises UsageError unless 64 <= min_size < max_size <= 8 * min_size and max_size <= 16 MiB.
+
+        >>> import rdc
+        >>> params = rdc.ChunkParams.for_mean(16384)
+        >>> params.min_size, params.max_size
+        (6230, 24920)
     """
 
     min_size: int

@@ -55,6 +55,7 @@ def dedupe(
         >>> for name in ("a", "b"):
         ...     with open(f"data/{name}", "wb") as file:
         ...         _ = file.write(b"the same" * 1000)
+        ...     os.utime(f"data/{name}", (0, 0))
         >>> report = rdc.dedupe("data", rdc.DedupeOptions(hardlink=True), catalog=None)
         >>> report.files, report.bytes
         (1, 8000)

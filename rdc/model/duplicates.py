@@ -38,6 +38,13 @@ class DuplicateOrder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DuplicateOptions:
+    """The options of `rdc.dupes`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.DuplicateOptions(min_size=1 << 20, order=rdc.DuplicateOrder.SIZE).verify
+    False
+    """
+
     rules: tuple[FilterRule, ...] = ()
     """Filter rules, with patterns relative to each PATH."""
     min_size: int = 1
@@ -70,7 +77,12 @@ class DuplicateFile:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Two or more files with the same content."""
+    """Two or more files with the same content.
+
+    >>> import rdc
+    >>> rdc.DuplicateGroup(100, (rdc.DuplicateFile(b"a"), rdc.DuplicateFile(b"b"))).waste
+    100
+    """
 
     size: int
     """Bytes of each file."""
@@ -84,6 +96,8 @@ class DuplicateGroup:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateSummary:
+    """The totals of a search for identical files."""
+
     searched: int
     """Number of entries visited."""
     groups: int

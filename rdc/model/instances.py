@@ -106,6 +106,13 @@ class Sharing:
 
 
 class Action(Enum):
+    """What `rdc.dedupe` does with one file.
+
+    >>> import rdc
+    >>> rdc.Action("link")
+    <Action.LINK: 'link'>
+    """
+
     SHARE = "share"
     """The blocks of `source` replace those of `path`."""
     LINK = "link"
@@ -136,7 +143,12 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class DedupeOptions:
-    """What `rdc.dedupe` does. The default is a dry run that would share blocks."""
+    """What `rdc.dedupe` does. The default is a dry run that would share blocks.
+
+    >>> import rdc
+    >>> rdc.DedupeOptions(hardlink=True).apply
+    False
+    """
 
     apply: bool = False
     """Whether to act; otherwise a dry run."""
@@ -200,6 +212,8 @@ class DeduperOptions:
 
 @dataclass(frozen=True, slots=True)
 class DedupeReport:
+    """The result of `rdc.dedupe`. Sizes are in bytes."""
+
     groups: int
     """Groups with an action, done or planned."""
     files: int

@@ -17,6 +17,13 @@ DEFAULT_PORT = 8730
 
 @dataclass(frozen=True, slots=True)
 class Location:
+    """A directory or file, here or on another host. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> str(rdc.Location("me@host", b"backup/"))
+    'me@host:backup/'
+    """
+
     host: str | None
     """Destination argument of the remote shell, with `user@`, IPv6 without brackets; None for this
     machine."""
@@ -48,7 +55,12 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class RemoteShell:
-    """The command that starts the far rdc: `command... HOST program serve --stdio`."""
+    """The command that starts the far rdc: `command... HOST program serve --stdio`.
+
+    >>> import rdc
+    >>> rdc.RemoteShell(("ssh", "-p", "2222")).program
+    'rdc'
+    """
 
     command: tuple[str, ...] = ("ssh",)
     program: str = "rdc"
@@ -64,6 +76,10 @@ def parse_location(text: str) -> Location:
     A '/' before the first ':' makes a path local, so `./a:b` names the file `a:b`. An empty path after the
     host is the home directory. So is a leading `~/`, which no shell expands, since the path never passes
     through one. UsageError for an invalid location, for rsync's daemon forms and for other URLs.
+
+        >>> import rdc
+        >>> rdc.parse_location("me@host:backup/").host
+        'me@host'
     """
     check_argument("parse_location", "text", text, str)
     if not text:

@@ -33,6 +33,13 @@ DEFAULT_MEMORY = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
+    """The options of `rdc.scan`. Sizes are in bytes, times in seconds. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.ScanOptions(compress=False, seconds=60).sample is None
+    True
+    """
+
     rules: tuple[FilterRule, ...] = ()
     one_file_system: bool = False
     """Skip file systems other than that of each path."""
@@ -55,6 +62,13 @@ class ScanOptions:
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
+    """The options of `rdc.merge`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.MergeOptions().memory == 512 << 20
+    True
+    """
+
     memory: int = DEFAULT_MEMORY
     """Bytes for the tables of chunks; beyond them, chunks are sampled by digest."""
 
@@ -162,6 +176,8 @@ class SimilarFiles:
 
 @dataclass(frozen=True, slots=True)
 class ScanProblem:
+    """A file or directory that could not be read, or changed meanwhile."""
+
     path: bytes
     message: str
     """One printable line that names the path."""

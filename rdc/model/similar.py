@@ -24,6 +24,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SimilarOptions:
+    """The options of `rdc.similar`. Sizes are in bytes. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.SimilarOptions(to="report.txt", threshold=0.05).top
+    20
+    """
+
     rules: tuple[FilterRule, ...] = ()
     """Filter rules, with patterns relative to each PATH."""
     min_size: int = 512
@@ -58,6 +65,8 @@ class Resemblance:
 
 @dataclass(frozen=True, slots=True)
 class SimilarFile:
+    """A file that resembles another."""
+
     path: bytes
     size: int
     similarity: float
@@ -102,6 +111,8 @@ class SimilarFolders:
 
 @dataclass(frozen=True, slots=True)
 class SimilarSummary:
+    """The totals of a search for similar files."""
+
     searched: int
     """Entries visited."""
     files: int

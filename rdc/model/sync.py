@@ -12,13 +12,25 @@ __all__ = ["FilterRule", "MessageCost", "Purpose", "RuleAction", "SyncOptions", 
 
 
 class RuleAction(Enum):
+    """What happens to an entry that a FilterRule matches.
+
+    >>> import rdc
+    >>> rdc.RuleAction("-")
+    <RuleAction.EXCLUDE: '-'>
+    """
+
     INCLUDE = "+"
     EXCLUDE = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRule:
-    """One rule of an ordered list. The first rule that matches an entry decides; no match means include."""
+    """One rule of an ordered list. The first rule that matches an entry decides; no match means include.
+
+    >>> import rdc
+    >>> rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o").pattern
+    b'*.o'
+    """
 
     action: RuleAction
     pattern: bytes
@@ -31,6 +43,16 @@ class FilterRule:
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
+    """The options of `rdc.sync`. Raises TypeError for a wrong type; the text names the field.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(delete=True, bandwidth=1_000_000).delete
+    True
+    >>> rdc.SyncOptions(delete="yes")
+    Traceback (most recent call last):
+    TypeError: SyncOptions.delete: expected bool, found str
+    """
+
     checksum: bool = False
     """Compare content by root digest instead of by size and mtime."""
     delete: bool = False
@@ -120,6 +142,15 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
+    """The result of `rdc.sync`. Sizes are in bytes.
+
+    >>> import os, rdc
+    >>> os.mkdir("src")
+    >>> report = rdc.sync("src/", "copy/", catalog=None)
+    >>> report.files, report.errors, report.exit
+    (0, 0, <ExitCode.OK: 0>)
+    """
+
     files: int
     """Regular files of the source after filters."""
     total_bytes: int

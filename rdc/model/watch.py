@@ -36,6 +36,13 @@ different."""
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
+    """The options of `rdc.watch`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.WatchOptions(rdc.SyncOptions(delete=True)).rescan
+    600
+    """
+
     sync: SyncOptions = field(default_factory=SyncOptions)
     rescan: int = RESCAN_SECONDS
     """Seconds between two comparisons of the whole trees; 0 for never."""

@@ -87,6 +87,13 @@ def sync(
     cache directory; None stores nothing. A catalog that the caller passes is flushed and stays open.
     `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory.
     `stop`: once another thread sets it, the run ends with StoppedError. The next run resumes.
+
+        >>> import os, rdc
+        >>> os.mkdir("src")
+        >>> with open("src/file", "w") as file:
+        ...     _ = file.write("data")
+        >>> rdc.sync("src/", "backup/", rdc.SyncOptions(delete=True), catalog=None).files
+        1
     """
     source, destination = (
         location_of("sync", "source", source),

@@ -59,6 +59,12 @@ class SimilarityIndex:
     The caller numbers the files, 0 to 2^64 - 1. The index keeps every file's nine bytes of traits as bit
     planes, and a query reads them all. This is faster than inverted lists and takes the same time for any
     files (measured in rdc/similarity/INDEX.md). It holds at most 2^26 files. Threads may share one.
+
+        >>> import rdc
+        >>> index = rdc.SimilarityIndex()
+        >>> index.add(4711, rdc.Traits(bytes(9)), size=100)
+        >>> index.query(rdc.Traits(bytes(9)))
+        [Match(key=4711, matches=12)]
     """
 
     def __init__(self) -> None:

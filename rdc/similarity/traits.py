@@ -25,6 +25,10 @@ class Traits:
     Each sample agrees between two files with probability (63 J + 1)/64. J is the Jaccard resemblance of their
     feature sets: about the share of their distinct content that both have. The resemblance is Broder's;
     twelve samples of six bits are Manasse's choice.
+
+        >>> import rdc
+        >>> rdc.Traits(bytes(9)).matches(rdc.Traits(bytes(9)))
+        12
     """
 
     packed: bytes

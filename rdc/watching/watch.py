@@ -79,6 +79,15 @@ def watch(
     Places, `shell`, `catalog` and `keys` are those of `rdc.sync`. `sleep` waits for some seconds. Raises
     RdcError if the first comparison of the trees fails, and for a later error that no wait repairs. Other
     errors are reported, and the far side is dialled again.
+
+        >>> import os, rdc, threading
+        >>> os.mkdir("src")
+        >>> stop = threading.Event()
+        >>> def reporter(event):
+        ...     if isinstance(event, rdc.InStep):
+        ...         stop.set()
+        >>> rdc.watch("src/", "copy/", reporter=reporter, catalog=None, stop=stop).turns
+        1
     """
     source, destination = (
         location_of("watch", "source", source),

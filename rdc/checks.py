@@ -30,12 +30,14 @@ class _Kind:
 
 
 class _Field:
-    __slots__ = ("kinds", "name", "text")
+    __slots__ = ("exact", "kinds", "name", "text")
 
     def __init__(self, name: str, text: str, kinds: tuple[_Kind, ...]) -> None:
         self.name = name
         self.text = text
         self.kinds = kinds
+        self.exact = {kind.type for kind in kinds if kind.items is None}
+        """The types that need no closer look: nearly every value has one of them."""
 
 
 _FIELDS: dict[type, tuple[_Field, ...]] = {}
@@ -52,7 +54,7 @@ def check_fields(record: object) -> None:
         fields = _FIELDS[cls] = _read_fields(cls)
     for field in fields:
         value = getattr(record, field.name)
-        if not _is_one_of(value, field.kinds):
+        if type(value) not in field.exact and not _is_one_of(value, field.kinds):
             raise _wrong_field(cls.__name__, field, value)
 
 
@@ -102,8 +104,8 @@ def _wrong_field(owner: str, field: _Field, value: object) -> TypeError:
     return _wrong(f"{owner}.{field.name}", field.text, value)
 
 
-def _wrong(place: str, expected: str, value: object) -> TypeError:
-    return TypeError(f"{place}: expected {expected}, found {found_type(value)}")
+def _wrong(subject: str, expected: str, value: object) -> TypeError:
+    return TypeError(f"{subject}: expected {expected}, found {found_type(value)}")
 
 
 def found_type(value: object) -> str:

@@ -15,17 +15,17 @@ from rdc.model.location import Location, RemoteShell, parse_location
 __all__ = ["check_far", "check_job", "location_of", "path_list"]
 
 
-def location_of(function: str, name: str, place: object) -> Location:
+def location_of(function: str, name: str, given: object) -> Location:
     """Returns the location that an argument means. Raises TypeError, and UsageError for an invalid one."""
-    if isinstance(place, Location):
-        return place
-    if isinstance(place, str):
-        return parse_location(place)
-    if not isinstance(place, os.PathLike):
-        raise TypeError(f"{function}.{name}: expected Location | str | PathLike, found {found_type(place)}")
-    path = os.fsencode(place)
+    if isinstance(given, Location):
+        return given
+    if isinstance(given, str):
+        return parse_location(given)
+    if not isinstance(given, os.PathLike):
+        raise TypeError(f"{function}.{name}: expected Location | str | PathLike, found {found_type(given)}")
+    path = os.fsencode(given)
     if b"\0" in path:
-        raise UsageError(f"{place}: a path cannot contain a NUL character")
+        raise UsageError(f"{given}: a path cannot contain a NUL character")
     return Location(None, path)
 
 

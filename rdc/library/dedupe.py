@@ -68,18 +68,18 @@ def dedupe(
     check_job("dedupe", reporter, catalog, stop)
     options = options or DedupeOptions()
     _check_options(options, listing)
-    told = _stopping(reporter, stop)
+    stoppable = _stopping(reporter, stop)
     from rdc.instances.dedupe import Deduper
     from rdc.library.dedupe_operands import open_operands
 
     operands = open_operands(given, options.keep)
     try:
         full = _deduper_options(options, operands, environ or os.environ, searched=listing is None)
-        deduper = Deduper(operands.trees, full, told)
+        deduper = Deduper(operands.trees, full, stoppable)
         try:
             deduper.clear()
-            with opened_catalog(catalog, lambda event: _notice(told, event)) as store:
-                _find_and_act(options, listing, operands, deduper, told, store)
+            with opened_catalog(catalog, lambda event: _notice(stoppable, event)) as store:
+                _find_and_act(options, listing, operands, deduper, stoppable, store)
             return replace(deduper.finish(), journal=deduper.journal)
         finally:
             deduper.close()

@@ -56,7 +56,7 @@ def merge(
     with contextlib.ExitStack() as stack:
         sources = [_opened(name, stack) for name in names]
         memory = (options or MergeOptions()).memory
-        outcome = merge_parts(_told(sources, reporter, stop), memory)
+        outcome = merge_parts(_noted(sources, reporter, stop), memory)
     if part is not None:
         from rdc.survey.parts.part_file import write_part
 
@@ -74,7 +74,7 @@ def _opened(name: str, stack: contextlib.ExitStack) -> PartSource:
         raise RdcError(f"{name}: cannot read the part: {reason}", code=ExitCode.FILE_IO) from error
 
 
-def _told(sources: list[PartSource], reporter: Reporter, stop: StopSignal | None) -> Iterator[PartSource]:
+def _noted(sources: list[PartSource], reporter: Reporter, stop: StopSignal | None) -> Iterator[PartSource]:
     sizes = [os.fstat(source.stream.fileno()).st_size for source in sources]
     done = 0
     for source, size in zip(sources, sizes, strict=True):

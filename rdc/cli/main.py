@@ -30,6 +30,15 @@ A shell shows this code for a program that SIGPIPE ended. rsync has no code of t
 """
 
 
+COMPUTING_VERBS = frozenset(VERBS) - {"catalog", "completions", "config", "install", "keys"}
+"""The verbs that cut and compare contents."""
+
+_WITHOUT_KERNEL = (
+    "rdc: {} has no C kernel: it compares changed files at half a megabyte a second, a thousand times slower;"
+    " install a wheel, or a C compiler and rdc again (RDC_KERNEL=pure accepts it)\n"
+)
+
+
 def entry() -> None:
     """Runs this process's command line, then exits."""
     sys.unraisablehook = _unraisable
@@ -135,6 +144,8 @@ def _run_verb(name: str, words: Sequence[str], environment: Environment) -> Exit
         return ExitCode.OK
     if len(words) == 1 and words[0] == "-h":
         words = ["--help"]  # as in rsync: alone, -h asks for help, as no run consists of rounded sizes only
+    if name in COMPUTING_VERBS and "RDC_KERNEL" not in environment.environ and not _has_kernel():
+        environment.talk(_WITHOUT_KERNEL.format(os.path.dirname(os.path.dirname(__file__))))
     defaults = [] if "--help" in words else default_words(verb.OPTIONS, environment.environ)
     try:
         return verb.run([*(chosen.word for chosen in defaults), *words], environment)
@@ -143,6 +154,15 @@ def _run_verb(name: str, words: Sequence[str], environment: Environment) -> Exit
             if chosen.word in str(error) and chosen.word not in words:
                 raise UsageError(f"{error} (from {chosen.source})") from error
         raise
+
+
+def _has_kernel() -> bool:
+    """Whether the C kernel was built. Loading it here would cost every start."""
+    kernel = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernel")
+    try:
+        return any(name.startswith("_kernel.") and name.endswith(".so") for name in os.listdir(kernel))
+    except OSError:
+        return True  # in an archive; a kernel that is missing shows in rdc --version
 
 
 def _version_text() -> str:

@@ -15,7 +15,8 @@ from rdc.records import dataclass
 
 __all__ = ["Machine", "Wheel", "chosen_wheels", "version_name"]
 
-DISTRIBUTION = "rdc"
+DISTRIBUTION = "rdc-sync"
+"""The name of the package. Wheels write it with an underscore."""
 
 _EXTENSION_SUFFIXES = (".so",)
 
@@ -82,7 +83,7 @@ def _given_wheels(given: str) -> tuple[Wheel, ...]:
                 wheels.append(Wheel(os.path.basename(path), file.read()))
     except OSError as error:
         raise RdcError(f"{printable(given)}: {error.strerror}", code=ExitCode.FILE_IO) from error
-    if not any(re.match(rf"{DISTRIBUTION}-\d", each.name) for each in wheels):
+    if not any(re.match(rf"{DISTRIBUTION.replace('-', '_')}-\d", each.name) for each in wheels):
         raise RdcError(f"{printable(given)}: holds no wheel of rdc", code=ExitCode.USAGE)
     return tuple(wheels)
 

@@ -14,6 +14,7 @@ from rdc.model.entries import Identity, Metadata
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
+    from types import ModuleType
 
 
 __all__ = ["SourceFile", "identity_of"]
@@ -161,10 +162,9 @@ class SourceFile:
     def read_ranges(self, rows: array[int]) -> bytes:
         """Return the bytes of the ranges in `rows` (offset, length, offset, ...), joined; errors as in
         pread."""
-        from rdc.files.root._ranges import read_ranges
-
+        extension = _built()
         self.rest()
-        content = read_ranges(self._fd, rows)
+        content = None if extension is None else extension.read_ranges(self._fd, rows)
         if content is None:
             # Reading one by one names the range that fails.
             content = b"".join(map(self.pread, rows[0::2], rows[1::2]))
@@ -172,10 +172,9 @@ class SourceFile:
 
     def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
         """Read the ranges in `rows` into `buffer`, which has exactly their total size; errors as in pread."""
-        from rdc.files.root._ranges import read_ranges_into
-
+        extension = _built()
         self.rest()
-        if not read_ranges_into(self._fd, rows, buffer):
+        if extension is None or not extension.read_ranges_into(self._fd, rows, buffer):
             buffer[:] = b"".join(map(self.pread, rows[0::2], rows[1::2]))
 
     def check_unchanged(self) -> None:
@@ -209,3 +208,11 @@ class SourceFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _built() -> ModuleType | None:
+    try:
+        from rdc.files.root import _ranges
+    except ImportError:  # installed without a compiler: ranges are read one by one
+        return None
+    return _ranges

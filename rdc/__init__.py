@@ -16,6 +16,7 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 __all__ = [
     "Action",
     "Attribution",
+    "Backup",
     "Bin",
     "BinaryReader",
     "Catalog",
@@ -118,6 +119,7 @@ __all__ = [
 _MODULES = {
     "Action": "rdc.model.instances",
     "Attribution": "rdc.model.scan",
+    "Backup": "rdc.model.sync",
     "Bin": "rdc.model.scan",
     "BinaryReader": "rdc.library.streams",
     "Catalog": "rdc.catalog.catalog",
@@ -277,7 +279,7 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import FilterRule, MessageCost, Purpose, RuleAction, SyncOptions, SyncReport
+    from rdc.model.sync import Backup, FilterRule, MessageCost, Purpose, RuleAction, SyncOptions, SyncReport
     from rdc.model.watch import (
         Disconnected,
         Halted,

@@ -44,12 +44,20 @@ class FilterRule:
 @dataclass(frozen=True, slots=True)
 class Backup:
     """Where a sync keeps what it replaces and deletes: at the entry's path below `directory`, with `suffix`
-    behind its name."""
+    behind its name.
+
+        >>> import rdc
+        >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
+        b'~'
+    """
 
     suffix: bytes
     """Not empty unless `directory` is given. It has no slash."""
     directory: bytes | None = None
     """Relative to the destination, or absolute; None: beside the entry."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

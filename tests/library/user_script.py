@@ -60,7 +60,7 @@ def costs(report: rdc.SyncReport) -> dict[rdc.Purpose, list[rdc.MessageCost]]:
 
 
 def synced(place: rdc.Location) -> rdc.ExitCode:
-    options = rdc.SyncOptions(delete=True, rules=RULES)
+    options = rdc.SyncOptions(delete=True, rules=RULES, backup=rdc.Backup(b"~"))
     shell = rdc.RemoteShell(("ssh", "-p", "2222"))
     catalog: rdc.UserCatalog = rdc.USER_CATALOG
     try:

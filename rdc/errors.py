@@ -38,6 +38,8 @@ class ExitCode(IntEnum):
 
     OK = 0
     USAGE = 1
+    DIFFERENT = 1
+    """Of `rdc check`: the trees differ. A wrong command line of that verb is CHECK_USAGE."""
     INCOMPATIBLE = 2
     REFUSED = 5
     UNREACHABLE = 10
@@ -50,6 +52,7 @@ class ExitCode(IntEnum):
     TIMEOUT = 30
     CONNECT_TIMEOUT = 35
     BUSY = 40
+    CHECK_USAGE = 64
     COMMAND_MISSING = 127
 
 

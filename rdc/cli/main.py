@@ -80,7 +80,7 @@ def run(words: Sequence[str], environment: Environment) -> int:
         _flush_quietly(environment)
         environment.talk(f"rdc: {error}\n")
         _traceback(environment)
-        return error.code
+        return _code_of(words, error.code)
     except KeyboardInterrupt:
         return _interrupted(environment)
     except Exception as error:  # noqa: BLE001 - the last resort; RDC_DEBUG shows the traceback
@@ -98,7 +98,12 @@ def run(words: Sequence[str], environment: Environment) -> int:
         hint = "" if environment.environ.get("RDC_DEBUG") else " (set RDC_DEBUG=1 for the traceback)"
         environment.talk(f"rdc: internal error: {one_line(f'{type(error).__name__}: {error}')}{hint}\n")
         _traceback(environment)
-        return ExitCode.USAGE
+        return _code_of(words, ExitCode.USAGE)
+
+
+def _code_of(words: Sequence[str], code: ExitCode) -> ExitCode:
+    """The exit code of a failure. Of `rdc check`, 1 means that the trees differ."""
+    return ExitCode.CHECK_USAGE if code is ExitCode.USAGE and words[:1] == ["check"] else code
 
 
 def _interrupted(environment: Environment) -> ExitCode:

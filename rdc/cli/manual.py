@@ -52,6 +52,7 @@ _PATTERNS = {
 _COMMON = ("start", "progress", "error", "summary")
 VERB_EVENTS: dict[str, tuple[str, ...]] = {
     "sync": ("start", "plan", "item", "progress", "error", "summary"),
+    "check": (*_COMMON, "difference"),
     "watch": (
         *("start", "plan", "item", "progress", "error"),
         *("in_step", "halted", "resumed", "limited", "disconnected", "stopped"),

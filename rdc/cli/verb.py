@@ -18,6 +18,7 @@ __all__ = ["VERBS", "Verb", "load_verb", "load_verbs"]
 
 VERBS = (
     "sync",
+    "check",
     "watch",
     "scan",
     "merge",

@@ -17,7 +17,7 @@ from rdc.protocol.messages.registry import (
     Watch,
 )
 from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.rules.dialect import DIALECT, READS_ANEW
 from rdc.records import dataclass
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
@@ -103,6 +103,8 @@ def answer(
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
     filters = FilterList(admitted.options.rules)
+    if READS_ANEW in (open_.needs or "").split(" "):
+        signer = FileSigner(signer.params)
     if open_.role is Role.SOURCE:
         yield from _answer_as_source(admitted, open_, filters, signer, following, round_)
     else:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
 
-__all__ = ["explained_end", "sync"]
+__all__ = ["SyncRun", "explained_end", "sync"]
 
 W = TypeVar("W", bound="Transport")
 
@@ -106,7 +106,7 @@ def sync(
         raise UsageError("one of source and destination must be on this machine")
     options = options or SyncOptions()
     with opened_catalog(catalog, reporter) as store:
-        run_ = _Run(source, destination, options, stopping(reporter, stop), store, stop)
+        run_ = SyncRun(source, destination, options, stopping(reporter, stop), store, stop)
         far = destination if source.host is None else source
         try:
             if far.host is None:
@@ -123,7 +123,7 @@ def new_secret() -> bytes:
     return os.urandom(SECRET_BYTES)
 
 
-class _Run:
+class SyncRun:
     """One sync, seen from the dialling side."""
 
     def __init__(
@@ -154,11 +154,20 @@ class _Run:
         """Runs both ends in this process. The source has its own thread, so both sides read and hash at the
         same time."""
         from rdc.session.runtime.in_process import InProcessLink
-        from rdc.session.trees.nested_trees import check_overlap
         from rdc.session.trees.source_tree import SourceTree
 
         # Report a mistake in SRC as an error of this side, not of the far side.
         SourceTree.open(self._source.path).root.close()
+        self._check_nesting()
+        self._pack = self._options.compress is True
+        with contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer:
+            link = InProcessLink(self._fetch(), answer(signer), self._stop)
+            return self._report(link.run(), link)
+
+    def _check_nesting(self) -> None:
+        """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
+        from rdc.session.trees.nested_trees import check_overlap
+
         check_overlap(
             self._source.path,
             self._destination.path,
@@ -167,10 +176,6 @@ class _Run:
             delete_excluded=self._options.delete_excluded,
             one_file_system=self._options.one_file_system,
         )
-        self._pack = self._options.compress is True
-        with contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer:
-            link = InProcessLink(self._fetch(), answer(signer), self._stop)
-            return self._report(link.run(), link)
 
     def by_shell(self, host: str, shell: RemoteShell) -> SyncReport:
         """Runs the other end through a remote shell, which starts rdc there."""

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from rdc.errors import ExitCode, RdcError
+from rdc.model.check import Aspect, CheckReport, EntryDiffers
 from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateSummary
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
 from rdc.model.sync import SyncReport
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
+from rdc.report.check_json import CheckJson
 from rdc.report.dedupe_json import DedupeJson
 from rdc.report.duplicates_json import DuplicatesJson
 from rdc.report.json_events import JsonEvents
@@ -78,6 +80,14 @@ def _sync(write: Callable[[str], None]) -> None:
     events.finish(sample(SyncReport))
 
 
+def _check(write: Callable[[str], None]) -> None:
+    events = CheckJson(write, _nothing, _zero)
+    events.start()
+    _common(events)
+    events.differs(EntryDiffers(b"a.txt", Aspect.CONTENT | Aspect.TIME))
+    events.finish(sample(CheckReport, exit=ExitCode.DIFFERENT))
+
+
 def _watch(write: Callable[[str], None]) -> None:
     events = WatchJson(write, _nothing, _zero)
     events.start()
@@ -126,6 +136,7 @@ def _zero() -> float:
 
 EVENTS: dict[str, Callable[[Callable[[str], None]], None]] = {
     "sync": _sync,
+    "check": _check,
     "watch": _watch,
     "dupes": _dupes,
     "similar": _similar,

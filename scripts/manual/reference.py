@@ -78,6 +78,7 @@ PURPOSES = {
     "watchdog": "reading inotify in `rdc watch`; 7.1 is the first that tells of an overflow",
     "xxhash": "names of fixed blocks in a scan",
     "zstandard": "compression on the wire, and of a scan's samples",
+    "build": "tests: makes the source distribution, which they install without a compiler",
     "hypothesis": "tests: inputs nobody thought of",
     "jsonschema": "tests: the JSON report keeps its promise",
     "mkdocs": "this manual; the extra `docs`",

@@ -44,6 +44,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("renames",),
         ("applying",),
         ("destination",),
+        ("checking",),
         ("",),
     ),
     "survey": (("walk",), ("count", "read"), ("scan", "similar", ""), ("parts",)),

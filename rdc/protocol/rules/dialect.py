@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Agreement", "DIALECT", "Dialect", "agree"]
+__all__ = ["DIALECT", "READS_ANEW", "Agreement", "Dialect", "agree"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,17 @@ class Dialect:
         return Hello(self.newest, software, params, oldest, " ".join(sorted(self.features)) or None)
 
 
-DIALECT = Dialect(oldest=8, newest=8, features={"bundles": (BundleRequest, BundleAnswer)}, since={}, until={})
+READS_ANEW = "check"
+"""The feature of a source that answers an Open which needs it from what it reads in that session alone. It
+neither asks nor fills a catalog then."""
+
+DIALECT = Dialect(
+    oldest=8,
+    newest=8,
+    features={"bundles": (BundleRequest, BundleAnswer), READS_ANEW: ()},
+    since={},
+    until={},
+)
 """What this rdc speaks."""
 
 

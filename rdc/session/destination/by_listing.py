@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import ListingPart
-    from rdc.session.applying.directory_changes import DirectoryChanges
-    from rdc.session.destination.own_tree import OwnTree
+    from rdc.session.destination.compared_directories import ComparedDirectories, ListedTree
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.manifest import Manifest
 
@@ -26,8 +25,8 @@ class ListingIntake:
     def __init__(
         self,
         wanted: Manifest,
-        directories: DirectoryChanges,
-        own: OwnTree,
+        directories: ComparedDirectories,
+        own: ListedTree,
         *,
         preserved: Preserved,
         only: bytes,

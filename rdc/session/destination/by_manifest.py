@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import Manifest as ManifestMessage
     from rdc.protocol.messages.registry import Start
-    from rdc.session.applying.directory_changes import DirectoryChanges
-    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.destination.compared_directories import BeyondMounts, ComparedDirectories
     from rdc.session.destination.own_tree import OwnTree
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
@@ -77,8 +76,8 @@ class ManifestComparison:
 
     def compare(
         self,
-        directories: DirectoryChanges,
-        extraneous: ExtraneousEntries,
+        directories: ComparedDirectories,
+        extraneous: BeyondMounts,
         mount_points: AbstractSet[bytes],
         round_: int,
     ) -> Conversation[None]:
@@ -105,8 +104,8 @@ class ManifestComparison:
 def compare_manifests(
     wanted: Manifest,
     own: Manifest,
-    directories: DirectoryChanges,
-    extraneous: ExtraneousEntries,
+    directories: ComparedDirectories,
+    extraneous: BeyondMounts,
     events: EventRelay,
     round_: int,
     *,

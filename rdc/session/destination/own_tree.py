@@ -36,9 +36,16 @@ class OwnTree:
     """The destination's tree. Reading it also notes the partial files of earlier runs."""
 
     def __init__(
-        self, context: DestinationContext, partial_files: PartialFiles, *, links: LinkTable | None
+        self,
+        context: DestinationContext,
+        partial_files: PartialFiles,
+        *,
+        links: LinkTable | None,
+        enter: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`links`: takes the hard links of a walk; None if hard links do not count as a difference."""
+        """`links`: takes the hard links of a walk; None if hard links do not count as a difference. `enter`:
+        as in PackedWalk."""
+        self._enter = enter
         root = context.destination_root.root
         self._kinds = kinds = context.preserved.attributes
         self._attributes: TreeXattrs | None = None
@@ -79,6 +86,7 @@ class OwnTree:
             self._note,
             only=self._only or None,
             on_temporaries=self._partial_files.note,
+            enter=self._enter,
             on_inodes=None if links is None else inodes.take,
         )
         try:

@@ -16,7 +16,7 @@ from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import DIALECT
 from rdc.session.runtime.commands import Conversation
 from rdc.session.serve import answer
-from rdc.session.sync import _Run
+from rdc.session.sync import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.run_pair import run_pair
 from tests.support.running.syncing import Run, contents_of
@@ -69,7 +69,7 @@ def sync_in_turns(
     store, other = catalog or NoCatalog(), NoCatalog()
     pulls = dialler is Role.DESTINATION
     run = Run()
-    here = _Run(
+    here = SyncRun(
         Location(None, ends[0]),
         Location(None, ends[1]),
         options or SyncOptions(fsync=False),

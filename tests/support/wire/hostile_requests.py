@@ -28,7 +28,7 @@ from rdc.protocol.rules.connection import Connection
 from rdc.session.access import Access
 from rdc.session.serve import Admission, answer, greeting
 from rdc.session.served_directory import KEY_TITLE, admission
-from rdc.session.sync import _Run
+from rdc.session.sync import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.run_pair import run_pair
 from tests.support.trees.trees import File, Link, Tree, tree, write_tree
@@ -243,17 +243,17 @@ class HostileRequests:
         if role is Role.DESTINATION:
             source = write_tree(here / "source", _sent(rng, self.outside))
             ends = Location(None, os.fsencode(source) + rng.choice((b"/", b"/", b"", b"/a", b"/b"))), path
-            run = _Run(ends[0], Location(None, path), options, lambda _: None, NoCatalog())
+            run = SyncRun(ends[0], Location(None, path), options, lambda _: None, NoCatalog())
             end = _ended(lambda: self._push(run, ends[0].path, near, admit, signer, far))
         else:
             destination = Location(None, os.fsencode(here / "destination") + rng.choice((b"", b"/")))
-            run = _Run(Location(None, path), destination, options, lambda _: None, NoCatalog())
+            run = SyncRun(Location(None, path), destination, options, lambda _: None, NoCatalog())
             end = _ended(lambda: self._pull(run, near, admit, signer, far))
         return end, bytes(told)
 
     @staticmethod
     def _push(
-        run: _Run, source: bytes, near: Connection, admit: Admission, signer: FileSigner, far: Connection
+        run: SyncRun, source: bytes, near: Connection, admit: Admission, signer: FileSigner, far: Connection
     ) -> ExitCode:
         found = SourceTree.open(source)
         try:
@@ -263,7 +263,9 @@ class HostileRequests:
         return run._report(done, near).exit
 
     @staticmethod
-    def _pull(run: _Run, near: Connection, admit: Admission, signer: FileSigner, far: Connection) -> ExitCode:
+    def _pull(
+        run: SyncRun, near: Connection, admit: Admission, signer: FileSigner, far: Connection
+    ) -> ExitCode:
         done, _ = run_pair(run._fetch(), near, answer(signer, admit), far)
         return run._report(done, near).exit
 

@@ -16,7 +16,7 @@ from rdc.progress import silent
 from rdc.protocol.rules.connection import Connection
 from rdc.session.runtime.driver import run
 from rdc.session.serve import answer, greeting
-from rdc.session.sync import _Run
+from rdc.session.sync import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from rdc.transport.base import Transport
 from rdc.transport.memory import pair
@@ -41,7 +41,7 @@ def stream_sync(
     one, other = pair()
     near, far = near_damage(one), far_damage(other)
     places = Location(None, contents_of(source)), Location(None, os.fsencode(destination))
-    conversation = _Run(*places, options, silent, NoCatalog())
+    conversation = SyncRun(*places, options, silent, NoCatalog())
     unexpected: list[BaseException] = []
 
     def serve() -> None:

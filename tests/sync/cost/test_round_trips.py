@@ -23,7 +23,7 @@ from rdc.protocol.messages.registry import Done, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer, greeting
-from rdc.session.sync import _Run
+from rdc.session.sync import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.syncing import contents_of
 from tests.support.trees.trees import Tree, describe, read_tree, tree, write_tree
@@ -39,7 +39,7 @@ class Measured:
 
 
 def measure(source: Path, destination: Path, dialler: Role, options: SyncOptions | None = None) -> Measured:
-    here = _Run(
+    here = SyncRun(
         Location(None, contents_of(source)),
         Location(None, contents_of(destination)),
         options or SyncOptions(fsync=False),

@@ -1,0 +1,236 @@
+"""One check of two trees, in this process or with an rdc on another host. checking/CHECK.md says what holds.
+
+The far end is the source of the session, whichever operand it is: it can only be read then.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from rdc.catalog.location import opened_catalog
+from rdc.errors import ExitCode, UsageError
+from rdc.model.check import CheckReport
+from rdc.model.entries import Kind
+from rdc.model.location import Location, RemoteShell
+from rdc.progress import Problem, silent
+from rdc.protocol.messages.registry import Describe, Done, Open, Role
+from rdc.protocol.rules.dialect import READS_ANEW
+from rdc.records import dataclass, replace
+from rdc.session.runtime.commands import Pace, Send
+from rdc.session.sync import SyncRun
+from rdc.session.trees.announced_entries import announced, entry_of
+from rdc.session.trees.destination_root import keeps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+    from rdc.model.check import CheckOptions, EntryDiffers
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncReport
+    from rdc.progress import Event, Reporter
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.checking.conversation import ClosedDirectories, Counts
+    from rdc.session.runtime.commands import Conversation
+
+__all__ = ["CheckRun", "check", "operands_of"]
+
+
+def check(
+    source: Location,
+    destination: Location,
+    options: CheckOptions,
+    *,
+    shell: RemoteShell | None = None,
+    reporter: Reporter = silent,
+    on_difference: Callable[[EntryDiffers], None],
+    catalog: SignatureStore | UserCatalog | None = None,
+    keys: str | os.PathLike[str] | None = None,
+) -> CheckReport:
+    """Compares two trees, as `rdc check` does. Nothing changes at either end.
+
+    `on_difference`: takes each entry that differs. `catalog`: believed and filled only with
+    `options.trust_catalog`. Raises RdcError if the run as a whole cannot go on.
+    """
+    if source.host is not None and destination.host is not None:
+        raise UsageError("one of SRC and DST must be on this machine")
+    with opened_catalog(catalog if options.trust_catalog else None, reporter) as store:
+        operands = operands_of(source, destination)
+        while True:
+            run = CheckRun(operands, options, reporter, on_difference, store)
+            try:
+                report = run.perform(shell or RemoteShell(), keys)
+            except _FileInDirectoryError:
+                # DST is a directory and SRC a file: the far end has SRC's counterpart in that directory.
+                operands = replace(operands, far=_below(operands.far, operands.near_name or b""))
+                continue
+            finally:
+                run.close()
+            return run.report(report)
+
+
+class _FileInDirectoryError(Exception):
+    """DST turned out to be a directory, and SRC is one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """Both trees: the far one as the source of a session, and this end's."""
+
+    far: Location
+    near: Location
+    far_is_source: bool
+    near_name: bytes | None = None
+    """SRC's one entry, b"" for all entries, if this end is SRC; else None."""
+    may_be_inside: bool = False
+    """The far path may be a directory that has SRC's counterpart."""
+
+
+def operands_of(source: Location, destination: Location) -> Operands:
+    if destination.host is None:
+        return Operands(source, destination, True)
+    name = entry_of(source.path)
+    if not name:
+        whole = destination if not entry_of(destination.inner) else _below(destination, b"")
+        return Operands(whole, source, False, b"")
+    try:
+        is_directory = stat.S_ISDIR(os.lstat(source.path).st_mode)
+    except OSError:
+        is_directory = True  # the run reports it
+    if is_directory or not entry_of(destination.inner):
+        return Operands(_below(destination, name), source, False, name)
+    return Operands(destination, source, False, name, may_be_inside=True)
+
+
+def _below(directory: Location, name: bytes) -> Location:
+    return replace(directory, path=directory.path.rstrip(b"/") + b"/" + name)
+
+
+class CheckRun(SyncRun):
+    """One session of a check, seen from the dialling side."""
+
+    def __init__(
+        self,
+        operands: Operands,
+        options: CheckOptions,
+        reporter: Reporter,
+        on_difference: Callable[[EntryDiffers], None],
+        catalog: SignatureStore,
+    ) -> None:
+        from rdc.session.checking.conversation import ClosedDirectories
+
+        self._operands = operands
+        self._check = options
+        self._on_difference = on_difference
+        self._reporter = reporter
+        self._closed = closed = ClosedDirectories()
+        self._counts: Counts | None = None
+        session = replace(options.session, dry_run=True, items=False)
+        super().__init__(operands.far, operands.near, session, _noting(reporter, closed), catalog)
+
+    def perform(self, shell: RemoteShell, keys: str | os.PathLike[str] | None) -> SyncReport:
+        """Runs the session with the far end."""
+        far = self._operands.far
+        if far.host is None:
+            return self.here()
+        if far.port is None:
+            return self.by_shell(far.host, shell)
+        return self.by_daemon(far.host, far.port, keys)
+
+    def report(self, session: SyncReport) -> CheckReport:
+        """The result, after the session."""
+        from rdc.session.checking.conversation import Counts
+
+        counts = self._counts or Counts()
+        different = ExitCode.DIFFERENT if counts.different else ExitCode.OK
+        return CheckReport(
+            entries=counts.entries,
+            files=counts.files,
+            total_bytes=counts.total_bytes,
+            files_compared=counts.files_compared,
+            bytes_compared=counts.bytes_compared,
+            different=counts.different,
+            missing=counts.missing,
+            extra=counts.extra,
+            bytes_sent=session.bytes_sent,
+            bytes_received=session.bytes_received,
+            round_trips=session.round_trips,
+            errors=session.errors,
+            exit=different if session.exit is ExitCode.OK else session.exit,
+        )
+
+    def _check_nesting(self) -> None:
+        """A check changes nothing, so one tree may contain the other."""
+
+    def _open(self, role: Role, path: bytes) -> Conversation[None]:
+        yield Pace(self._options.bandwidth, self._options.timeout)
+        open_ = Open.asking(role, path, self._secret, self._options)
+        if not self._check.trust_catalog:
+            open_ = replace(open_, needs=" ".join(filter(None, (open_.needs, READS_ANEW))))
+        yield Send(open_, 0)
+
+    def _fetch(self) -> Conversation[Done]:
+        operands = self._operands
+        near = operands.near.path
+        if operands.near_name:
+            near = os.path.dirname(near) or b"."
+        preserved = keeps(near, self._options)
+        preserved = replace(preserved, modes=preserved.modes and self._check.modes)
+        yield from self._open(Role.SOURCE, self._source.path)
+        yield Send(Describe(False, preserved), 0)
+        yield from self._opened()
+        start, round_ = yield from self._started()
+        return (yield from self._compare(start, preserved, round_))
+
+    def _compare(self, start: Start, preserved: Preserved, round_: int) -> Conversation[Done]:
+        from rdc.session.checking.conversation import Check, near_tree
+        from rdc.session.destination.context import SessionTerms, destination_context
+
+        operands = self._operands
+        tree = near_tree(operands.near.path, operands.near_name, start.only, start.entry)
+        try:
+            boundary = None
+            if self._options.one_file_system:
+                from rdc.session.trees.mount_boundary import MountBoundary
+
+                boundary = MountBoundary(tree.root, tree.name or start.only)
+            terms = SessionTerms(self._options, self._filters, self._secret, self._signer, pack=False)
+            context = destination_context(terms, tree, start, self._events, preserved)
+            checked = Check(
+                context,
+                self._check,
+                self._closed,
+                self._on_difference,
+                far_is_source=operands.far_is_source,
+                boundary=boundary,
+            )
+            round_ = yield from checked.run(round_)
+        finally:
+            tree.root.release()
+        self._counts = checked.counts
+        done = Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
+        yield Send(done, round_)
+        return done
+
+    def _started(self) -> Conversation[tuple[Start, int]]:
+        from rdc.session.destination.manifest_exchange import next_message
+
+        received = yield from next_message(self._events)
+        start, round_ = announced(received, entry_of(self._source.inner))
+        if self._operands.may_be_inside and start.entry is Kind.DIRECTORY:
+            raise _FileInDirectoryError
+        return start, round_
+
+
+def _noting(reporter: Reporter, closed: ClosedDirectories) -> Reporter:
+    """A Reporter that notes where the far end could not read."""
+
+    def report(event: Event) -> None:
+        if isinstance(event, Problem):
+            closed.note_far(event)
+        reporter(event)
+
+    return report

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rdc
-from tests.support.running.stop_after import StopAfter
+from tests.library.stop_after import StopAfter
 from tests.support.running.syncing import shell as pseudo_shell
 
 SOON = 10.0

@@ -18,8 +18,8 @@ from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.library.scan import scan
 from rdc.model.scan import ScanOptions, ScanReport
+from tests.library.stop_after import StopAfter
 from tests.support.running.plain_census import count
-from tests.support.running.stop_after import StopAfter
 from tests.support.trees.mixed_tree import agree, mixed_tree
 
 PLAIN = ScanOptions(compress=False)

@@ -17,6 +17,7 @@ __all__ = [
     "OutOfSpaceError",
     "ProtocolError",
     "RdcError",
+    "StoppedError",
     "StreamError",
     "TrustError",
     "UsageError",
@@ -28,7 +29,12 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the process; also the `code` of a JSON error event."""
+    """The exit codes of the process; also the `code` of a JSON error event.
+
+    >>> import rdc
+    >>> rdc.ExitCode.PARTIAL, int(rdc.ExitCode.PARTIAL)
+    (<ExitCode.PARTIAL: 23>, 23)
+    """
 
     OK = 0
     USAGE = 1
@@ -97,7 +103,15 @@ def escaped(character: str) -> str:
 
 
 class RdcError(Exception):
-    """The base of all deliberate errors. `str(error)` is one printable line; `code` is the exit code."""
+    """The base of all deliberate errors. `str(error)` is one printable line; `code` is the exit code.
+
+    >>> import rdc
+    >>> try:
+    ...     rdc.sync("missing/", "copy/", catalog=None)
+    ... except rdc.RdcError as error:
+    ...     print(error.code.name)
+    PARTIAL
+    """
 
     code: ExitCode = ExitCode.PARTIAL
 
@@ -138,6 +152,15 @@ class TrustError(RdcError):
     """A side does not trust the other one, or denies its request. Nothing was changed."""
 
     code = ExitCode.REFUSED
+
+
+class StoppedError(RdcError):
+    """The caller asked the job to stop. Every file is complete, either old or new."""
+
+    code = ExitCode.INTERRUPTED
+
+    def __init__(self, message: str = "stopped by the caller") -> None:
+        super().__init__(message)
 
 
 class CommandMissingError(RdcError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, StoppedError
 from rdc.records import dataclass
 from rdc.typed import Protocol
 
@@ -10,7 +10,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-__all__ = ["Event", "ItemChanged", "PlanKnown", "Problem", "Progressed", "Reporter", "silent"]
+__all__ = [
+    "STOP_SECONDS",
+    "Event",
+    "ItemChanged",
+    "PlanKnown",
+    "Problem",
+    "Progressed",
+    "Reporter",
+    "StopSignal",
+    "check_stop",
+    "silent",
+    "stopping",
+]
+
+STOP_SECONDS = 0.1
+"""The longest wait after which a waiting job looks at its StopSignal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,12 @@ class ItemChanged:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """The progress of one phase."""
+    """The progress of one phase.
+
+    >>> import rdc
+    >>> rdc.Progressed("read", 512, 1024).done
+    512
+    """
 
     phase: str
     """A sync has 'compare', 'transfer' and 'delete'; a scan 'read'; a dedupe 'compare' and 'share'."""
@@ -52,7 +72,12 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error or notice about one path. The path is b'' if none is meant. The run continues."""
+    """An error or notice about one path. The path is b'' if none is meant. The run continues.
+
+    >>> import rdc
+    >>> rdc.Problem(rdc.ExitCode.PARTIAL, b"a", "a: Permission denied").code
+    <ExitCode.PARTIAL: 23>
+    """
 
     code: ExitCode
     """The exit code. OK marks a notice that does not change it, such as a skipped socket."""
@@ -65,10 +90,57 @@ Event: TypeAlias = PlanKnown | ItemChanged | Progressed | Problem
 
 
 class Reporter(Protocol):
-    """A function that receives the events of one job."""
+    """A function that receives the events of one job.
+
+    >>> import os, rdc
+    >>> def reporter(event):
+    ...     if isinstance(event, rdc.ItemChanged):
+    ...         print(event.path.decode())
+    >>> os.mkdir("src"); open("src/file", "w").close()
+    >>> _ = rdc.sync("src/", "copy/", reporter=reporter, catalog=None)
+    ./
+    file
+    """
 
     def __call__(self, event: Event, /) -> None: ...
 
 
 def silent(event: Event, /) -> None:
     """A Reporter that ignores every event."""
+
+
+class StopSignal(Protocol):
+    """Tells a running job to stop, such as a threading.Event that another thread sets.
+
+    A job asks it between two steps, and at least every STOP_SECONDS while it waits. A step is short, except
+    that a source reads one file whole.
+
+        >>> import os, rdc, threading
+        >>> os.mkdir("src")
+        >>> stop = threading.Event()
+        >>> stop.set()
+        >>> rdc.sync("src/", "copy/", catalog=None, stop=stop)
+        Traceback (most recent call last):
+        rdc.errors.StoppedError: stopped by the caller
+    """
+
+    def is_set(self) -> bool:
+        """Whether the job must stop. Once True, it must stay True."""
+
+
+def check_stop(stop: StopSignal | None) -> None:
+    """Raises StoppedError if `stop` is set."""
+    if stop is not None and stop.is_set():
+        raise StoppedError
+
+
+def stopping(reporter: Reporter, stop: StopSignal | None) -> Reporter:
+    """Returns a Reporter that raises StoppedError in place of the first event after `stop` was set."""
+    if stop is None:
+        return reporter
+
+    def report(event: Event, /) -> None:
+        check_stop(stop)
+        reporter(event)
+
+    return report

@@ -21,7 +21,7 @@ from rdc.model.scan import (
     Overlap,
     ScanProblem,
     ScanReport,
-    SimilarGroup,
+    SimilarFiles,
     TypeSummary,
 )
 from rdc.report.scan.json_document import scan_json
@@ -156,12 +156,12 @@ def report() -> ScanReport:
             Overlap(b"data/backups", b"data/projects/thesis", 7_400_000, 410_000_000, 9_700_000),
         ),
         similar=(
-            SimilarGroup(
+            SimilarFiles(
                 (b"data/machines/debian/disk.qcow2", b"data/machines/debian-old/disk.qcow2"),
                 10_100_000_000,
                 0.61,
             ),
-            SimilarGroup(
+            SimilarFiles(
                 (
                     b"data/projects/thesis/thesis.tex",
                     b"data/projects/thesis/thesis-final.tex",

@@ -8,7 +8,8 @@ from collections import deque
 from itertools import chain
 
 from rdc.catalog.store import NoCatalog
-from rdc.chunking.params import SYNC_PARAMS
+from rdc.checks import check_argument, check_method
+from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.catalog.streaming import ChunkTaker, StreamedFile
     from rdc.chunking.chunker import ChunkColumns
-    from rdc.chunking.params import ChunkParams
     from rdc.files.root.source_file import SourceFile
     from rdc.signature.tree import SignatureTree
     from rdc.threads import Threads
@@ -297,7 +297,17 @@ def sign_file(
     """The signature tree of the regular file at `path`. Symlinks are followed.
 
     Raises FileError if it cannot be read, FileChangedError if it changed while it was read.
+
+        >>> import rdc
+        >>> with open("file", "wb") as file:
+        ...     _ = file.write(b"content")
+        >>> rdc.sign_file("file").size
+        7
     """
+    check_argument("sign_file", "path", path, str, bytes, os.PathLike)
+    check_argument("sign_file", "params", params, ChunkParams)
+    if catalog is not None:
+        check_method("sign_file", "catalog", catalog, "flush")
     from rdc.files.root.root import Root
 
     directory, name = os.path.split(os.path.realpath(os.fsencode(path)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rdc.checks import check_argument
+from rdc.chunking.params import ChunkParams
 from rdc.kernel import Cutter
 from rdc.kernel.blake3_many import NAME_BYTES, name_many
 from rdc.records import dataclass
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.chunking.params import ChunkParams
 
 __all__ = ["Chunk", "ChunkColumns", "Chunker", "chunks", "cuts", "name_chunks"]
 
@@ -42,9 +43,17 @@ class Chunker:
 
     It holds at most max_size bytes between calls: a cut is known once more than max_size bytes follow the cut
     before it.
+
+        >>> import rdc
+        >>> chunker = rdc.Chunker(rdc.ChunkParams(1024, 4096))
+        >>> found = [*chunker.feed(b"a" * 3000), *chunker.feed(b"a" * 3000), *chunker.finish()]
+        >>> sum(chunk.length for chunk in found)
+        6000
     """
 
     def __init__(self, params: ChunkParams) -> None:
+        if not isinstance(params, ChunkParams):
+            check_argument("Chunker", "params", params, ChunkParams)
         self._cutter = Cutter(params.min_size, params.max_size)
         self._rest = bytearray()
         self._start = 0  # stream offset of _rest, and of the next chunk

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from blake3 import blake3
 
+from rdc.checks import check_argument, check_fields
 from rdc.errors import UsageError
 from rdc.limits.chunks import (
     CHUNK_MAX_LIMIT,
@@ -41,6 +42,11 @@ class ChunkParams:
     `max_size`.
 
     Raises UsageError unless 64 <= min_size < max_size <= 8 * min_size and max_size <= 16 MiB.
+
+        >>> import rdc
+        >>> params = rdc.ChunkParams.for_mean(16384)
+        >>> params.min_size, params.max_size
+        (6230, 24920)
     """
 
     min_size: int
@@ -48,6 +54,7 @@ class ChunkParams:
     version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.version != FORMAT_VERSION:
             raise UsageError(f"chunk parameters of version {self.version}: this rdc knows {FORMAT_VERSION}")
         if not (
@@ -63,6 +70,7 @@ class ChunkParams:
     def for_mean(cls, size: int) -> ChunkParams:
         """Parameters for chunks of `size` bytes on average, on data without repetition. Raises UsageError
         unless `size` is 168 bytes to 10 MiB."""
+        check_argument("ChunkParams.for_mean", "size", size, int)
         if not MEAN_MIN <= size <= MEAN_MAX:
             raise UsageError(f"chunks of {size} bytes on average: expected {MEAN_MIN} to {MEAN_MAX}")
         min_size = round(size / MEAN_IN_MINIMA)

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter
     from rdc.instances.tree import Tree
-    from rdc.model.instances import DedupeOptions, DedupeReport, EqualRuns, IdenticalFiles
+    from rdc.model.instances import DedupeReport, DeduperOptions, EqualRuns, IdenticalFiles
 
 __all__ = ["Deduper"]
 
@@ -29,7 +29,7 @@ class Deduper:
     cannot be written. Between any two steps every file is complete.
     """
 
-    def __init__(self, trees: Sequence[Tree], options: DedupeOptions, reporter: DedupeReporter) -> None:
+    def __init__(self, trees: Sequence[Tree], options: DeduperOptions, reporter: DedupeReporter) -> None:
         self._trees = trees
         self._options = options
         self._totals = RunTotals(options, reporter)

@@ -16,4 +16,6 @@ DedupeEvent: TypeAlias = Instance | Progressed | Problem
 
 
 class DedupeReporter(Protocol):
+    """A function that receives the events of a dedupe."""
+
     def __call__(self, event: DedupeEvent, /) -> None: ...

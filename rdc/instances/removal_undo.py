@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.instances.events import DedupeReporter
     from rdc.instances.removal_journal import RemovalRecord
-    from rdc.model.instances import DedupeOptions, DedupeReport
+    from rdc.model.instances import DedupeReport, DeduperOptions
 
 __all__ = ["undo_removals"]
 
 
-def undo_removals(journal: bytes, options: DedupeOptions, reporter: DedupeReporter) -> DedupeReport:
+def undo_removals(journal: bytes, options: DeduperOptions, reporter: DedupeReporter) -> DedupeReport:
     """Brings back what a journal records, the last first. Raises FileError for a file that is no journal.
 
     A name that is taken keeps what it has. If that is newer work, it is an error of this file; if it is the

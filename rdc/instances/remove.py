@@ -27,7 +27,7 @@ from rdc.instances.removal_leftovers import clear_removals
 from rdc.instances.removal_paths import RemovalPaths
 from rdc.instances.run_totals import RunTotals
 from rdc.instances.tree import is_below
-from rdc.model.instances import Action, DedupeOptions, Instance
+from rdc.model.instances import Action, DeduperOptions, Instance
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ class Remover:
     def __init__(self, trees: Sequence[Tree], options: RemovalOptions, reporter: DedupeReporter) -> None:
         self._trees = trees
         self._options = options
-        dedupe = DedupeOptions(apply=options.apply, keep=options.keep_in, journals=options.journals)
+        dedupe = DeduperOptions(apply=options.apply, keep=options.keep_in, journals=options.journals)
         self._totals = RunTotals(dedupe, reporter)
         self._journal = None if options.journal is None else RemovalJournal(options.journal, options.pointer)
         self._paths = RemovalPaths(trees, options)

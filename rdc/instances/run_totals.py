@@ -10,7 +10,7 @@ from rdc.records import dataclass, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter
-    from rdc.model.instances import DedupeOptions, Instance
+    from rdc.model.instances import DeduperOptions, Instance
 
 __all__ = ["RunTotals"]
 
@@ -19,7 +19,7 @@ __all__ = ["RunTotals"]
 class RunTotals:
     """All results of a run pass through here to the reporter."""
 
-    options: DedupeOptions
+    options: DeduperOptions
     reporter: DedupeReporter
     groups: int = 0
     files: int = 0

@@ -14,12 +14,12 @@ from rdc.model.instances import Action, Instance
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter
-    from rdc.model.instances import DedupeOptions, DedupeReport
+    from rdc.model.instances import DedupeReport, DeduperOptions
 
 __all__ = ["undo"]
 
 
-def undo(journal: bytes, options: DedupeOptions, reporter: DedupeReporter) -> DedupeReport:
+def undo(journal: bytes, options: DeduperOptions, reporter: DedupeReporter) -> DedupeReport:
     """Separates the links that a journal records, the last first. Raises FileError for a file that is no
     journal.
 

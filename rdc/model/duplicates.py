@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rdc.checks import check_fields
+from rdc.errors import ExitCode
 from rdc.model.sync import FilterRule
 from rdc.records import dataclass
 
-__all__ = ["DuplicateFile", "DuplicateGroup", "DuplicateOptions", "DuplicateOrder", "DuplicateSummary"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "DuplicateFile",
+    "DuplicateGroup",
+    "DuplicateOptions",
+    "DuplicateOrder",
+    "DuplicateReport",
+    "DuplicateSummary",
+]
 
 
 class DuplicateOrder(Enum):
@@ -25,6 +38,13 @@ class DuplicateOrder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DuplicateOptions:
+    """The options of `rdc.dupes`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.DuplicateOptions(min_size=1 << 20, order=rdc.DuplicateOrder.SIZE).verify
+    False
+    """
+
     rules: tuple[FilterRule, ...] = ()
     """Filter rules, with patterns relative to each PATH."""
     min_size: int = 1
@@ -41,6 +61,9 @@ class DuplicateOptions:
     workers: int | None = None
     """Threads that read; None for one per CPU of this process, at most four."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class DuplicateFile:
@@ -54,7 +77,12 @@ class DuplicateFile:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Two or more files with the same content."""
+    """Two or more files with the same content.
+
+    >>> import rdc
+    >>> rdc.DuplicateGroup(100, (rdc.DuplicateFile(b"a"), rdc.DuplicateFile(b"b"))).waste
+    100
+    """
 
     size: int
     """Bytes of each file."""
@@ -68,6 +96,8 @@ class DuplicateGroup:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateSummary:
+    """The totals of a search for identical files."""
+
     searched: int
     """Number of entries visited."""
     groups: int
@@ -79,3 +109,14 @@ class DuplicateSummary:
     """Number of files that were read at least in part."""
     bytes_read: int
     """Bytes of content read; a file read in several stages counts for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateReport:
+    """The result of `rdc.dupes`."""
+
+    groups: Iterable[DuplicateGroup]
+    """The groups in the chosen order, made anew by each iteration. All at once may take much memory."""
+    summary: DuplicateSummary
+    exit: ExitCode
+    """OK; PARTIAL if some files could not be read, VANISHED if some changed meanwhile."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rdc.checks import check_fields
 from rdc.errors import ExitCode
+from rdc.model.sync import FilterRule
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -20,6 +22,8 @@ _Path: TypeAlias = bytes
 
 __all__ = [
     "Action",
+    "DeduperOptions",
+    "DuplicateListing",
     "DedupeOptions",
     "DedupeReport",
     "EqualRuns",
@@ -103,6 +107,13 @@ class Sharing:
 
 
 class Action(Enum):
+    """What `rdc.dedupe` does with one file.
+
+    >>> import rdc
+    >>> rdc.Action("link")
+    <Action.LINK: 'link'>
+    """
+
     SHARE = "share"
     """The blocks of `source` replace those of `path`."""
     LINK = "link"
@@ -143,6 +154,52 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class DedupeOptions:
+    """What `rdc.dedupe` does. The default is a dry run that would share blocks.
+
+    >>> import rdc
+    >>> rdc.DedupeOptions(hardlink=True).apply
+    False
+    """
+
+    apply: bool = False
+    """Whether to act; otherwise a dry run."""
+    hardlink: bool = False
+    """Whether to make hard links instead of sharing blocks."""
+    chunks: bool = False
+    """Whether equal parts of different files share blocks, too. Reads every file."""
+    keep: tuple[bytes, ...] = ()
+    """Directories and files that are never changed, only linked to or shared with."""
+    rules: tuple[FilterRule, ...] = ()
+    """Filter rules, with patterns relative to each path."""
+    min_size: int = 1
+    """Smallest size in bytes of a file that takes part."""
+    max_files: int | None = None
+    """Largest number of files to change; None for no limit."""
+    max_bytes: int | None = None
+    """Largest number of bytes in changed files; None for no limit."""
+    journal: bytes | None = None
+    """The file that records hard links; None for a new one in the user's state directory."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateListing:
+    """The output of `rdc dupes --json`. It is untrusted: contents are compared before a file changes."""
+
+    text: bytes
+    name: str = "the listing"
+    """Its name in messages."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DeduperOptions:
+    """The options of a Deduper, which is given the groups."""
+
     apply: bool = False
     """Whether to act; otherwise a dry run."""
     hardlink: bool = False
@@ -166,6 +223,8 @@ class DedupeOptions:
 
 @dataclass(frozen=True, slots=True)
 class DedupeReport:
+    """The result of `rdc.dedupe`. Sizes are in bytes."""
+
     groups: int
     """Groups with an action, done or planned."""
     files: int
@@ -182,3 +241,5 @@ class DedupeReport:
     capped: bool
     """Whether max_files or max_bytes ended the run."""
     exit: ExitCode
+    journal: _Path | None = None
+    """The path of the journal, if hard links were recorded."""

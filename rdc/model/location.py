@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from rdc.checks import check_argument, check_fields
 from rdc.errors import UsageError
 from rdc.records import dataclass
 
@@ -16,6 +17,13 @@ DEFAULT_PORT = 8730
 
 @dataclass(frozen=True, slots=True)
 class Location:
+    """A directory or file, here or on another host. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> str(rdc.Location("me@host", b"backup/"))
+    'me@host:backup/'
+    """
+
     host: str | None
     """Destination argument of the remote shell, with `user@`, IPv6 without brackets; None for this
     machine."""
@@ -24,6 +32,9 @@ class Location:
     home directory; for a daemon it is MODULE or MODULE/PATH."""
     port: int | None = None
     """TCP port of a daemon on `host`; None if a remote shell reaches `host`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def inner(self) -> bytes:
@@ -44,10 +55,18 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class RemoteShell:
-    """The command that starts the far rdc: `command... HOST program serve --stdio`."""
+    """The command that starts the far rdc: `command... HOST program serve --stdio`.
+
+    >>> import rdc
+    >>> rdc.RemoteShell(("ssh", "-p", "2222")).program
+    'rdc'
+    """
 
     command: tuple[str, ...] = ("ssh",)
     program: str = "rdc"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def parse_location(text: str) -> Location:
@@ -57,7 +76,12 @@ def parse_location(text: str) -> Location:
     A '/' before the first ':' makes a path local, so `./a:b` names the file `a:b`. An empty path after the
     host is the home directory. So is a leading `~/`, which no shell expands, since the path never passes
     through one. UsageError for an invalid location, for rsync's daemon forms and for other URLs.
+
+        >>> import rdc
+        >>> rdc.parse_location("me@host:backup/").host
+        'me@host'
     """
+    check_argument("parse_location", "text", text, str)
     if not text:
         raise UsageError("a location is empty; to sync the current directory, write .")
     if "\0" in text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.model.sync import FilterRule
 from rdc.records import dataclass, field
@@ -15,10 +16,11 @@ __all__ = [
     "DirectorySummary",
     "LevelSummary",
     "Overlap",
+    "MergeOptions",
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
-    "SimilarGroup",
+    "SimilarFiles",
     "TypeSummary",
 ]
 
@@ -31,6 +33,13 @@ DEFAULT_MEMORY = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
+    """The options of `rdc.scan`. Sizes are in bytes, times in seconds. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.ScanOptions(compress=False, seconds=60).sample is None
+    True
+    """
+
     rules: tuple[FilterRule, ...] = ()
     one_file_system: bool = False
     """Skip file systems other than that of each path."""
@@ -46,6 +55,25 @@ class ScanOptions:
     """Share of the bytes to read, 0 to 1, by a random choice of files."""
     seed: int = 0
     """Seed of all random choices: equal seeds over equal trees choose equally."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """The options of `rdc.merge`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.MergeOptions().memory == 512 << 20
+    True
+    """
+
+    memory: int = DEFAULT_MEMORY
+    """Bytes for the tables of chunks; beyond them, chunks are sampled by digest."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +164,7 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarGroup:
+class SimilarFiles:
     """Files that are similar without being identical."""
 
     paths: tuple[bytes, ...]
@@ -148,6 +176,8 @@ class SimilarGroup:
 
 @dataclass(frozen=True, slots=True)
 class ScanProblem:
+    """A file or directory that could not be read, or changed meanwhile."""
+
     path: bytes
     message: str
     """One printable line that names the path."""
@@ -205,7 +235,7 @@ class ScanReport:
     types: tuple[TypeSummary, ...]
     overlaps: tuple[Overlap, ...]
     """The most shared bytes first."""
-    similar: tuple[SimilarGroup, ...]
+    similar: tuple[SimilarFiles, ...]
     errors: tuple[ScanProblem, ...]
     coverage: Coverage
     attribution: Attribution

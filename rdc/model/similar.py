@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from rdc.checks import check_fields
+from rdc.errors import ExitCode
 from rdc.model.sync import FilterRule
 from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "Resemblance",
@@ -11,12 +17,20 @@ __all__ = [
     "SimilarFolders",
     "SimilarGroup",
     "SimilarOptions",
+    "SimilarReport",
     "SimilarSummary",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarOptions:
+    """The options of `rdc.similar`. Sizes are in bytes. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.SimilarOptions(to="report.txt", threshold=0.05).top
+    20
+    """
+
     rules: tuple[FilterRule, ...] = ()
     """Filter rules, with patterns relative to each PATH."""
     min_size: int = 512
@@ -27,6 +41,15 @@ class SimilarOptions:
     """Smallest Jaccard resemblance of two similar files, above 0 to 1."""
     workers: int | None = None
     """Threads that read; None for one per CPU of this process, at most four."""
+    to: bytes | str | None = None
+    """A file: the files that resemble it are ranked, in place of groups. A `threshold` of 0.05 suits it."""
+    top: int = 20
+    """With `to`: the most files to rank."""
+    folders: bool = False
+    """Whether pairs of overlapping directories are searched for, in place of groups."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,8 @@ class Resemblance:
 
 @dataclass(frozen=True, slots=True)
 class SimilarFile:
+    """A file that resembles another."""
+
     path: bytes
     size: int
     similarity: float
@@ -86,6 +111,8 @@ class SimilarFolders:
 
 @dataclass(frozen=True, slots=True)
 class SimilarSummary:
+    """The totals of a search for similar files."""
+
     searched: int
     """Entries visited."""
     files: int
@@ -101,3 +128,19 @@ class SimilarSummary:
     """Candidates below the threshold."""
     left_out: int
     """Weakest candidates beyond the limit, which were not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarReport:
+    """The result of `rdc.similar`."""
+
+    groups: Iterable[SimilarGroup]
+    """Groups, those with the most bytes first, made anew by each iteration; none with `to` or `folders`."""
+    matches: tuple[SimilarFile, ...]
+    """With `to`: the files that resemble that file, the most alike first."""
+    folders: tuple[SimilarFolders, ...]
+    """With `folders`: pairs of directories, the most overlap first."""
+    summary: SimilarSummary | None
+    """None with `to`."""
+    exit: ExitCode
+    """OK; PARTIAL if some files could not be read, VANISHED if some changed meanwhile."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.records import dataclass, field
 
@@ -11,33 +12,66 @@ __all__ = ["Backup", "FilterRule", "MessageCost", "Purpose", "RuleAction", "Sync
 
 
 class RuleAction(Enum):
+    """What happens to an entry that a FilterRule matches.
+
+    >>> import rdc
+    >>> rdc.RuleAction("-")
+    <RuleAction.EXCLUDE: '-'>
+    """
+
     INCLUDE = "+"
     EXCLUDE = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRule:
-    """One rule of an ordered list. The first rule that matches an entry decides; no match means include."""
+    """One rule of an ordered list. The first rule that matches an entry decides; no match means include.
+
+    >>> import rdc
+    >>> rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o").pattern
+    b'*.o'
+    """
 
     action: RuleAction
     pattern: bytes
     """The pattern as in rsync: '*' stops at '/', '**' does not. A leading '/' anchors it at the root, and a
     trailing '/' restricts it to directories. With any other '/' it matches the tail of the whole path."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Backup:
     """Where a sync keeps what it replaces and deletes: at the entry's path below `directory`, with `suffix`
-    behind its name."""
+    behind its name.
+
+        >>> import rdc
+        >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
+        b'~'
+    """
 
     suffix: bytes
     """Not empty unless `directory` is given. It has no slash."""
     directory: bytes | None = None
     """Relative to the destination, or absolute; None: beside the entry."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
+    """The options of `rdc.sync`. Raises TypeError for a wrong type; the text names the field.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(delete=True, bandwidth=1_000_000).delete
+    True
+    >>> rdc.SyncOptions(delete="yes")
+    Traceback (most recent call last):
+    TypeError: SyncOptions.delete: expected bool, found str
+    """
+
     checksum: bool = False
     """Compare content by root digest instead of by size and mtime."""
     delete: bool = False
@@ -92,6 +126,9 @@ class SyncOptions:
     """Neither side enters a directory on another file system than its top. The source lists it without
     entries, and the destination deletes nothing in it."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @property
     def narrows(self) -> bool:
         """Whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
@@ -126,6 +163,15 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
+    """The result of `rdc.sync`. Sizes are in bytes.
+
+    >>> import os, rdc
+    >>> os.mkdir("src")
+    >>> report = rdc.sync("src/", "copy/", catalog=None)
+    >>> report.files, report.errors, report.exit
+    (0, 0, <ExitCode.OK: 0>)
+    """
+
     files: int
     """Regular files of the source after filters."""
     total_bytes: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.checks import check_fields
 from rdc.model.sync import SyncOptions
 from rdc.records import dataclass, field
 
@@ -35,9 +36,19 @@ different."""
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
+    """The options of `rdc.watch`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.WatchOptions(rdc.SyncOptions(delete=True)).rescan
+    600
+    """
+
     sync: SyncOptions = field(default_factory=SyncOptions)
     rescan: int = RESCAN_SECONDS
     """Seconds between two comparisons of the whole trees; 0 for never."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ import contextlib
 import os
 import time
 
+from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
+from rdc.checks import check_argument
 from rdc.errors import (
     CommandMissingError,
     ExitCode,
@@ -18,9 +20,9 @@ from rdc.errors import (
     UsageError,
 )
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
-from rdc.model.location import DEFAULT_PORT, Location, RemoteShell, parse_location
+from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
-from rdc.progress import Problem, silent
+from rdc.progress import Problem, silent, stopping
 from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.staged_clones import StagedClones
-    from rdc.progress import Reporter
+    from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages.registry import Done
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.in_process import InProcessLink
@@ -72,6 +74,7 @@ def sync(
     reporter: Reporter = silent,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
+    stop: StopSignal | None = None,
 ) -> SyncReport:
     """Makes `destination` equal to `source`, as `rdc sync` does.
 
@@ -84,13 +87,27 @@ def sync(
     `catalog`: stores signatures of local files. The default is the path in RDC_CATALOG or else the user's
     cache directory; None stores nothing. A catalog that the caller passes is flushed and stays open.
     `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory.
+    `stop`: once another thread sets it, the run ends with StoppedError. The next run resumes.
+
+        >>> import os, rdc
+        >>> os.mkdir("src")
+        >>> with open("src/file", "w") as file:
+        ...     _ = file.write("data")
+        >>> rdc.sync("src/", "backup/", rdc.SyncOptions(delete=True), catalog=None).files
+        1
     """
-    source, destination = _location(source), _location(destination)
+    source, destination = (
+        location_of("sync", "source", source),
+        location_of("sync", "destination", destination),
+    )
+    check_argument("sync", "options", options, SyncOptions, None)
+    check_job("sync", reporter, catalog, stop)
+    check_far("sync", shell, keys)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
     options = options or SyncOptions()
     with opened_catalog(catalog, reporter) as store:
-        run_ = SyncRun(source, destination, options, reporter, store)
+        run_ = SyncRun(source, destination, options, stopping(reporter, stop), store, stop)
         far = destination if source.host is None else source
         try:
             if far.host is None:
@@ -100,17 +117,6 @@ def sync(
             return run_.by_daemon(far.host, far.port, keys)
         finally:
             run_.close()
-
-
-def _location(destination_root: Location | str | os.PathLike[str]) -> Location:
-    if isinstance(destination_root, Location):
-        return destination_root
-    if isinstance(destination_root, str):
-        return parse_location(destination_root)
-    path = os.fsencode(destination_root)
-    if b"\0" in path:
-        raise UsageError(f"{destination_root}: a path cannot contain a NUL character")
-    return Location(None, path)
 
 
 def new_secret() -> bytes:
@@ -128,8 +134,10 @@ class SyncRun:
         options: SyncOptions,
         reporter: Reporter,
         catalog: SignatureStore,
+        stop: StopSignal | None = None,
     ) -> None:
         self._source = source
+        self._stop = stop
         self._destination = destination
         self._options = options
         self._events = EventRelay(reporter)
@@ -158,7 +166,7 @@ class SyncRun:
             contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer,
             contextlib.nullcontext() if clones is None else contextlib.closing(clones),
         ):
-            link = InProcessLink(self._fetch(clones), answer(signer, clones=clones))
+            link = InProcessLink(self._fetch(clones), answer(signer, clones=clones), self._stop)
             return self._report(link.run(), link)
 
     def _staged_clones(self) -> StagedClones | None:
@@ -244,7 +252,7 @@ class SyncRun:
             connection = Connection(True, greeting(self._signer.params), compress=compress)
             connection.entries.limit = entries_memory(self._options.max_memory)
             try:
-                done = run(conversation, connection, transport)
+                done = run(conversation, connection, transport, stop=self._stop)
             except (StreamError, TrustError) as error:
                 raise self._resumable(explained(error, transport)) from error
             return self._report(done, connection)

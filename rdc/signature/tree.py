@@ -56,7 +56,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class SignatureTree:
-    """A file's signature. Files with equal roots have equal length, parameters and content (BLAKE3)."""
+    """A file's signature. Files with equal roots have equal length, parameters and content (BLAKE3).
+
+    >>> import rdc
+    >>> tree = rdc.sign(b"content" * 1000, rdc.ChunkParams(1024, 4096))
+    >>> tree.size, len(tree.root)
+    (7000, 32)
+    """
 
     root: bytes
     """32 bytes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from rdc.checks import check_argument
 from rdc.kernel import TraitIndex
 from rdc.limits.similarity import SIMILAR_BATCH
 from rdc.limits.wire import SIZE_LIMIT
@@ -58,6 +59,12 @@ class SimilarityIndex:
     The caller numbers the files, 0 to 2^64 - 1. The index keeps every file's nine bytes of traits as bit
     planes, and a query reads them all. This is faster than inverted lists and takes the same time for any
     files (measured in rdc/similarity/INDEX.md). It holds at most 2^26 files. Threads may share one.
+
+        >>> import rdc
+        >>> index = rdc.SimilarityIndex()
+        >>> index.add(4711, rdc.Traits(bytes(9)), size=100)
+        >>> index.query(rdc.Traits(bytes(9)))
+        [Match(key=4711, matches=12)]
     """
 
     def __init__(self) -> None:
@@ -86,6 +93,8 @@ class SimilarityIndex:
     def add(self, key: int, traits: Traits, size: int = 0) -> None:
         """Adds or replaces the file `key`. `size`, in bytes, decides between equally similar files. Raises
         ValueError for a number out of range and for more than 2^26 files."""
+        if not isinstance(traits, Traits):
+            check_argument("SimilarityIndex.add", "traits", traits, Traits)
         self._index.put(_pack(key, size, traits.packed))
 
     def add_many(self, keys: Iterable[int], traits: Iterable[bytes], sizes: Iterable[int]) -> None:
@@ -120,6 +129,8 @@ class SimilarityIndex:
         near numbers are neighbours.) With four matches, a resemblance of 0.6 is found 99 times of 100, and 27
         of a million unrelated files pass. Raises ValueError for a number out of range.
         """
+        if not isinstance(traits, Traits):
+            check_argument("SimilarityIndex.query", "traits", traits, Traits)
         (found,) = self._index.query(_pack(near, size, traits.packed), limit, min_matches)
         return [Match(key, matches) for key, matches in found]
 
@@ -158,6 +169,9 @@ class SimilarityIndex:
 
 
 def _pack(key: int, size: int, traits: bytes) -> bytes:
+    if type(key) is not int or type(size) is not int:
+        check_argument("SimilarityIndex", "key", key, int)
+        check_argument("SimilarityIndex", "size", size, int)
     try:
         return _ROW.pack(key, size_code(size), traits)
     except struct.error as e:

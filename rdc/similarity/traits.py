@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.checks import check_argument
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.records import dataclass
 from rdc.signature.trait_column import TRAIT_BITS, TRAITS_BYTES
@@ -24,6 +25,10 @@ class Traits:
     Each sample agrees between two files with probability (63 J + 1)/64. J is the Jaccard resemblance of their
     feature sets: about the share of their distinct content that both have. The resemblance is Broder's;
     twelve samples of six bits are Manasse's choice.
+
+        >>> import rdc
+        >>> rdc.Traits(bytes(9)).matches(rdc.Traits(bytes(9)))
+        12
     """
 
     packed: bytes
@@ -32,6 +37,8 @@ class Traits:
     bytes."""
 
     def __post_init__(self) -> None:
+        if type(self.packed) is not bytes:  # a call for each of a million files would cost more
+            check_argument("Traits", "packed", self.packed, bytes)
         if len(self.packed) != TRAITS_BYTES:
             raise ValueError(f"traits are {TRAITS_BYTES} bytes, found {len(self.packed)}")
 

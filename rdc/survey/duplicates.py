@@ -21,7 +21,7 @@ from rdc.model.duplicates import (
     DuplicateSummary,
 )
 from rdc.model.entries import Kind
-from rdc.progress import silent
+from rdc.progress import silent, stopping
 from rdc.records import dataclass
 from rdc.survey.read.content_digests import (
     BATCHED_BYTES,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
-    from rdc.progress import Reporter
+    from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
     from rdc.survey.walk.listed_tree import ListedTree
 
@@ -104,13 +104,15 @@ def find_duplicates(
     options: DuplicateOptions = DuplicateOptions(),  # noqa: B008 - frozen
     reporter: Reporter = silent,
     catalog: SignatureStore | UserCatalog | None = None,
+    stop: StopSignal | None = None,
 ) -> Duplicates:
     """The groups of identical regular files at and below `paths`.
 
     A file that cannot be read, vanishes or changes meanwhile is reported as a Problem and is in no group.
     Large files that `catalog` knows are not read.
     """
-    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system)
+    reporter = stopping(reporter, stop)
+    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system, stop=stop)
     rows, names = _candidates(tree, options)
     searched = len(tree)
     files, candidates, shown_names = _selected(tree, rows, names, listed=options.links)

@@ -123,7 +123,7 @@ def _dedupe(write: Callable[[str], None]) -> None:
     events.start()
     events(sample(Instance, action=Action.SHARE, path=b"b.txt", source=b"a.txt"))
     _common(events)
-    events.finish(sample(DedupeReport), None)
+    events.finish(sample(DedupeReport, journal=None), None)
 
 
 def _nothing() -> None:

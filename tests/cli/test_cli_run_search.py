@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli.verbs import run_search
-from rdc.cli.verbs.dedupe_operands import open_operands
-from rdc.cli.verbs.run_search import RunSearch
 from rdc.errors import FileError
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.root.root import Root
 from rdc.instances.runs import RunFinder
+from rdc.library import run_search
+from rdc.library.dedupe_operands import open_operands
+from rdc.library.run_search import RunSearch
 from rdc.model.entries import Metadata
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Problem

@@ -322,7 +322,7 @@ def calls() -> dict[str, set[str]]:
     names = {*OF_OS.split(), *OF_RDC.split()}
     found: dict[str, set[str]] = {}
     package = Path(rdc.files.__file__).parent.parent
-    for folder in ("files", "session", "watch", "tree"):
+    for folder in ("files", "session", "watching", "tree"):
         for path in sorted((package / folder).rglob("*.py")):
             module = path.stem if folder == "files" else f"{folder}.{path.stem}"
             for qualified, function in _functions(ast.parse(path.read_text()), module):

@@ -11,7 +11,7 @@ import rdc
 PACKAGE = Path(rdc.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("records", "typed", "version"),
+    ("checks", "records", "typed", "version"),
     ("errors", "limits", "threads"),
     ("model", "progress"),
     ("rabin", "protocol", "transport", "files"),
@@ -21,7 +21,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan"),
     ("session", "survey", "instances"),
-    ("daemon", "watch", "report", "install"),
+    ("daemon", "watching", "report", "install"),
+    ("library",),
     ("cli",),
 )
 """Packages and top-level modules, lowest first. A module imports its own package and lower ones."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, UsageError
-from rdc.model.scan import DirectorySummary, Overlap, ScanProblem, ScanReport, SimilarGroup
+from rdc.model.scan import DirectorySummary, Overlap, ScanProblem, ScanReport, SimilarFiles
 from rdc.report.scan.charts import directories_chart, levels_chart, overlaps_chart
 from rdc.report.scan.html_page import scan_html
 from scripts.make_scan_sample import report as sample
@@ -49,7 +49,7 @@ def hostile() -> ScanReport:
         paths=HOSTILE,
         directories=directories,
         overlaps=overlaps,
-        similar=(SimilarGroup(HOSTILE, 99, 0.5),),
+        similar=(SimilarFiles(HOSTILE, 99, 0.5),),
         types=tuple(replace(before.types[0], name=name.decode("latin-1")) for name in HOSTILE),
         errors=tuple(ScanProblem(name, repr(name), ExitCode.PARTIAL) for name in HOSTILE),
     )

@@ -16,6 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from rdc.errors import ExitCode, RdcError
+from rdc.library.scan import scan
 from rdc.model.scan import (
     DirectorySummary,
     LevelSummary,
@@ -23,7 +24,7 @@ from rdc.model.scan import (
     ScanOptions,
     ScanProblem,
     ScanReport,
-    SimilarGroup,
+    SimilarFiles,
     TypeSummary,
 )
 from rdc.report.scan.csv_tables import TABLES, scan_csv
@@ -31,7 +32,6 @@ from rdc.report.scan.headline import headline, level_title, percent
 from rdc.report.scan.json_document import scan_document, scan_json
 from rdc.report.scan.parquet_tables import write_parquet
 from rdc.report.scan.terminal import in_components, print_scan
-from rdc.survey.scan.scan import scan
 from scripts import make_scan_sample
 from tests.support.project_paths import TOP
 
@@ -72,7 +72,7 @@ def test_json_is_plain_ascii_and_exact() -> None:
     assert text.count("\n") == 1
     document = json.loads(text)
     assert document["levels"][0]["ratio"] == pytest.approx(SAMPLE.levels[0].ratio)
-    alike = replace(SAMPLE, similar=(SimilarGroup((b"a", b"b"), 5, 2 / 3),))
+    alike = replace(SAMPLE, similar=(SimilarFiles((b"a", b"b"), 5, 2 / 3),))
     assert json.loads(scan_json(alike))["similar"] == [
         {"paths": [{"path": "a"}, {"path": "b"}], "bytes": 5, "resemblance": 0.6667}
     ]

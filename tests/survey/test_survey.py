@@ -18,13 +18,13 @@ from rdc.catalog.catalog import Catalog
 from rdc.errors import ExitCode, UsageError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
+from rdc.library.scan import scan
 from rdc.model.entries import PackedInodes, PackedListing, strings
 from rdc.model.scan import ScanOptions
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
 from rdc.survey.count.chunk_locations import ChunkLocations, suffix_of
 from rdc.survey.scan import scan as scan_module
-from rdc.survey.scan.scan import scan
 from tests.support.running.plain_census import count
 from tests.support.trees.mixed_tree import agree, mixed_tree
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rdc.library.scan import scan
 from rdc.model.scan import ScanOptions
 from rdc.survey.count.chunk_counter import STRATA, ChunkCounter, Figures
 from rdc.survey.count.chunk_locations import ChunkLocations
@@ -15,7 +16,6 @@ from rdc.survey.count.chunk_references import ChunkReferences
 from rdc.survey.count.compression_estimate import SAMPLE_CHUNKS, CompressionSample, expected_shift
 from rdc.survey.scan import directory_overlap as overlap
 from rdc.survey.scan.directory_overlap import overlaps
-from rdc.survey.scan.scan import scan
 from scripts.soak_survey import chunk_trial, compression_trial, file_trial
 from tests.support.running.plain_census import count
 

@@ -16,8 +16,9 @@ from rdc.errors import ExitCode, UsageError
 from rdc.files.bulk import read_many as contents
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
+from rdc.library.scan import scan
 from rdc.model.scan import ScanOptions, ScanReport
-from rdc.survey.scan.scan import scan
+from tests.library.stop_after import StopAfter
 from tests.support.running.plain_census import count
 from tests.support.trees.mixed_tree import agree, mixed_tree
 
@@ -102,13 +103,7 @@ def test_vanishing_and_unreadable(tree: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_stopping_keeps_what_was_done(tree: Path) -> None:
-    steps: list[int] = []
-
-    def stopped() -> bool:
-        steps.append(1)
-        return len(steps) > 5
-
-    report = scan([tree], PLAIN, catalog=None, stopped=stopped)
+    report = scan([tree], PLAIN, catalog=None, stop=StopAfter(5))
     assert report.coverage.reason == "interrupted"
     assert report.exit is ExitCode.INTERRUPTED
     assert 0 < report.files < report.coverage.found_files
@@ -116,13 +111,8 @@ def test_stopping_keeps_what_was_done(tree: Path) -> None:
 
 def test_stopping_in_the_middle_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f").write_bytes(random.Random(3).randbytes(12_000_000))
-    asked: list[int] = []
-
-    def stopped() -> bool:
-        asked.append(1)
-        return len(asked) > 8
-
-    report = scan([tmp_path], PLAIN, catalog=None, stopped=stopped)
+    stop = StopAfter(8)
+    report = scan([tmp_path], PLAIN, catalog=None, stop=stop)
     assert report.coverage.reason == "interrupted"
     assert 0 < report.bytes < 12_000_000
     assert {level.bytes for level in report.levels} == {report.bytes}

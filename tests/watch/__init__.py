@@ -1,1 +1,1 @@
-"""Tests of rdc.watch: sessions that follow a source."""
+"""Tests of rdc.watching: sessions that follow a source."""

@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-import rdc.watch.events as events_module
+import rdc.watching.events as events_module
 from rdc.errors import ExitCode, FileError
 from rdc.files.root.root import Root
 from rdc.model.entries import PackedInodes, PackedListing
@@ -21,9 +21,9 @@ from rdc.progress import Event, Problem
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
-from rdc.watch.announced_tree import AnnouncedTree
-from rdc.watch.events import Batch, MoveSeen, TreeEvents
-from rdc.watch.read_changes import ReadChanges, Retries
+from rdc.watching.announced_tree import AnnouncedTree
+from rdc.watching.events import Batch, MoveSeen, TreeEvents
+from rdc.watching.read_changes import ReadChanges, Retries
 from tests.support.running.watching import eventually
 
 QUEUE = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())

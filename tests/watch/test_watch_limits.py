@@ -8,12 +8,21 @@ from pathlib import Path
 
 import pytest
 
-import rdc.watch.schedule as schedule_module
+import rdc.watching.schedule as schedule_module
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import InStep, Limited, WatchEvent, WatchOptions
-from rdc.watch.events import TreeEvents
-from rdc.watch.watch import watch
+from rdc.model.watch import (
+    Disconnected,
+    Halted,
+    InStep,
+    Limited,
+    Resumed,
+    WatchEvent,
+    WatchOptions,
+)
+from rdc.progress import Event
+from rdc.watching.events import TreeEvents
+from rdc.watching.watch import watch
 from tests.support.running.syncing import contents_of
 from tests.support.running.watching import eventually
 from tests.support.trees.trees import describe, read_tree
@@ -36,7 +45,9 @@ def run_watch(
             over.set()
             (source / "end").touch()
 
-    def emit(event: WatchEvent) -> None:
+    def emit(event: Event | WatchEvent, /) -> None:
+        if not isinstance(event, InStep | Halted | Resumed | Limited | Disconnected):
+            return
         told.append(event)
         if over.is_set():
             raise KeyboardInterrupt
@@ -48,8 +59,7 @@ def run_watch(
         Location(None, contents_of(source)),
         Location(None, contents_of(destination)),
         options,
-        report=lambda _: None,
-        emit=emit,
+        reporter=emit,
         catalog=None,
     )
     thread.join()

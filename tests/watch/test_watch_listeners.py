@@ -22,7 +22,7 @@ from rdc.protocol.messages.registry import (
     encode,
 )
 from rdc.session.runtime.commands import Send
-from rdc.watch.listeners import FarUser, NearUser, SourceRelay
+from rdc.watching.listeners import FarUser, NearUser, SourceRelay
 
 IN_STEP = InStep(True, 1, 1, 0, 10, 10, 0.1)
 CODES = (ExitCode.OK, ExitCode.PARTIAL, ExitCode.VANISHED)

@@ -10,21 +10,12 @@ from rdc.cli.options.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.table import options_help
 from rdc.cli.reporting_frame import reporting
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.errors import ExitCode, RdcError
 from rdc.instances.events import DedupeReporter
-from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.model.home import state_directory
-from rdc.model.instances import DedupeOptions, DedupeReport
+from rdc.model.instances import DedupeOptions, DedupeReport, DeduperOptions, DuplicateListing
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
 from rdc.typed import Protocol
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rdc.catalog.store import SignatureStore
-    from rdc.cli.verbs.dedupe_operands import Operands
-    from rdc.instances.dedupe import Deduper
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -92,7 +83,7 @@ def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
         if request.undo is not None:
             from rdc.instances.undo import undo
 
-            report, journal = undo(request.undo, _options(request, None), output), None
+            report, journal = undo(request.undo, _undo_options(request), output), None
         else:
             report, journal = _dedupe(request, environment, output)
         output.finish(report, journal)
@@ -102,96 +93,44 @@ def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
 def _dedupe(
     request: DedupeRequest, environment: Environment, output: _Output
 ) -> tuple[DedupeReport, bytes | None]:
-    from rdc.catalog.location import opened_catalog
-    from rdc.cli.verbs.dedupe_operands import open_operands
-    from rdc.instances.dedupe import Deduper
+    from rdc.library.dedupe import dedupe
 
-    operands = open_operands(request.paths, request.keep)
-    try:
-        deduper = Deduper(operands.trees, _options(request, operands, environment.environ), output)
-        try:
-            deduper.clear()
-            with (
-                request.catalog.store() as choice,
-                opened_catalog(choice, lambda event: _notice(output, event)) as catalog,
-            ):
-                _find_and_act(request, environment, operands, deduper, output, catalog)
-            return deduper.finish(), deduper.journal
-        finally:
-            deduper.close()
-    finally:
-        operands.close()
-
-
-def _find_and_act(
-    request: DedupeRequest,
-    environment: Environment,
-    operands: Operands,
-    deduper: Deduper,
-    output: _Output,
-    catalog: SignatureStore,
-) -> None:
+    listing = None
     if request.report is not None:
-        from rdc.cli.verbs.duplicate_report import groups_of_report, read_report
+        from rdc.library.duplicate_report import read_report
 
-        text = read_report(request.report, environment.stdin)
-        deduper.groups(groups_of_report(request.report, text, operands, request.min_size, deduper.failed))
-        return
-    from rdc.cli.verbs.duplicate_groups import find_groups
-
-    options = DuplicateOptions(
-        rules=request.rules, min_size=max(1, request.min_size), links=True, order=DuplicateOrder.WASTE
-    )
-    deduper.groups(find_groups(operands, options, catalog, output, deduper.failed))
-    if request.chunks:
-        from rdc.cli.verbs.run_search import RunSearch
-        from rdc.tree.filters import FilterList
-
-        filters = FilterList(request.rules)
-        search = RunSearch(operands, filters, catalog, request.min_size, output, deduper.failed)
-        deduper.runs(search.runs())
-
-
-def _notice(output: _Output, event: object) -> None:
-    from rdc.progress import Problem
-
-    if isinstance(event, Problem):
-        output(event)
-
-
-def _options(
-    request: DedupeRequest, operands: Operands | None, environ: Mapping[str, str] | None = None
-) -> DedupeOptions:
-    environ = environ or os.environ
-    journal, pointer = request.journal, None
-    state = state_directory(environ)
-    if request.hardlink and request.apply:
-        if journal is None:
-            journal = _journal_path(state)
-        elif state is not None:
-            # If this run is interrupted, a later run finds its leftovers, and by this path its journal.
-            pointer = _journal_path(state)
-    return DedupeOptions(
+        listing = DuplicateListing(read_report(request.report, environment.stdin), request.report)
+    options = DedupeOptions(
         apply=request.apply,
         hardlink=request.hardlink,
-        keep=() if operands is None else operands.keep,
+        chunks=request.chunks,
+        keep=request.keep,
+        rules=request.rules,
+        min_size=request.min_size,
         max_files=request.max_files,
         max_bytes=request.max_bytes,
-        searched=request.report is None,
-        journal=journal,
-        pointer=pointer,
+        journal=request.journal,
+    )
+    with request.catalog.store() as catalog:
+        report = dedupe(
+            request.paths,
+            options,
+            listing=listing,
+            catalog=catalog,
+            reporter=output,
+            environ=environment.environ,
+        )
+    return report, report.journal
+
+
+def _undo_options(request: DedupeRequest) -> DeduperOptions:
+    state = state_directory(os.environ)
+    return DeduperOptions(
+        apply=request.apply,
+        max_files=request.max_files,
+        max_bytes=request.max_bytes,
         journals=None if state is None else os.fsencode(state),
     )
-
-
-def _journal_path(directory: str | None) -> bytes:
-    """Returns a new path in the user's state directory."""
-    from datetime import datetime
-
-    if directory is None:
-        raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
-    name = f"dedupe-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
-    return os.fsencode(os.path.join(directory, name))
 
 
 def _json_output(environment: Environment, *, dry_run: bool) -> _Output:

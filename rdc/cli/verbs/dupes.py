@@ -11,15 +11,14 @@ from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_ru
 from rdc.cli.options.removal_options import REMOVAL_GROUP, read_removal
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
-from rdc.errors import ExitCode, RdcError, UsageError, worse
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
-from rdc.progress import Problem
 from rdc.report.trouble import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.progress import Event, Reporter
-    from rdc.survey.duplicates import Duplicates
+    from rdc.model.duplicates import DuplicateReport
+    from rdc.progress import Reporter
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -102,7 +101,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return _run_json(parsed, options, environment)
     terminal = Trouble(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
     try:
-        found, code = _find(parsed, options, terminal)
+        found = _find(parsed, options, terminal)
     finally:
         terminal.close()
     _print(found, formats, environment)
@@ -112,7 +111,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         # The listing precedes the summary if both go to one terminal.
         environment.flush()
         environment.talk(summary_text(found.summary) + "\n")
-    return code
+    return found.exit
 
 
 def _run_json(words: Words, options: DuplicateOptions, environment: Environment) -> ExitCode:
@@ -121,14 +120,14 @@ def _run_json(words: Words, options: DuplicateOptions, environment: Environment)
     writer = DuplicatesJson(environment.data, environment.flush, environment.clock)
     writer.start(_working_directory())
     try:
-        found, code = _find(words, options, writer)
+        found = _find(words, options, writer)
     except RdcError as error:
         writer.fail(error)
         raise
-    for group in found:
+    for group in found.groups:
         writer.group(group)
-    writer.finish(found.summary, code)
-    return code
+    writer.finish(found.summary, found.exit)
+    return found.exit
 
 
 def _working_directory() -> bytes | None:
@@ -139,37 +138,26 @@ def _working_directory() -> bytes | None:
         return None
 
 
-def _find(words: Words, options: DuplicateOptions, reporter: Reporter) -> tuple[Duplicates, ExitCode]:
-    """Returns the duplicates and the exit code."""
-    from rdc.survey.duplicates import find_duplicates
+def _find(words: Words, options: DuplicateOptions, reporter: Reporter) -> DuplicateReport:
+    from rdc.library.dupes import dupes
 
-    code = ExitCode.OK
-
-    def report(event: Event) -> None:
-        nonlocal code
-        if isinstance(event, Problem):
-            code = worse(code, event.code)
-        reporter(event)
-
-    paths = [os.fsencode(operand) for operand in words.operands]
     with read_choice(words).store() as catalog:
-        found = find_duplicates(paths, options, report, catalog)
-    return found, code
+        return dupes(words.operands, options, reporter=reporter, catalog=catalog)
 
 
-def _print(found: Duplicates, formats: set[str], environment: Environment) -> None:
+def _print(found: DuplicateReport, formats: set[str], environment: Environment) -> None:
     from rdc.report.duplicates_listing import CSV_HEAD, csv_lines, text_lines
     from rdc.report.names import null_names
 
     if "--null" in formats:
-        for group in found:
+        for group in found.groups:
             environment.binary(null_names(name for file in group.files for name in (file.path, *file.links)))
     elif "--csv" in formats:
         environment.data(CSV_HEAD)
-        for number, group in enumerate(found, 1):
+        for number, group in enumerate(found.groups, 1):
             environment.data("".join(csv_lines(number, group)))
     else:
-        for number, group in enumerate(found):
+        for number, group in enumerate(found.groups):
             environment.data(("\n" if number else "") + text_lines(group))
 
 

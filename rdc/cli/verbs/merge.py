@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.scan_options import OUTPUT_GROUP, read_memory, read_output, read_part
 from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
 from rdc.cli.verbs.scan import check_outputs, print_report
-from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.model.scan import DEFAULT_MEMORY
+from rdc.errors import ExitCode, UsageError
+from rdc.model.scan import DEFAULT_MEMORY, MergeOptions
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -57,21 +56,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     memory, part, output = read_memory(parsed), read_part(parsed), read_output(parsed)
     check_outputs(part, output)
 
-    from rdc.survey.parts.merge import PartSource, merge_parts
-    from rdc.survey.parts.part_file import write_part
-    from rdc.survey.scan.summary import report_of
+    from rdc.library.merge import merge
 
-    with contextlib.ExitStack() as stack:
-        sources = []
-        for name in parsed.operands:
-            try:
-                sources.append(PartSource(name, stack.enter_context(open(name, "rb"))))
-            except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else str(error)
-                raise RdcError(f"{name}: cannot read the part: {reason}", code=ExitCode.FILE_IO) from error
-        outcome = merge_parts(sources, memory)
-    if part is not None:
-        write_part(outcome, part)
-    report = report_of(outcome)
+    report = merge(parsed.operands, MergeOptions(memory), part=part)
     print_report(report, output, environment)
     return report.exit

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from rdc.cli.reporting_frame import reporting
-from rdc.cli.verbs.dedupe_operands import Operands, open_operands
-from rdc.cli.verbs.duplicate_groups import find_groups
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.instances.events import DedupeReporter
 from rdc.instances.leftovers import REMOVALS_PREFIX
 from rdc.instances.remove import Remover
 from rdc.instances.tree import is_below
+from rdc.library.dedupe_operands import Operands, open_operands
+from rdc.library.duplicate_groups import find_groups
 from rdc.model.home import state_directory
 from rdc.model.removal import RemovalOptions
 from rdc.records import replace

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from rdc.cli.environment import Environment
@@ -65,26 +65,21 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
-    from rdc.survey.scan.scan import survey
-    from rdc.survey.scan.summary import report_of
+    from rdc.library.scan import scan
 
     quiet = request.output.quiet
     talk = Trouble(environment.talk, environment.progress(quiet=quiet), quiet=quiet)
     try:
-        with _stop_requests() as stopped, request.catalog.store() as catalog:
-            outcome = survey(
+        with _stop_requests() as stop, request.catalog.store() as catalog:
+            return scan(
                 request.paths,
                 request.options,
+                part=request.part,
                 catalog=catalog,
                 reporter=talk,
-                stopped=stopped,
+                stop=stop,
                 clock=environment.clock,
             )
-            if request.part is not None:
-                from rdc.survey.parts.part_file import write_part
-
-                write_part(outcome, request.part)
-            return report_of(outcome)
     finally:
         talk.close()
 
@@ -152,14 +147,14 @@ def _width(environment: Environment) -> int | None:
 
 
 @contextlib.contextmanager
-def _stop_requests() -> Iterator[Callable[[], bool]]:
+def _stop_requests() -> Iterator[threading.Event]:
     """Delays the first SIGINT, SIGTERM or SIGHUP, so that the scan ends between two steps.
 
-    Yields a function that says whether a signal came. The earlier handlers take the second signal.
+    Yields the event that a signal sets. The earlier handlers take the second signal.
     """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield requested.is_set
+        yield requested
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
@@ -176,6 +171,6 @@ def _stop_requests() -> Iterator[Callable[[], bool]]:
         if handler is not signal.SIG_IGN:
             signal.signal(number, note)
     try:
-        yield requested.is_set
+        yield requested
     finally:
         restore()

@@ -169,7 +169,7 @@ def _admission(parsed: Words) -> Admission | None:
 def _following(tree: FollowedTree) -> Conversation[None]:
     """Starts following a directory. Loads the modules on the first request."""
     try:
-        from rdc.watch.remote_follower import following
+        from rdc.watching.remote_follower import following
     except ImportError as error:
         raise RdcError(
             f"the far side cannot follow a directory, which needs Linux's inotify: {error}",
@@ -197,7 +197,7 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
     following: Following | None = None
     # Imported before the sessions fork, because a session may lack the right to read the program's files.
     with contextlib.suppress(ImportError):  # watchdog cannot load without inotify
-        from rdc.watch import remote_follower as far
+        from rdc.watching import remote_follower as far
 
         following = far.following
 

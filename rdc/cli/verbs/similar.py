@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
-from rdc.errors import ExitCode, RdcError, UsageError, worse
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.model.similar import SimilarOptions
-from rdc.progress import Problem
 from rdc.report.trouble import Trouble
-from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from rdc.catalog.store import SignatureStore
-    from rdc.model.similar import SimilarFile, SimilarFolders
-    from rdc.progress import Event, Reporter
-    from rdc.survey.similar.similar_files import Similar
-
-T = TypeVar("T")
+    from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarReport
+    from rdc.progress import Reporter
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -115,13 +109,11 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 class _Job:
-    """The search that a command line asks for. `code` is the exit code so far."""
+    """The search that a command line asks for."""
 
     def __init__(self, words: Words, environment: Environment) -> None:
         self.words = words
         self.options = _options(words, environment)
-        self.top = _count(words)
-        self.code = ExitCode.OK
         self.terminal = Trouble(environment.talk, environment.progress(quiet=words.has("--quiet")))
         self.reporter: Reporter = self.terminal
 
@@ -129,67 +121,17 @@ class _Job:
     def quiet(self) -> bool:
         return self.words.has("--quiet")
 
-    def report(self, event: Event, /) -> None:
-        if isinstance(event, Problem):
-            self.code = worse(self.code, event.code)
-        self.reporter(event)
-
-    def ranked(self) -> list[SimilarFile]:
-        """Returns the files that resemble the file of --to, best first."""
-        from rdc.survey.similar.similar_files import rank_similar, read_files
+    def run(self) -> SimilarReport:
+        from rdc.library.similar import similar
 
         given = self.words.last("--to")
-        name = "" if given is None else given.value
-        alone = SimilarOptions(min_size=0)
-
-        if os.path.isdir(name):
-            raise UsageError(f"--to={name}: a file is expected, not a directory")
-
-        def work(catalog: SignatureStore) -> list[SimilarFile]:
-            query = read_files([os.fsencode(name)], alone, self.report, catalog)
-            read = read_files(self._paths(), self.options, self.report, catalog)
-            return rank_similar(query, read, self.top, self.options, self.report)
-
-        return self._with_catalog(work)
-
-    def folders(self) -> tuple[Similar, tuple[SimilarFolders, ...]]:
-        from rdc.survey.similar.overlapping_folders import folder_overlaps
-        from rdc.survey.similar.similar_files import find_similar, read_files
-
-        def work(catalog: SignatureStore) -> tuple[Similar, tuple[SimilarFolders, ...]]:
-            read = read_files(self._paths(), self.options, self.report, catalog)
-            found = find_similar(read, self.options, self.report, more_pairs=True)
-            overlaps = folder_overlaps(read, found, self.options.threshold)
-            if overlaps.boilerplate:
-                text = f"{overlaps.boilerplate:,} contents with too many copies say nothing about folders"
-                self.report(Problem(ExitCode.OK, b"", text))
-            if overlaps.dropped:
-                text = f"{overlaps.dropped:,} matches of files were left out: too many pairs of folders"
-                self.report(Problem(ExitCode.OK, b"", text))
-            return found, overlaps.pairs
-
-        return self._with_catalog(work)
-
-    def groups(self) -> Similar:
-        from rdc.survey.similar.similar_files import find_similar, read_files
-
-        def work(catalog: SignatureStore) -> Similar:
-            read = read_files(self._paths(), self.options, self.report, catalog)
-            return find_similar(read, self.options, self.report)
-
-        return self._with_catalog(work)
-
-    def _with_catalog(self, work: Callable[[SignatureStore], T]) -> T:
-        from rdc.catalog.location import opened_catalog
-
+        if given is not None and os.path.isdir(given.value):
+            raise UsageError(f"--to={given.value}: a file is expected, not a directory")
         try:
-            with read_choice(self.words).store() as chosen, opened_catalog(chosen, self.report) as catalog:
-                return work(catalog)
+            with read_choice(self.words).store() as catalog:
+                return similar(self.words.operands, self.options, catalog=catalog, reporter=self.reporter)
         finally:
             self.terminal.close()
-
-    def _paths(self) -> list[bytes]:
-        return [os.fsencode(operand) for operand in self.words.operands]
 
 
 class _Writer(ABC):
@@ -209,26 +151,25 @@ class _ListingWriter(_Writer):
     def write(self, job: _Job) -> ExitCode:
         from rdc.report.similar_listing import summary_text
 
-        if job.words.has("--to"):
-            self.matches(job.ranked())
-            return job.code
-        if job.words.has("--folders"):
-            found, pairs = job.folders()
-            self.folders(pairs)
+        found = job.run()
+        if found.summary is None:
+            self.matches(found.matches)
+            return found.exit
+        if job.options.folders:
+            self.folders(found.folders)
         else:
-            found = job.groups()
-            self.groups(found)
+            self.groups(found.groups)
         if not job.quiet:
             self.environment.flush()
             self.environment.talk(summary_text(found.summary) + "\n")
-        return job.code
+        return found.exit
 
     @abstractmethod
-    def matches(self, files: list[SimilarFile]) -> None:
+    def matches(self, files: Sequence[SimilarFile]) -> None:
         """Writes the files that resemble one file, best first."""
 
     @abstractmethod
-    def groups(self, found: Similar) -> None:
+    def groups(self, found: Iterable[SimilarGroup]) -> None:
         """Writes groups of similar files."""
 
     @abstractmethod
@@ -237,12 +178,12 @@ class _ListingWriter(_Writer):
 
 
 class _TextWriter(_ListingWriter):
-    def matches(self, files: list[SimilarFile]) -> None:
+    def matches(self, files: Sequence[SimilarFile]) -> None:
         from rdc.report.similar_listing import files_text
 
         self.environment.data(files_text(files))
 
-    def groups(self, found: Similar) -> None:
+    def groups(self, found: Iterable[SimilarGroup]) -> None:
         from rdc.report.similar_listing import files_text
 
         self._blocks(files_text(group.files) for group in found)
@@ -258,10 +199,10 @@ class _TextWriter(_ListingWriter):
 
 
 class _NullWriter(_ListingWriter):
-    def matches(self, files: list[SimilarFile]) -> None:
+    def matches(self, files: Sequence[SimilarFile]) -> None:
         self.environment.binary(b"".join(file.path + b"\0" for file in files))
 
-    def groups(self, found: Similar) -> None:
+    def groups(self, found: Iterable[SimilarGroup]) -> None:
         from rdc.report.names import null_names
 
         for group in found:
@@ -277,7 +218,7 @@ class _NullWriter(_ListingWriter):
 
 
 class _CsvWriter(_ListingWriter):
-    def matches(self, files: list[SimilarFile]) -> None:
+    def matches(self, files: Sequence[SimilarFile]) -> None:
         from rdc.model.similar import SimilarGroup
         from rdc.report.similar_listing import FILES_HEAD, file_rows
 
@@ -286,7 +227,7 @@ class _CsvWriter(_ListingWriter):
         )
         self.environment.data(FILES_HEAD + "".join(rows))
 
-    def groups(self, found: Similar) -> None:
+    def groups(self, found: Iterable[SimilarGroup]) -> None:
         from rdc.report.similar_listing import FILES_HEAD, file_rows
 
         self.environment.data(FILES_HEAD)
@@ -307,34 +248,35 @@ class _JsonWriter(_Writer):
         job.reporter = events
         events.start()
         try:
-            if job.words.has("--to"):
-                for file in (ranked := job.ranked()):
-                    events.match(file)
-                events.finish_matches(len(ranked), job.code)
-                return job.code
-            if job.words.has("--folders"):
-                found, pairs = job.folders()
-                for pair in pairs:
-                    events.folders(pair)
-            else:
-                found = job.groups()
-                for group in found:
-                    events.group(group)
+            found = job.run()
         except RdcError as error:
             events.fail(error)
             raise
-        events.finish(found.summary, job.code)
-        return job.code
+        for file in found.matches:
+            events.match(file)
+        if found.summary is None:
+            events.finish_matches(len(found.matches), found.exit)
+            return found.exit
+        for pair in found.folders:
+            events.folders(pair)
+        for group in found.groups:
+            events.group(group)
+        events.finish(found.summary, found.exit)
+        return found.exit
 
 
 def _options(words: Words, environment: Environment) -> SimilarOptions:
     least, most = words.last("--min-size"), words.last("--max-size")
+    to = words.last("--to")
     return SimilarOptions(
         rules=read_rules(words, lambda name: read_rule_file(name, environment)),
         min_size=SimilarOptions().min_size if least is None else read_size("--min-size", least.value),
         max_size=None if most is None else read_size("--max-size", most.value),
         one_file_system=words.has("--one-file-system"),
         threshold=_threshold(words),
+        to=None if to is None else to.value,
+        top=_count(words),
+        folders=words.has("--folders"),
     )
 
 

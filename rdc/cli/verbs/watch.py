@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rdc.cli.environment import Environment
@@ -14,7 +14,17 @@ from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
-from rdc.model.watch import UNWATCHED, WatchEvent, WatchOptions, WatchReport
+from rdc.model.watch import (
+    UNWATCHED,
+    Disconnected,
+    Halted,
+    InStep,
+    Limited,
+    Resumed,
+    WatchEvent,
+    WatchOptions,
+    WatchReport,
+)
 from rdc.progress import Event
 from rdc.records import dataclass
 from rdc.typed import Protocol
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.watching.reporter import WatchReporter
 
 __all__ = ["OPTIONS", "SUMMARY", "Watcher", "help_text", "run"]
 
@@ -82,7 +93,7 @@ OPTIONS = (
 
 
 class Watcher(Protocol):
-    """The signature of rdc.watch.watch.watch, which tests replace."""
+    """The signature of rdc.watch, which tests replace."""
 
     def __call__(
         self,
@@ -91,8 +102,7 @@ class Watcher(Protocol):
         options: WatchOptions,
         *,
         shell: RemoteShell,
-        report: Callable[[Event], None],
-        emit: Callable[[WatchEvent], None],
+        reporter: WatchReporter,
         catalog: SignatureStore | UserCatalog | None,
         keys: str | PathLike[str] | None,
     ) -> WatchReport: ...
@@ -137,7 +147,7 @@ def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | No
 
 def _watcher() -> Watcher:
     try:
-        from rdc.watch.watch import watch
+        from rdc.watching.watch import watch
     except ImportError as error:
         # watchdog cannot load without inotify.
         raise RdcError(f"rdc watch needs Linux's inotify: {error}", code=ExitCode.USAGE) from error
@@ -167,13 +177,24 @@ def _perform(request: _Request, environment: Environment, watcher: Watcher) -> E
                 request.sync.destination,
                 request.options,
                 shell=request.sync.shell,
-                report=output.report,
-                emit=output.emit,
+                reporter=_to(output),
                 catalog=catalog,
                 keys=None if request.sync.keys is None else Path(request.sync.keys),
             )
         output.finish(report)
     return ExitCode.OK
+
+
+def _to(output: _Output) -> WatchReporter:
+    """Returns a reporter that tells an event of the watch from one of its entries."""
+
+    def report(event: Event | WatchEvent, /) -> None:
+        if isinstance(event, InStep | Halted | Resumed | Limited | Disconnected):
+            output.emit(event)
+        else:
+            output.report(event)
+
+    return report
 
 
 def _json_output(environment: Environment) -> _Output:

@@ -10,11 +10,13 @@ from itertools import groupby
 
 from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.limits.wire import INBOUND_BYTES
+from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.messages.registry import Refused
 from rdc.transport.base import Exchange, timed_out, waitable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.progress import StopSignal
     from rdc.protocol.rules.connection import Connection
     from rdc.session.runtime.bandwidth import TokenBucket
     from rdc.session.runtime.commands import Idle
@@ -40,8 +42,16 @@ REFUSE_SECONDS = 5.0
 class ByteLink:
     """The bytes between a connection and its transport."""
 
-    def __init__(self, connection: Connection, transport: Transport, timeout: float | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        transport: Transport,
+        timeout: float | None,
+        stop: StopSignal | None = None,
+    ) -> None:
+        """`stop`: once it is set, waits end with StoppedError."""
         self.ended = False
+        self._stop = stop
         self._connection = connection
         self._transport = transport
         self.timeout = timeout
@@ -61,7 +71,10 @@ class ByteLink:
         """
         self._fill()
         want_input = not self.ended and self._connection.buffered < INBOUND_BYTES
-        moved = self._exchange(want_input, wait)
+        if wait and self._stop is not None:
+            moved = self._exchange_or_stop(want_input)
+        else:
+            moved = self._exchange(want_input, wait)
         self._sent(moved.written)
         while moved.written and self._outgoing and self.bucket is None and self._all_taken:
             # The next piece is separate only because contents are not copied to join earlier pieces.
@@ -73,6 +86,24 @@ class ByteLink:
             self.ended = True
             self._connection.receive_eof()
         return bool(moved.received) or moved.eof
+
+    def _exchange_or_stop(self, want_input: bool) -> Exchange:
+        """Like an exchange that waits, but looks at the stop signal meanwhile. Raises StoppedError."""
+        transport = waitable(self._transport)
+        end = None if self.timeout is None else time.monotonic() + self.timeout
+        while True:
+            check_stop(self._stop)
+            moved = self._exchange(want_input, False)
+            if moved.written or moved.received or moved.eof:
+                return moved
+            if transport is None or not want_input or (self.bucket is not None and self._outgoing):
+                # A bandwidth limit waits for a fraction of a second. Without input, output ends the wait.
+                return self._exchange(want_input, True)
+            if self.timeout is not None and end is not None and time.monotonic() >= end:
+                raise timed_out(self.timeout)
+            poll = select.poll()
+            poll.register(transport.fileno(), transport.events)
+            poll.poll(STOP_SECONDS * 1000)
 
     def rest(self, idle: Idle) -> bool:
         """Waits as `idle` says. Returns True if the wait is over, False if bytes came.
@@ -91,6 +122,7 @@ class ByteLink:
             raise RdcError("this kind of connection cannot be kept open", code=ExitCode.USAGE)
         end = None if idle.seconds is None else time.monotonic() + idle.seconds
         while not self.ended:
+            check_stop(self._stop)
             if self.step(wait=False):
                 return idle.bell is None and self.ended
             self._give_signs_of_life()
@@ -98,6 +130,8 @@ class ByteLink:
             if end is not None and now >= end:
                 return True
             due = [moment - now for moment in (end, *self._deadlines()) if moment is not None]
+            if self._stop is not None:
+                due.append(STOP_SECONDS)
             poll = select.poll()
             poll.register(transport.fileno(), transport.events)
             if idle.bell is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import RdcError, StreamError
+from rdc.progress import check_stop
 from rdc.session.runtime.byte_link import ByteLink
 from rdc.session.runtime.runner import Runner, unknown_there
 from rdc.typed import TypeVar
@@ -11,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from rdc.progress import StopSignal
     from rdc.protocol.rules.connection import Connection
     from rdc.session.runtime.commands import Conversation
     from rdc.transport.base import Transport
@@ -30,20 +32,23 @@ def run(
     transport: Transport,
     *,
     timeout: float | None = None,
+    stop: StopSignal | None = None,
 ) -> T:
     """Runs `conversation` to its end and returns its value. All messages have then been written.
 
     timeout: seconds without a byte moving; None for no limit. A Pace command replaces it. The caller closes
     the transport. Raises what the conversation raises, and RdcError with the far side's code if the far
     side refused. Raises StreamError, ProtocolError or IncompatiblePeerError, also at the conversation's
-    yield. An RdcError that the far side does not know yet is first sent to it.
+    yield. Raises StoppedError once `stop` is set. An RdcError that the far side does not know yet is first
+    sent to it.
     """
     runner = Runner(conversation, connection)
-    link = ByteLink(connection, transport, timeout)
+    link = ByteLink(connection, transport, timeout, stop)
     try:
         try:
             polled = False
             while True:
+                check_stop(stop)
                 runner.advance(polled)
                 polled = True
                 _set_pace(runner, link)

@@ -18,6 +18,7 @@ from collections import deque
 
 from rdc.errors import RdcError, StreamError
 from rdc.limits.wire import INBOUND_BYTES
+from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.messages.registry import Data, FileBatch, decode, encode
 from rdc.protocol.rules.connection import Received
 from rdc.protocol.rules.dialect import DIALECT
@@ -29,6 +30,7 @@ from rdc.typed import Generic, TypeVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import MessageCost
+    from rdc.progress import StopSignal
     from rdc.protocol.messages.registry import Message
     from rdc.session.runtime.bandwidth import TokenBucket
     from rdc.session.runtime.commands import Command, Conversation
@@ -56,7 +58,11 @@ class _Direction:
 class InProcessLink(Generic[T]):
     """Runs `near` in the calling thread and `far` in a thread of its own."""
 
-    def __init__(self, near: Conversation[T], far: Conversation[object]) -> None:
+    def __init__(
+        self, near: Conversation[T], far: Conversation[object], stop: StopSignal | None = None
+    ) -> None:
+        """`stop`: once it is set, both halves end with StoppedError at their next command."""
+        self._stop = stop
         self._changed = threading.Condition()
         self._there = _Direction()
         self._back = _Direction()
@@ -127,6 +133,7 @@ class InProcessLink(Generic[T]):
             conversation.close()
 
     def _obey(self, command: Command, outward: _Direction, inward: _Direction) -> Received | None:
+        check_stop(self._stop)
         if isinstance(command, Send):
             self._send(command.message, command.round, outward, inward)
         elif isinstance(command, Receive):
@@ -142,6 +149,11 @@ class InProcessLink(Generic[T]):
                 outward.bucket = TokenBucket(command.bandwidth)
         return None
 
+    def _wait(self) -> None:
+        """Waits for a change. Raises StoppedError once the stop signal is set."""
+        self._changed.wait(None if self._stop is None else STOP_SECONDS)
+        check_stop(self._stop)
+
     def _send(self, message: Message, round_: int, outward: _Direction, inward: _Direction) -> None:
         if isinstance(message, Data | FileBatch):
             size = len(message.payload) + CONTENT_OVERHEAD
@@ -151,10 +163,11 @@ class InProcessLink(Generic[T]):
             message = decode(message.kind, payload)
         with self._changed:
             while outward.queued > INBOUND_BYTES and not inward.over:
-                self._changed.wait()
+                self._wait()
             if outward.bucket is not None:
                 while not outward.bucket.room and not inward.over:
                     self._changed.wait(outward.bucket.delay)
+                    check_stop(self._stop)
                 outward.bucket.take(size)
             if inward.over:
                 # The other half takes nothing more. Going on would collect a file of any size in memory.
@@ -175,7 +188,7 @@ class InProcessLink(Generic[T]):
                     raise StreamError("the other half of the session ended early")
                 if not wait:
                     return None
-                self._changed.wait()
+                self._wait()
             received, size = inward.waiting.popleft()
             inward.queued -= size
             self._changed.notify_all()

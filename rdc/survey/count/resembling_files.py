@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from rdc.kernel.constants import TRAIT_COUNT
-from rdc.model.scan import SimilarGroup
+from rdc.model.scan import SimilarFiles
 from rdc.records import dataclass
 from rdc.signature.trait_column import traits_at
 from rdc.similarity.index import SimilarityIndex
@@ -102,7 +102,7 @@ class ResemblingFiles:
             self.least = least
             self.files = {key: file for key, file in self.files.items() if file.size >= least}
 
-    def groups(self, locations: ChunkLocations) -> tuple[SimilarGroup, ...]:
+    def groups(self, locations: ChunkLocations) -> tuple[SimilarFiles, ...]:
         """Connected components of the pairs that agree in MATCHES traits, most bytes first.
 
         A group's resemblance is the estimate of the weakest pair needed to connect it.
@@ -123,7 +123,7 @@ class ResemblingFiles:
         groups = [(first, found) for first, found in members.items() if len(found) > 1]
         groups.sort(key=lambda group: -sum(files[number].size for number in group[1]))
         return tuple(
-            SimilarGroup(
+            SimilarFiles(
                 paths=tuple(
                     os.path.join(locations.directories[files[number].directory], files[number].name)
                     for number in found[:PATHS]

@@ -19,7 +19,7 @@ from rdc.survey.scan.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
     from rdc.survey.parts.sections import Section
@@ -37,7 +37,7 @@ class PartSource:
     stream: BinaryIO
 
 
-def merge_parts(sources: Sequence[PartSource], memory: int) -> Outcome:
+def merge_parts(sources: Iterable[PartSource], memory: int) -> Outcome:
     """The sum of all parts, with `memory` bytes of tables.
 
     Raises PartError for a damaged part, and UsageError for a part made with other parameters than the first.

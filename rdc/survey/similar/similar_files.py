@@ -14,7 +14,7 @@ from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits.similarity import SIMILAR_PAIRS
 from rdc.model.entries import Kind
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
-from rdc.progress import silent
+from rdc.progress import check_stop, silent
 from rdc.records import dataclass
 from rdc.similarity.estimate import probability_of_matches
 from rdc.similarity.index import SimilarityIndex
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.catalog.store import SignatureStore
-    from rdc.progress import Reporter
+    from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["ReadFiles", "Similar", "find_similar", "least_matches", "rank_similar", "read_files"]
@@ -116,11 +116,15 @@ class Similar:
 
 
 def read_files(
-    paths: Sequence[bytes], options: SimilarOptions, reporter: Reporter, catalog: SignatureStore
+    paths: Sequence[bytes],
+    options: SimilarOptions,
+    reporter: Reporter,
+    catalog: SignatureStore,
+    stop: StopSignal | None = None,
 ) -> ReadFiles:
     """Traits of all files at and below `paths` whose sizes `options` allow. Files that cannot be read are
     reported."""
-    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system)
+    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system, stop=stop)
     most = options.max_size
     rows = [
         row
@@ -151,10 +155,12 @@ def find_similar(
     reporter: Reporter = silent,
     *,
     more_pairs: bool = False,
+    stop: StopSignal | None = None,
 ) -> Similar:
     """Groups of files in which each resembles another by at least `options.threshold`.
 
-    `more_pairs`: pairs inside one group are compared too, up to PAIRS_A_FILE per file.
+    `more_pairs`: pairs inside one group are compared too, up to PAIRS_A_FILE per file. Raises
+    StoppedError once `stop` is set.
     """
     rows = read.traits.rows
     index = _index(read)
@@ -165,6 +171,7 @@ def find_similar(
     vain, pairs_of = bytearray(len(rows)), bytearray(len(rows))
     compared = failed = 0
     for first, second in map(keys_of, candidates):
+        check_stop(stop)
         known = groups.top(first) == groups.top(second)
         if known and (not more_pairs or max(pairs_of[first], pairs_of[second]) >= PAIRS_A_FILE):
             continue

@@ -9,7 +9,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
 from rdc.model.entries import strings
-from rdc.progress import Problem
+from rdc.progress import Problem, check_stop
 from rdc.survey.walk.file_columns import ListedDirectory
 from rdc.survey.walk.listed_tree import ListedTree
 from rdc.survey.walk.unique_walk import UniqueWalk
@@ -20,22 +20,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.model.sync import FilterRule
-    from rdc.progress import Reporter
+    from rdc.progress import Reporter, StopSignal
 
 __all__ = ["walk_paths"]
 
 
 def walk_paths(
-    paths: Sequence[bytes], rules: Sequence[FilterRule], reporter: Reporter, *, one_file_system: bool
+    paths: Sequence[bytes],
+    rules: Sequence[FilterRule],
+    reporter: Reporter,
+    *,
+    one_file_system: bool,
+    stop: StopSignal | None = None,
 ) -> ListedTree:
     """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
-    not.
+    not. Raises StoppedError once `stop` is set.
 
     Patterns are relative to each path. A directory is walked once, whichever path leads to it. A file given
     by itself is listed as given, filters or not. What cannot be read is reported and left out.
     """
-    walk = UniqueWalk(FilterList(rules), reporter, one_file_system=one_file_system)
-    return _Gathering(walk, reporter).all(paths)
+    stopped = (lambda: False) if stop is None else stop.is_set
+    walk = UniqueWalk(FilterList(rules), reporter, one_file_system=one_file_system, stopped=stopped)
+    tree = _Gathering(walk, reporter).all(paths)
+    check_stop(stop)
+    return tree
 
 
 class _Gathering:

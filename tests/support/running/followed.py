@@ -18,11 +18,11 @@ from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer, greeting
 from rdc.tree.filters import FilterList
-from rdc.watch.events import TreeEvents
-from rdc.watch.follower import Follower, Meter
-from rdc.watch.inode_stamps import InodeStamps
-from rdc.watch.listeners import NearUser
-from rdc.watch.origin import Origin
+from rdc.watching.events import TreeEvents
+from rdc.watching.follower import Follower, Meter
+from rdc.watching.inode_stamps import InodeStamps
+from rdc.watching.listeners import NearUser
+from rdc.watching.origin import Origin
 
 __all__ = ["Followed"]
 

@@ -18,8 +18,7 @@ from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import WatchOptions
-from rdc.progress import silent
-from rdc.watch.watch import watch
+from rdc.watching.watch import watch
 from tests.support.running.syncing import Run, Way, command, run_sync
 from tests.support.trees.trees import (
     LONG_AGO,
@@ -289,7 +288,7 @@ def test_not_in_a_watch(place: Path) -> None:
     here, there = (Location(None, os.fsencode(path)) for path in (place, place / "d"))
     for sync in (SyncOptions(max_size=0), SyncOptions(min_size=1)):
         with pytest.raises(UsageError, match="rdc watch does not take --m"):
-            watch(here, there, WatchOptions(sync), report=silent, emit=print, catalog=None)
+            watch(here, there, WatchOptions(sync), catalog=None)
 
 
 def test_the_command(place: Path) -> None:

@@ -217,8 +217,8 @@ def test_watch_does_not_take_it(tmp_path: Path) -> None:
     assert "-x" in ended.err
     from rdc.model.location import Location
     from rdc.model.watch import WatchOptions
-    from rdc.watch.watch import watch
+    from rdc.watching.watch import watch
 
     place = Location(None, os.fsencode(tmp_path))
     with pytest.raises(RdcError, match="one-file-system"):
-        watch(place, place, WatchOptions(ONE), report=lambda _: None, emit=lambda _: None, catalog=None)
+        watch(place, place, WatchOptions(ONE), catalog=None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from array import array
 
-from rdc.cli.verbs.duplicate_report import location_of
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.temporary_names import is_reserved
+from rdc.library.duplicate_report import location_of
 from rdc.model.instances import IdenticalFiles
 from rdc.progress import Problem, Progressed
 from rdc.survey.duplicates import find_duplicates
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rdc.catalog.store import SignatureStore
-    from rdc.cli.verbs.dedupe_operands import Operands
     from rdc.instances.events import DedupeReporter
+    from rdc.library.dedupe_operands import Operands
     from rdc.model.duplicates import DuplicateOptions
     from rdc.progress import Event
 

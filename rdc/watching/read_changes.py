@@ -14,8 +14,8 @@ from rdc.protocol.messages.registry import Renamed
 from rdc.records import dataclass
 from rdc.session.source.turns import Changes, DirectoryChange
 from rdc.tree.walk import PackedWalk
-from rdc.watch.announced_tree import difference
-from rdc.watch.inode_stamps import InodeStamps, possibly_changed
+from rdc.watching.announced_tree import difference
+from rdc.watching.inode_stamps import InodeStamps, possibly_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
-    from rdc.watch.announced_tree import AnnouncedTree
-    from rdc.watch.events import Batch, MoveSeen, TreeEvents
+    from rdc.watching.announced_tree import AnnouncedTree
+    from rdc.watching.events import Batch, MoveSeen, TreeEvents
 
 __all__ = ["Retries", "ReadChanges"]
 

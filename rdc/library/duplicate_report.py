@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from rdc.cli.verbs.dedupe_operands import Operands
+    from rdc.library.dedupe_operands import Operands
 
 __all__ = ["groups_of_report", "location_of", "read_report"]
 

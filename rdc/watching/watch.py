@@ -6,14 +6,16 @@ import contextlib
 import os
 import time
 
+from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError
+from rdc.checks import check_argument
+from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchReport
-from rdc.progress import Problem
+from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchOptions, WatchReport
+from rdc.progress import STOP_SECONDS, Problem, check_stop
 from rdc.protocol.messages.registry import Hello, Open, Opened, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
@@ -24,11 +26,12 @@ from rdc.session.serve import greeting
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.nested_trees import check_overlap
 from rdc.tree.filters import FilterList
-from rdc.watch.connection import line_to
-from rdc.watch.follower import HALT_SECONDS, Follower, Meter
-from rdc.watch.listeners import NearUser
-from rdc.watch.origin import Origin
-from rdc.watch.receiver import Receiver
+from rdc.watching.connection import line_to
+from rdc.watching.follower import HALT_SECONDS, Follower, Meter
+from rdc.watching.listeners import NearUser
+from rdc.watching.origin import Origin
+from rdc.watching.receiver import Receiver
+from rdc.watching.reporter import silent_watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +39,12 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.model.location import Location
-    from rdc.model.watch import WatchEvent, WatchOptions
-    from rdc.progress import Event
+    from rdc.model.watch import WatchEvent
+    from rdc.progress import Event, StopSignal
     from rdc.session.runtime.commands import Conversation
-    from rdc.watch.connection import Line
-    from rdc.watch.inode_stamps import InodeStamps
+    from rdc.watching.connection import Line
+    from rdc.watching.inode_stamps import InodeStamps
+    from rdc.watching.reporter import WatchReporter
 
 __all__ = ["watch"]
 
@@ -56,23 +60,43 @@ would fill the daemon's log and let the user believe that the copy is kept."""
 
 
 def watch(
-    source: Location,
-    destination: Location,
-    options: WatchOptions,
+    source: Location | str | os.PathLike[str],
+    destination: Location | str | os.PathLike[str],
+    options: WatchOptions | None = None,
     *,
     shell: RemoteShell | None = None,
-    report: Callable[[Event], None],
-    emit: Callable[[WatchEvent], None],
+    reporter: WatchReporter = silent_watch,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
+    stop: StopSignal | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> WatchReport:
-    """Keep `destination` in step with the directory `source` until KeyboardInterrupt.
+    """Keeps `destination` in step with the directory `source` until `stop` is set, as `rdc watch` does.
 
-    report: receives events about single entries. emit: receives all others. keys: the key directory for
-    rdc://. RdcError if the first comparison of the trees fails, and for a later error in FINAL. Other errors
-    are reported and tried again.
+    `reporter` receives the events of single entries and those of the watch itself, such as InStep after each
+    turn. KeyboardInterrupt ends the watch as `stop` does: the report says what was done until then.
+
+    Places, `shell`, `catalog` and `keys` are those of `rdc.sync`. `sleep` waits for some seconds. Raises
+    RdcError if the first comparison of the trees fails, and for a later error that no wait repairs. Other
+    errors are reported, and the far side is dialled again.
+
+        >>> import os, rdc, threading
+        >>> os.mkdir("src")
+        >>> stop = threading.Event()
+        >>> def reporter(event):
+        ...     if isinstance(event, rdc.InStep):
+        ...         stop.set()
+        >>> rdc.watch("src/", "copy/", reporter=reporter, catalog=None, stop=stop).turns
+        1
     """
+    source, destination = (
+        location_of("watch", "source", source),
+        location_of("watch", "destination", destination),
+    )
+    check_argument("watch", "options", options, WatchOptions, None)
+    check_job("watch", reporter, catalog, stop)
+    check_far("watch", shell, keys)
+    options = options or WatchOptions()
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
     usual = SyncOptions()
@@ -88,14 +112,29 @@ def watch(
         timeout = options.sync.timeout or DAEMON_TIMEOUT_SECONDS
         options = replace(options, sync=replace(options.sync, timeout=timeout))
     line = line_to(far, shell or RemoteShell(), keys)
-    with opened_catalog(catalog, report) as store:
+    with opened_catalog(catalog, reporter) as store:
         signer = FileSigner(catalog=store)
         compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
         kind = _FromHere if source.host is None else _FromThere
-        watch_ = kind(source, destination, options, line, compress, report, emit, signer)
-        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(signer):
-            watch_.run(sleep)
+        watch_ = kind(source, destination, options, line, compress, reporter, signer, stop)
+        with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
+            watch_.run(_stoppable(sleep, stop))
         return watch_.report()
+
+
+def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Callable[[float], None]:
+    """Returns a sleep that raises StoppedError soon after `stop` is set."""
+    if stop is None:
+        return sleep
+
+    def sleep_in_steps(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        check_stop(stop)
+        while (left := end - time.monotonic()) > 0:
+            sleep(min(left, STOP_SECONDS))
+            check_stop(stop)
+
+    return sleep_in_steps
 
 
 class _Watch:
@@ -108,18 +147,19 @@ class _Watch:
         options: WatchOptions,
         line: Line,
         compress: bool,
-        report: Callable[[Event], None],
-        emit: Callable[[WatchEvent], None],
+        reporter: WatchReporter,
         signer: FileSigner,
+        stop: StopSignal | None,
     ) -> None:
         self._source = source
         self._destination = destination
         self._options = options
         self._line = line
         self._compress = compress
-        self._report = report
-        self._emit_to_user = emit
+        self._report = reporter
+        self._emit_to_user = reporter
         self._signer = signer
+        self._stop = stop
         self._filters = FilterList(options.sync.rules)
         self._user = NearUser(self._take, self._emit)
         self._in_step = False
@@ -134,6 +174,8 @@ class _Watch:
             try:
                 self._prepare(sleep)
                 self._session()
+            except StoppedError:
+                raise
             except RdcError as error:
                 if not self._in_step or error.code in FINAL:
                     raise
@@ -154,7 +196,14 @@ class _Watch:
         connection.entries.limit = entries_memory(self._options.sync.max_memory)
         wire = self._line.dial()
         try:
-            run(self._conversation(lambda: self._line.meter(connection, wire)), connection, wire)
+            run(
+                self._conversation(lambda: self._line.meter(connection, wire)),
+                connection,
+                wire,
+                stop=self._stop,
+            )
+        except StoppedError:
+            raise
         except RdcError as error:
             raise self._line.explained(error, wire, first=not self._in_step) from error
         finally:

@@ -12,7 +12,7 @@ import re
 import select
 import threading
 
-from rdc.watch.bell import Bell
+from rdc.watching.bell import Bell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from rdc.tree.walk import Walk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
-    from rdc.cli.verbs.dedupe_operands import Operands
     from rdc.files.facts.block_sharing_volume import Volume
     from rdc.instances.events import DedupeReporter
+    from rdc.library.dedupe_operands import Operands
     from rdc.progress import Event
     from rdc.tree.filters import FilterList
 

@@ -14,8 +14,8 @@ from rdc.session.destination.following import LiveDestination
 from rdc.session.runtime.commands import Idle, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.destination_root import ANYWHERE, keeps, wants_listing
-from rdc.watch.follower import Meter
-from rdc.watch.troubles import Troubles
+from rdc.watching.follower import Meter
+from rdc.watching.troubles import Troubles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import Done, Message
     from rdc.session.runtime.commands import Conversation
     from rdc.tree.filters import FilterList
-    from rdc.watch.listeners import Listener
+    from rdc.watching.listeners import Listener
 
 __all__ = ["Receiver"]
 

@@ -6,7 +6,7 @@ from array import array
 
 from rdc.files.base.relative_path import join
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, strings
-from rdc.watch.inode_stamps import InodeStamps
+from rdc.watching.inode_stamps import InodeStamps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

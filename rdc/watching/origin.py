@@ -11,7 +11,7 @@ from rdc.files.facts.filesystem_id import file_system_of, path_of
 from rdc.model.entries import Kind
 from rdc.session.trees.destination_root import ANYWHERE
 from rdc.session.trees.source_tree import SourceTree
-from rdc.watch.mounts import Mounts
+from rdc.watching.mounts import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

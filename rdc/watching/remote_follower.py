@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rdc.model.watch import WatchOptions
 from rdc.tree.filters import FilterList
-from rdc.watch.follower import Follower, Meter
-from rdc.watch.listeners import FarUser
-from rdc.watch.origin import Origin
+from rdc.watching.follower import Follower, Meter
+from rdc.watching.listeners import FarUser
+from rdc.watching.origin import Origin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

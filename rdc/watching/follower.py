@@ -14,13 +14,13 @@ from rdc.session.runtime.commands import Idle
 from rdc.session.source.turns import TurnSource
 from rdc.tree.walk import PackedWalk
 from rdc.typed import TypeVar
-from rdc.watch.announced_tree import AnnouncedTree
-from rdc.watch.events import TreeEvents
-from rdc.watch.inode_stamps import InodeStamps
-from rdc.watch.listeners import SourceRelay
-from rdc.watch.read_changes import ReadChanges, Retries
-from rdc.watch.schedule import LIMITED_SECONDS, Schedule
-from rdc.watch.troubles import Troubles
+from rdc.watching.announced_tree import AnnouncedTree
+from rdc.watching.events import TreeEvents
+from rdc.watching.inode_stamps import InodeStamps
+from rdc.watching.listeners import SourceRelay
+from rdc.watching.read_changes import ReadChanges, Retries
+from rdc.watching.schedule import LIMITED_SECONDS, Schedule
+from rdc.watching.troubles import Troubles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
-    from rdc.watch.events import Batch
-    from rdc.watch.listeners import Listener
-    from rdc.watch.origin import Origin
+    from rdc.watching.events import Batch
+    from rdc.watching.listeners import Listener
+    from rdc.watching.origin import Origin
 
 __all__ = ["Follower", "Meter"]
 

@@ -10,7 +10,7 @@ from rdc.model.location import DEFAULT_PORT
 from rdc.records import dataclass
 from rdc.session.runtime.runner import RefusedError
 from rdc.typed import Protocol
-from rdc.watch.follower import Meter
+from rdc.watching.follower import Meter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.limits.watch import TOUCHED_DIRECTORIES
 from rdc.records import dataclass
-from rdc.watch.bell import Bell
-from rdc.watch.mounts import MountBell
+from rdc.watching.bell import Bell
+from rdc.watching.mounts import MountBell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,57 @@
+"""Arguments that the public functions share: places, paths, reporter, catalog and stop signal.
+
+The catalog is the lowest layer that knows all of their types.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rdc.catalog.location import UserCatalog
+from rdc.checks import check_argument, check_callable, check_method, found_type
+from rdc.errors import UsageError
+from rdc.model.location import Location, RemoteShell, parse_location
+
+__all__ = ["check_far", "check_job", "location_of", "path_list"]
+
+
+def location_of(function: str, name: str, given: object) -> Location:
+    """Returns the location that an argument means. Raises TypeError, and UsageError for an invalid one."""
+    if isinstance(given, Location):
+        return given
+    if isinstance(given, str):
+        return parse_location(given)
+    if not isinstance(given, os.PathLike):
+        raise TypeError(f"{function}.{name}: expected Location | str | PathLike, found {found_type(given)}")
+    path = os.fsencode(given)
+    if b"\0" in path:
+        raise UsageError(f"{given}: a path cannot contain a NUL character")
+    return Location(None, path)
+
+
+def path_list(function: str, name: str, paths: object) -> list[bytes]:
+    """Returns the paths of an argument that is one path or a sequence of paths. Raises TypeError."""
+    # A string is a sequence too, and '/' alone would be a path.
+    given = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else paths
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(
+            f"{function}.{name}: expected a path, or a list or tuple of paths, found {found_type(paths)}"
+        )
+    for number, path in enumerate(given):
+        check_argument(function, f"{name}[{number}]", path, str, bytes, os.PathLike)
+    return [os.fsencode(path) for path in given]
+
+
+def check_job(function: str, reporter: object, catalog: object, stop: object) -> None:
+    """Raises TypeError if one of the arguments that every job takes has a wrong type."""
+    check_callable(function, "reporter", reporter)
+    if catalog is not None and not isinstance(catalog, UserCatalog):
+        check_method(function, "catalog", catalog, "flush")
+    if stop is not None:
+        check_method(function, "stop", stop, "is_set")
+
+
+def check_far(function: str, shell: object, keys: object) -> None:
+    """Raises TypeError if one of the arguments about the far side has a wrong type."""
+    check_argument(function, "shell", shell, RemoteShell, None)
+    check_argument(function, "keys", keys, str, os.PathLike, None)

@@ -1,0 +1,175 @@
+"""`dedupe`: makes duplicates share their blocks, or hard links of them."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.catalog.arguments import check_job, path_list
+from rdc.catalog.location import USER_CATALOG, opened_catalog
+from rdc.checks import check_argument
+from rdc.errors import UsageError
+from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
+from rdc.model.home import state_directory
+from rdc.model.instances import DedupeOptions, DeduperOptions, DuplicateListing
+from rdc.progress import Problem, check_stop
+from rdc.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+    from rdc.instances.dedupe import Deduper
+    from rdc.instances.events import DedupeEvent, DedupeReporter
+    from rdc.library.dedupe_operands import Operands
+    from rdc.model.instances import DedupeReport
+    from rdc.progress import Event, StopSignal
+
+__all__ = ["dedupe"]
+
+
+def _silent(event: DedupeEvent, /) -> None:
+    """A DedupeReporter that ignores every event."""
+
+
+def dedupe(
+    paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
+    options: DedupeOptions | None = None,
+    *,
+    listing: DuplicateListing | None = None,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
+    reporter: DedupeReporter = _silent,
+    stop: StopSignal | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> DedupeReport:
+    """Makes duplicates at and below `paths` share their blocks, or hard links of them.
+
+    Without `options.apply` it only says what it would do. `listing`: groups that an earlier search found;
+    None searches. `environ`: the variables that name the state directory, where journals lie; None for those
+    of this process. Contents are compared again before a file changes, and between any two steps every file
+    is complete. Raises StoppedError once `stop` is set; what was done until then stays. Raises UsageError for
+    options that exclude each other, and RdcError if the disk is full or the journal cannot be written.
+
+        >>> import os, rdc
+        >>> os.mkdir("data")
+        >>> for name in ("a", "b"):
+        ...     with open(f"data/{name}", "wb") as file:
+        ...         _ = file.write(b"the same" * 1000)
+        ...     os.utime(f"data/{name}", (0, 0))
+        >>> report = rdc.dedupe("data", rdc.DedupeOptions(hardlink=True), catalog=None)
+        >>> report.files, report.bytes
+        (1, 8000)
+        >>> os.path.samefile("data/a", "data/b")
+        False
+    """
+    given = path_list("dedupe", "paths", paths)
+    check_argument("dedupe", "options", options, DedupeOptions, None)
+    check_argument("dedupe", "listing", listing, DuplicateListing, None)
+    check_job("dedupe", reporter, catalog, stop)
+    options = options or DedupeOptions()
+    _check_options(options, listing)
+    stoppable = _stopping(reporter, stop)
+    from rdc.instances.dedupe import Deduper
+    from rdc.library.dedupe_operands import open_operands
+
+    operands = open_operands(given, options.keep)
+    try:
+        full = _deduper_options(options, operands, environ or os.environ, searched=listing is None)
+        deduper = Deduper(operands.trees, full, stoppable)
+        try:
+            deduper.clear()
+            with opened_catalog(catalog, lambda event: _notice(stoppable, event)) as store:
+                _find_and_act(options, listing, operands, deduper, stoppable, store)
+            return replace(deduper.finish(), journal=deduper.journal)
+        finally:
+            deduper.close()
+    finally:
+        operands.close()
+
+
+def _check_options(options: DedupeOptions, listing: DuplicateListing | None) -> None:
+    if options.chunks and (options.hardlink or listing is not None):
+        raise UsageError("DedupeOptions.chunks makes no sense with hard links or a listing of whole files")
+    if options.journal is not None and not options.hardlink:
+        raise UsageError("DedupeOptions.journal is for hard links: set hardlink")
+
+
+def _stopping(reporter: DedupeReporter, stop: StopSignal | None) -> DedupeReporter:
+    if stop is None:
+        return reporter
+
+    def report(event: DedupeEvent, /) -> None:
+        check_stop(stop)
+        reporter(event)
+
+    return report
+
+
+def _find_and_act(
+    options: DedupeOptions,
+    listing: DuplicateListing | None,
+    operands: Operands,
+    deduper: Deduper,
+    reporter: DedupeReporter,
+    catalog: SignatureStore,
+) -> None:
+    if listing is not None:
+        from rdc.library.duplicate_report import groups_of_report
+
+        deduper.groups(
+            groups_of_report(listing.name, listing.text, operands, options.min_size, deduper.failed)
+        )
+        return
+    from rdc.library.duplicate_groups import find_groups
+
+    search = DuplicateOptions(
+        rules=options.rules, min_size=max(1, options.min_size), links=True, order=DuplicateOrder.WASTE
+    )
+    deduper.groups(find_groups(operands, search, catalog, reporter, deduper.failed))
+    if options.chunks:
+        from rdc.library.run_search import RunSearch
+        from rdc.tree.filters import FilterList
+
+        filters = FilterList(options.rules)
+        runs = RunSearch(operands, filters, catalog, options.min_size, reporter, deduper.failed)
+        deduper.runs(runs.runs())
+
+
+def _notice(reporter: DedupeReporter, event: Event) -> None:
+    if isinstance(event, Problem):
+        reporter(event)
+
+
+def _deduper_options(
+    options: DedupeOptions, operands: Operands, environ: Mapping[str, str], *, searched: bool
+) -> DeduperOptions:
+    journal, pointer = options.journal, None
+    state = state_directory(environ)
+    if options.hardlink and options.apply:
+        if journal is None:
+            journal = _journal_path(state)
+        elif state is not None:
+            # If this run is interrupted, a later run finds its leftovers, and by this path its journal.
+            pointer = _journal_path(state)
+    return DeduperOptions(
+        apply=options.apply,
+        hardlink=options.hardlink,
+        keep=operands.keep,
+        max_files=options.max_files,
+        max_bytes=options.max_bytes,
+        searched=searched,
+        journal=journal,
+        pointer=pointer,
+        journals=None if state is None else os.fsencode(state),
+    )
+
+
+def _journal_path(directory: str | None) -> bytes:
+    """Returns a new path in the user's state directory."""
+    from datetime import datetime
+
+    if directory is None:
+        raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
+    name = f"dedupe-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
+    return os.fsencode(os.path.join(directory, name))

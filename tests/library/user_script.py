@@ -1,0 +1,168 @@
+"""A user's script that uses every public name of rdc. `mypy --strict` accepts it; nothing runs it."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterable
+
+import rdc
+
+VERSION: str = rdc.__version__
+KERNEL: str = rdc.kernel_name()
+PARAMS = rdc.ChunkParams.for_mean(16384)
+
+
+class Events:
+    """Counts what a job reports."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.problems: list[str] = []
+
+    def of_a_job(self, event: rdc.Event, /) -> None:
+        if isinstance(event, rdc.PlanKnown):
+            self.bytes = event.bytes
+        elif isinstance(event, rdc.ItemChanged):
+            print(event.change, event.path, event.target)
+        elif isinstance(event, rdc.Progressed):
+            print(event.phase, event.done, event.total)
+        else:
+            self.problem(event)
+
+    def problem(self, problem: rdc.Problem) -> None:
+        if problem.code is not rdc.ExitCode.OK:
+            self.problems.append(problem.message)
+
+    def of_a_dedupe(self, event: rdc.DedupeEvent, /) -> None:
+        if isinstance(event, rdc.Instance) and event.action is rdc.Action.LINK:
+            print(event.path, event.source)
+
+    def of_a_watch(self, event: rdc.Event | rdc.WatchEvent, /) -> None:
+        if isinstance(event, rdc.InStep):
+            print(event.seconds)
+        elif isinstance(event, rdc.Halted | rdc.Limited | rdc.Disconnected):
+            print(event.reason)
+        elif isinstance(event, rdc.Resumed):
+            print("resumed")
+
+
+EVENTS = Events()
+REPORTER: rdc.Reporter = EVENTS.of_a_job
+DEDUPE_REPORTER: rdc.DedupeReporter = EVENTS.of_a_dedupe
+WATCH_REPORTER: rdc.WatchReporter = EVENTS.of_a_watch
+STOP: rdc.StopSignal = threading.Event()
+RULES = (rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o"),)
+
+
+def costs(report: rdc.SyncReport) -> dict[rdc.Purpose, list[rdc.MessageCost]]:
+    return {purpose: [cost for cost in report.by_kind if cost.purpose is purpose] for purpose in rdc.Purpose}
+
+
+def synced(place: rdc.Location) -> rdc.ExitCode:
+    options = rdc.SyncOptions(delete=True, rules=RULES, backup=rdc.Backup(b"~"))
+    shell = rdc.RemoteShell(("ssh", "-p", "2222"))
+    catalog: rdc.UserCatalog = rdc.USER_CATALOG
+    try:
+        report = rdc.sync("src/", place, options, shell=shell, reporter=REPORTER, catalog=catalog, stop=STOP)
+    except rdc.StoppedError as error:
+        return error.code
+    except (rdc.CommandMissingError, rdc.IncompatiblePeerError, rdc.OutOfSpaceError, rdc.TrustError) as error:
+        print(error)
+        return error.code
+    except (rdc.ProtocolError, rdc.StreamError, rdc.UsageError) as error:
+        return error.code
+    except rdc.RdcError as error:
+        return error.code
+    print(costs(report))
+    return report.exit
+
+
+def watched() -> int:
+    options = rdc.WatchOptions(rdc.SyncOptions(delete=True), rescan=60)
+    place = rdc.parse_location("host:copy/")
+    report: rdc.WatchReport = rdc.watch("src/", place, options, reporter=WATCH_REPORTER, stop=STOP)
+    return report.turns
+
+
+def scanned(store: rdc.SignatureStore) -> rdc.ScanReport:
+    rdc.scan(["a", b"b"], rdc.ScanOptions(compress=False), part="a.rdcscan", catalog=store, stop=STOP)
+    return rdc.merge(["a.rdcscan"], rdc.MergeOptions(memory=1 << 28), reporter=REPORTER, stop=STOP)
+
+
+def shown(report: rdc.ScanReport) -> list[bytes | str]:
+    levels: tuple[rdc.LevelSummary, ...] = report.levels
+    bars: list[rdc.Bin] = [bar for level in levels for bar in level.sizes]
+    directories: tuple[rdc.DirectorySummary, ...] = report.directories
+    types: tuple[rdc.TypeSummary, ...] = report.types
+    overlaps: tuple[rdc.Overlap, ...] = report.overlaps
+    similar: tuple[rdc.SimilarFiles, ...] = report.similar
+    problems: tuple[rdc.ScanProblem, ...] = report.errors
+    coverage: rdc.Coverage = report.coverage
+    attribution: rdc.Attribution = report.attribution
+    print(bars, overlaps, similar, coverage.complete, attribution.rate)
+    return [
+        *(one.path for one in directories),
+        *(one.name for one in types),
+        *(one.message for one in problems),
+    ]
+
+
+def duplicates() -> list[rdc.DuplicateFile]:
+    options = rdc.DuplicateOptions(order=rdc.DuplicateOrder.SIZE)
+    with rdc.Catalog("catalog") as catalog:
+        report: rdc.DuplicateReport = rdc.dupes("photos", options, catalog=catalog, stop=STOP)
+    groups: Iterable[rdc.DuplicateGroup] = report.groups
+    summary: rdc.DuplicateSummary = report.summary
+    print(summary.waste)
+    return [file for group in groups for file in group.files]
+
+
+def alike() -> list[rdc.SimilarFile]:
+    report: rdc.SimilarReport = rdc.similar("texts", rdc.SimilarOptions(folders=True), stop=STOP)
+    pairs: tuple[rdc.SimilarFolders, ...] = report.folders
+    summary: rdc.SimilarSummary | None = report.summary
+    groups: list[rdc.SimilarGroup] = list(report.groups)
+    print(pairs, summary)
+    return [file for group in groups for file in group.files]
+
+
+def deduped(text: bytes) -> rdc.DedupeReport:
+    options = rdc.DedupeOptions(hardlink=True, keep=(b"master",), rules=RULES)
+    listing = rdc.DuplicateListing(text, "dupes.json")
+    return rdc.dedupe("work", options, listing=listing, reporter=DEDUPE_REPORTER, stop=STOP)
+
+
+def signed(file: rdc.BinaryReader) -> rdc.SignatureTree:
+    try:
+        there = rdc.sign_file("disk.img", PARAMS)
+    except rdc.FileChangedError as error:
+        print(error.path)
+        raise
+    except rdc.FileError as error:
+        print(error.path)
+        raise
+    level: rdc.Level = there.levels[0]
+    print(level.records)
+    return rdc.sign(file, PARAMS)
+
+
+def cut(data: bytes) -> list[rdc.Chunk]:
+    chunker = rdc.Chunker(PARAMS)
+    found = [*chunker.feed(data), *chunker.finish()]
+    assert [chunk.offset + chunk.length for chunk in rdc.chunks(io.BytesIO(data), PARAMS)] == list(
+        rdc.cuts(data, PARAMS)
+    )
+    return found
+
+
+def indexed(traits: rdc.Traits) -> list[rdc.Match]:
+    try:
+        index: rdc.SimilarityIndex = rdc.open_index("traits.index")
+    except rdc.SimilarityIndexError:
+        index = rdc.SimilarityIndex()
+    estimate: rdc.Estimate = traits.estimate(traits)
+    pairs: rdc.SimilarPairs = index.pairs()
+    first: rdc.SimilarPair | None = next(iter(pairs), None)
+    print(estimate.jaccard, first)
+    return index.query(traits)

@@ -50,9 +50,9 @@ def line_to(far: Location, shell: RemoteShell, keys: str | os.PathLike[str] | No
 
 
 def _own_program() -> tuple[str, ...]:
-    """Starts this rdc again. Its directory may be private, so that no other Python finds it: the child searches
-    for modules where this process does, but not in a working directory."""
-    start = "import sys; sys.path[:] = sys.argv.pop(1).splitlines(); from rdc.__main__ import main; main()"
+    """Starts this rdc again. Its directory may be private, so that no other Python finds it: the child
+    searches for modules where this process does, but not in a working directory."""
+    start = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from rdc.__main__ import main; main()"
     return (sys.executable, "-P", "-c", start, "\n".join(filter(os.path.isabs, sys.path)))
 
 

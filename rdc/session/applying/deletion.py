@@ -50,10 +50,10 @@ class Deletion:
         limit: int | None,
         dry: bool,
         boundary: MountBoundary | None = None,
-        leftovers: PartialFiles | None = None,
+        partial_files: PartialFiles | None = None,
     ) -> None:
-        """`boundary`: nothing beyond this mount boundary is deleted. `leftovers`: stores reserved names."""
-        self._leftovers = leftovers
+        """`boundary`: nothing beyond this mount point is deleted. `partial_files`: takes reserved names."""
+        self._partial_files = partial_files
         self._root = root
         self._filters = filters
         self._events = events
@@ -112,8 +112,8 @@ class Deletion:
             foreign: list[bytes] = []
             if stale:
                 foreign = foreign_names(self._root, path, stale)
-                if self._leftovers is not None:
-                    self._leftovers.note(path, stale)
+                if self._partial_files is not None:
+                    self._partial_files.note(path, stale)
                 if not self._dry:
                     sweep_temporaries(self._root, path, stale)
         except FileError as error:

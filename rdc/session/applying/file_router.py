@@ -202,7 +202,7 @@ class FileRouter:
                 self._context.landing.rehearse(file)
             else:
                 self._deferred().add(file)
-        elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
+        elif size > KEEP_BYTES and self._context.partial_files.of(path) is not None:
             self._progress.count_compared(size)
             self._deltas().add(file, bases)
         elif self._context.seeks and not self._planned:

@@ -250,8 +250,8 @@ class Bases:
         The old version comes first, then a partial file of an interrupted run, then further bases.
         """
         size = one.size
-        leftovers = self._context.leftovers
-        leftover = leftovers.of(one.path) if leftovers.any_found else None
+        partial_files = self._context.partial_files
+        leftover = partial_files.of(one.path) if partial_files.any_found else None
         one.leftover = None
         for path in (one.path, leftover, *self._named.get(one.file, ())):
             if path is None:
@@ -304,7 +304,7 @@ class Bases:
         leftover = None if one.outgrown else one.leftover
         if leftover is not None and written >= leftover.tree.size:
             one.outgrown = True
-            self._context.leftovers.remove(leftover.path)
+            self._context.partial_files.remove(leftover.path)
 
     def drop_outgrown(self, one: FileBases) -> None:
         """Drops the partial file from the bases if it was removed: the next attempt does without it."""

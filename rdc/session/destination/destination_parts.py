@@ -38,7 +38,7 @@ class DestinationParts:
     def __init__(
         self,
         context: DestinationContext,
-        leftovers: PartialFiles,
+        partial_files: PartialFiles,
         *,
         seeks: bool,
         new: bool = False,
@@ -46,7 +46,7 @@ class DestinationParts:
         links: LinkTable | None = None,
         attributes: WantedXattrs | None = None,
     ) -> None:
-        """`leftovers`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
+        """`partial_files`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
         destination does not exist yet. `boundary`: nothing beyond this mount boundary is deleted. `links`,
         `attributes`: `links` and `xattrs` of DirectoryChanges."""
         # long because it only makes the parts, in the order in which they need each other
@@ -71,7 +71,7 @@ class DestinationParts:
             destination_root.root,
             self.wanted,
             self.landing,
-            leftovers,
+            partial_files,
             context.secret,
             context.signer,
             events,
@@ -90,7 +90,7 @@ class DestinationParts:
             limit=options.max_delete,
             dry=options.dry_run,
             boundary=boundary,
-            leftovers=leftovers,
+            partial_files=partial_files,
         )
         self.extraneous = ExtraneousEntries(
             destination_root.root,

@@ -36,7 +36,7 @@ class OwnTree:
     """The destination's tree. Reading it also notes the partial files of earlier runs."""
 
     def __init__(
-        self, context: DestinationContext, leftovers: PartialFiles, *, links: LinkTable | None
+        self, context: DestinationContext, partial_files: PartialFiles, *, links: LinkTable | None
     ) -> None:
         """`links`: takes the hard links of a walk; None if hard links do not count as a difference."""
         root = context.destination_root.root
@@ -52,7 +52,7 @@ class OwnTree:
         """Digest of the links and attributes of the last walk; valid after `digest`."""
         self._root = root
         self._filters = context.filters
-        self._leftovers = leftovers
+        self._partial_files = partial_files
         self._events = context.events
         self._only = context.start.only
         self._new = context.destination_root.new
@@ -78,7 +78,7 @@ class OwnTree:
             self._filters,
             self._note,
             only=self._only or None,
-            on_temporaries=self._leftovers.note,
+            on_temporaries=self._partial_files.note,
             on_inodes=None if links is None else inodes.take,
         )
         try:
@@ -139,7 +139,7 @@ class OwnTree:
             self._events.report(Problem(writing_code(error), path, str(error)))
             return None
         if stale:
-            self._leftovers.note(path, stale)
+            self._partial_files.note(path, stale)
         return listing
 
     def _listing(self, path: bytes, stale: list[bytes], on_borrowed: Callable[[bytes], None]) -> Listing:

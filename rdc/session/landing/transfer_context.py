@@ -29,7 +29,7 @@ class TransferContext:
     entries: Manifest
     """The source's manifest; files are named by their rows in it."""
     landing: FileCommits
-    leftovers: PartialFiles
+    partial_files: PartialFiles
     secret: bytes
     """Key of the session's short digests."""
     signer: FileSigner

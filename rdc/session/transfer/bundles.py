@@ -139,7 +139,11 @@ class Bundles:
         for index, (row, identity) in enumerate(zip(order, found.identities, strict=True)):
             start, at = at, at + (0 if identity is None else identity.size)
             # A file comes by delta alone if it has a partial file, or if its old version is empty or long.
-            if start == at or context.leftovers.of(names[row]) is not None or self._is_x86(found, start, at):
+            if (
+                start == at
+                or context.partial_files.of(names[row]) is not None
+                or self._is_x86(found, start, at)
+            ):
                 self._delta_files.add(files[row])
                 gone.add(row)
             else:

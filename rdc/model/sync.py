@@ -7,7 +7,7 @@ from enum import Enum
 from rdc.errors import ExitCode
 from rdc.records import dataclass, field
 
-__all__ = ["FilterRule", "MessageCost", "Purpose", "RuleAction", "SyncOptions", "SyncReport"]
+__all__ = ["Backup", "FilterRule", "MessageCost", "Purpose", "RuleAction", "SyncOptions", "SyncReport"]
 
 
 class RuleAction(Enum):
@@ -23,6 +23,17 @@ class FilterRule:
     pattern: bytes
     """The pattern as in rsync: '*' stops at '/', '**' does not. A leading '/' anchors it at the root, and a
     trailing '/' restricts it to directories. With any other '/' it matches the tail of the whole path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Where a sync keeps what it replaces and deletes: at the entry's path below `directory`, with `suffix`
+    behind its name."""
+
+    suffix: bytes
+    """Not empty unless `directory` is given. It has no slash."""
+    directory: bytes | None = None
+    """Relative to the destination, or absolute; None: beside the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,8 @@ class SyncOptions:
     both sides are root."""
     sparse: bool = False
     """Write zeros of file content as holes."""
+    backup: Backup | None = None
+    """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     one_file_system: bool = False
     """Neither side enters a directory on another file system than its top. The source lists it without
     entries, and the destination deletes nothing in it."""

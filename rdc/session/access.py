@@ -35,7 +35,7 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     Deletions report the names of existing entries, even in a dry run. A write-only directory therefore
     refuses deletions, too.
     """
-    options, title = open_.options, access.title
+    options, title = open_.asked, access.title
     if open_.role is Role.SOURCE:
         if access.write_only:
             raise TrustError(f"{title} is write-only: nothing can be fetched from it")
@@ -43,6 +43,8 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
         raise TrustError(f"{title} is read-only")
     elif options.delete and access.append_only:
         raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
+    elif options.backup is not None and access.append_only:
+        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
     elif options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
     elif options.owner and not access.owners:

@@ -63,7 +63,7 @@ Admission: TypeAlias = "Callable[[Open], Admitted]"
 
 def _as_asked(open_: Open) -> Admitted:
     """Grants everything: a peer that can start this process may do what the process's user may."""
-    return Admitted(ANYWHERE, open_.path or b".", open_.options)
+    return Admitted(ANYWHERE, open_.path or b".", open_.asked)
 
 
 def greeting(params: ChunkParams) -> Hello:

@@ -304,7 +304,7 @@ class _Run:
     def _open(self, role: Role, path: bytes) -> Conversation[None]:
         """Sets the limits and asks the far side to open `path`."""
         yield Pace(self._options.bandwidth, self._options.timeout)
-        yield Send(Open(role, path, self._secret, self._options), 0)
+        yield Send(Open.asking(role, path, self._secret, self._options), 0)
 
     def _opened(self) -> Conversation[None]:
         """Waits for Opened."""

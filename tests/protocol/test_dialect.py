@@ -142,9 +142,9 @@ def test_what_later_versions_add_is_ignored() -> None:
     assert decode(Hello.kind, later) == hello
     items = msgpack.unpackb(encode(open_))
     assert len(items) == 4
-    assert decode(Open.kind, msgpack.packb([*items, None, b"later", 7])) == open_
-    needing = decode(Open.kind, msgpack.packb([*items, "undo", b"later"]))
+    assert decode(Open.kind, msgpack.packb([*items, None, None, b"later", 7])) == open_
+    needing = decode(Open.kind, msgpack.packb([*items, "undo", None, b"later"]))
     assert isinstance(needing, Open)
     assert needing.needs == "undo"
-    with pytest.raises(ProtocolError, match="expected 5 fields, found 3"):
+    with pytest.raises(ProtocolError, match="expected 6 fields, found 3"):
         decode(Open.kind, msgpack.packb(items[:3]))

@@ -26,6 +26,7 @@ from rdc.protocol.messages.registry import (
     ListingPart,
     Message,
     NodeAnswer,
+    Open,
     RangeRequest,
     Refused,
     RootAnswer,
@@ -120,6 +121,7 @@ def test_any_value_in_any_field_parses_or_is_refused(
 
 @given(messages)
 def test_a_missing_or_extra_field_is_refused(message: Message) -> None:
+    assume(not isinstance(message, Open))  # it grows: test_dialect.py
     fields, content = parted(message)
     if isinstance(fields, list):
         # Of no fields there is none to be missing.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
@@ -11,7 +13,7 @@ from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell, parse_location
-from rdc.model.sync import SyncOptions
+from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass
 from rdc.report.sync_terminal import TerminalStyle
 
@@ -60,6 +62,14 @@ SYNC_OPTIONS = (
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
+        ),
+    ),
+    OptionGroup(
+        "Keeping old versions",
+        (
+            Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix"),
+            Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR"),
+            Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
         ),
     ),
     FILTER_GROUP,
@@ -155,6 +165,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             xattrs=words.has("--xattrs"),
             sparse=words.has("--sparse"),
             one_file_system=words.has("--one-file-system"),
+            backup=_backup(words),
             max_memory=read_max_memory(words),
         ),
         shell=_shell(words),
@@ -192,6 +203,20 @@ def _locations(operands: tuple[str, ...], command: str) -> tuple[Location, Locat
 def _choice(words: Words, yes: str, no: str) -> bool | None:
     last = words.last(yes, no)
     return None if last is None else last.key == yes
+
+
+def _backup(words: Words) -> Backup | None:
+    directory, suffix = words.last("--backup-dir"), words.last("--suffix")
+    if directory is None and not words.has("--backup"):
+        if suffix is not None:
+            raise UsageError("--suffix needs --backup or --backup-dir")
+        return None
+    if directory is not None and not directory.value:
+        raise UsageError("--backup-dir needs a directory, such as: --backup-dir=../old")
+    text = suffix.value if suffix is not None else "" if directory is not None else "~"
+    if "/" in text or not (text or directory):
+        raise UsageError(f"--suffix={text}: the end of a name is expected, such as ~ or .old")
+    return Backup(os.fsencode(text), None if directory is None else os.fsencode(directory.value))
 
 
 def _max_delete(words: Words) -> int | None:

@@ -53,6 +53,8 @@ watch until it is back.
 
 _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED),
+    "--backup-dir",
+    "--suffix",
     "--stats",
     "--human-readable",
     "--progress",

@@ -66,6 +66,9 @@ def link_file(root: Root, old: bytes, new: bytes, expected: Identity) -> Linked:
                 same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
                 if not (same and stat.S_ISREG(found.st_mode)):
                     return Linked.CHANGED
+                if root.backups is not None:
+                    with suppress(FileNotFoundError):
+                        root.backups.keep(new, new_name, here.fd)
                 if root.append_only:
                     rename_to_free_name(temporary, new_name, here.fd)
                 else:

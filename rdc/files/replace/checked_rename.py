@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from rdc.errors import FileError
+    from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.replace.own_ctime_changes import OwnCtimeChanges
     from rdc.files.root.root import Root
@@ -70,6 +71,19 @@ class CheckedRename:
         """
         if not self._root.directory(parent, fresh=True).same(directory):
             raise self._unexpected(path, "the directory it had", "another one at that path")
+
+    def keep_backup(self, path: bytes, directory: int, backups: BackupKeeper) -> None:
+        """Give the entry at `path` its backup. A hard link changes its ctime, which `rename` then explains.
+
+        Raises FileError or OSError. If nothing is there, nothing is done: `rename` decides about that.
+        """
+        name = path.rpartition(b"/")[2]
+        before = _stat(name, directory)
+        if before is not None:
+            backups.keep(path, name, directory)
+            after = _stat(name, directory)
+            if after is not None:
+                self.own_changes.note(identity_of(before), identity_of(after))
 
     def rename(self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None) -> None:
         """Rename `old` to `path`, whose directory is open.

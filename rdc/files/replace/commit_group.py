@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
     from rdc.files.replace.checked_rename import Anything
@@ -182,6 +183,8 @@ class CommitGroup:
         one by one.
         """
         everything = list(range(len(versions)))
+        if self._root.backups is not None:
+            return [], everything
         if self._root.sparse:
             from rdc.files.replace.sparse import has_hole
 
@@ -216,6 +219,8 @@ class CommitGroup:
         try:
             if self._fsync:
                 staged = self._sync_contents(staged, runs)
+            if self._root.backups is not None:
+                staged = self._keep_backups(staged, self._root.backups)
             renamed = self._rename(staged) + self._rename_runs(runs)
             if self._root.append_only:
                 for item in renamed:
@@ -288,6 +293,24 @@ class CommitGroup:
                 except OSError as error:
                     run.drop(row)
                     self._fail(run.path_of(row), error, "write its new content to disk")
+        return ready
+
+    # Step 1b: with backups, each old file gets its second name.
+
+    def _keep_backups(self, staged: list[_Staged], backups: BackupKeeper) -> list[_Staged]:
+        ready = []
+        for item in staged:
+            try:
+                if item.expected is not None:
+                    self._renamer.keep_backup(item.path, item.replacement.directory.fd, backups)
+            except FileError as error:
+                item.replacement.abandon()
+                self._report(error)
+            except OSError as error:
+                item.replacement.abandon()
+                self._fail(item.path, error, "keep a backup of it")
+            else:
+                ready.append(item)
         return ready
 
     # Step 2: one atomic rename per path makes the new file visible.

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from rdc.errors import FileError
 from rdc.files.base.metadata import kind_of, narrow_name, set_on_name, would_change
@@ -16,6 +17,10 @@ from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import Kind, Metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.base.backup_keeper import BackupKeeper
 
 __all__ = ["EntryWriter"]
 
@@ -35,6 +40,13 @@ class EntryWriter(WritePermission):
     """Whether new entries lose the ACL that a default ACL of their directory gives them. A sync that carries
     ACLs sets this: until it sets an entry's own ACL, the inherited one would admit users that the source
     excludes."""
+
+    backups: BackupKeeper | None = None
+    """Takes each entry that is about to be replaced or removed; None: no backups are kept."""
+
+    def keep_backups(self, backups: BackupKeeper) -> None:
+        """Set `backups`."""
+        self.backups = backups
 
     def write_sparsely(self, on: bool) -> None:
         """Set `sparse`."""
@@ -78,6 +90,8 @@ class EntryWriter(WritePermission):
         self.spend(path, 0, entries=1)
         from rdc.files.base.replace_kind import directory_over_file
 
+        if self.backups is not None:
+            self.perform(path, "keep a backup of it", partial(self.backups.keep, path))
         self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
         if self.sheds_acls:
             from rdc.files.base.access_acl import shed_acls
@@ -152,6 +166,9 @@ class EntryWriter(WritePermission):
         elif new:
             _rename_new(temporary, name, parent)
         else:
+            if self.backups is not None:
+                with suppress(FileNotFoundError):
+                    self.backups.keep(path, name, parent)
             try:
                 os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
             except IsADirectoryError:
@@ -162,7 +179,15 @@ class EntryWriter(WritePermission):
     def remove_file(self, path: bytes) -> bool:
         """Remove one entry that is no directory. Return False if nothing is there any more."""
         self.check_change(path, "remove it")
-        return self._removed(path, "remove it", _unlink)
+        backups = self.backups
+        if backups is None:
+            return self._removed(path, "remove it", _unlink)
+
+        def keep_and_unlink(name: bytes, parent: int) -> None:
+            backups.keep(path, name, parent)
+            _unlink(name, parent)
+
+        return self._removed(path, "remove it", keep_and_unlink)
 
     def remove_directory(self, path: bytes) -> bool:
         """Remove an empty directory. Return False if nothing is there any more."""

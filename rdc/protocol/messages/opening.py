@@ -8,6 +8,7 @@ from rdc.limits.wire import FEATURES_BYTES, HELLO_BYTES, SOFTWARE_BYTES
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
+from rdc.protocol.wire.added_options import AddedOptions, NamedValues, added_values, with_added
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
 from rdc.protocol.wire.record_fields import Options, PreservedCode
@@ -67,7 +68,22 @@ class Open(WireMessage):
     """Key of the short references in this session."""
     options: Annotated[SyncOptions, Options()]
     needs: Annotated[str | None, Text(FEATURES_BYTES, optional=True)] = None
-    """Names of features without which the dialler does not want the session, separated by single spaces."""
+    """Names of features and added options without which the dialler does not want the session, separated by
+    single spaces."""
+    added: Annotated[NamedValues | None, AddedOptions()] = None
+    """The added options that differ from their defaults."""
+
+    @staticmethod
+    def asking(role: Role, path: bytes, secret: bytes, options: SyncOptions) -> Open:
+        """An Open that asks for all of `options`."""
+        added = added_values(options)
+        needs = None if added is None else " ".join(name for name, _ in added.items)
+        return Open(role, path, secret, options, needs, added)
+
+    @property
+    def asked(self) -> SyncOptions:
+        """All options that the dialler asks for."""
+        return with_added(self.options, self.added)
 
 
 @wire(2)

@@ -303,8 +303,11 @@ class Connection:
         self.peer = hello
 
     def _check_needs(self, needs: str) -> None:
-        """IncompatiblePeerError if this side lacks a feature that the dialler needs."""
-        unknown = sorted(set(needs.split(" ")) - self._dialect.features.keys())
+        """IncompatiblePeerError if this side lacks a feature or an option that the dialler needs."""
+        from rdc.protocol.wire.added_options import ADDED_OPTIONS
+
+        known = self._dialect.features.keys() | ADDED_OPTIONS.keys()
+        unknown = sorted(set(needs.split(" ")) - known)
         if unknown:
             raise IncompatiblePeerError(
                 f"this rdc ({self._hello.software}) does not know {', '.join(unknown)}, which the session"

@@ -61,6 +61,8 @@ class Deletion:
         self._dry = dry
         self._boundary = boundary
         self._spared: set[bytes] = set()
+        self._leaves_backup = root.backups is not None and root.backups.beside
+        """Whether a deleted file leaves a backup in its directory, which then stays."""
         self.deleted = 0
         self.refused = 0
 
@@ -70,11 +72,18 @@ class Deletion:
 
     def remove(self, path: bytes, kind: int) -> bool:
         """Deletes the entry at `path`. True if nothing is left there (in a dry run: would be)."""
-        if self._filters.excluded(path, kind == Kind.DIRECTORY):
+        if self._stays(path, kind):
             return False
         if kind == Kind.DIRECTORY and not self.empty(path):
             return False
         return self._remove_one(path, kind)
+
+    def _stays(self, path: bytes, kind: int) -> bool:
+        """Whether a filter rule or a backup's name protects the entry."""
+        if self._filters.excluded(path, kind == Kind.DIRECTORY):
+            return True
+        backups = self._root.backups
+        return backups is not None and backups.protects(path, kind)
 
     def empty(self, path: bytes) -> bool:
         """Deletes everything in a directory. True if nothing is left in it.
@@ -91,11 +100,11 @@ class Deletion:
                     return frame.gone
                 if not (frame.gone and self._remove_one(frame.path, Kind.DIRECTORY)):
                     stack[-1].gone = False
-            elif self._filters.excluded(child[0], child[1] == Kind.DIRECTORY):
+            elif self._stays(*child):
                 frame.gone = False
             elif child[1] == Kind.DIRECTORY:
                 stack.append(self._enter(child[0]))
-            elif not self._remove_one(*child):
+            elif not self._remove_one(*child) or self._leaves_backup:
                 frame.gone = False
 
     def _enter(self, path: bytes) -> _Frame:

@@ -115,7 +115,9 @@ class ExtraneousEntries:
 
         `entries`, `read_errors`: of the source.
         """
-        return self._options.delete and not (read_errors or self._seems_lost(entries))
+        # A renamed file would have no backup.
+        kept = self._options.backup is not None
+        return self._options.delete and not (kept or read_errors or self._seems_lost(entries))
 
     def delete(self, entries: int, read_errors: int) -> None:
         """Deletes them, unless the source seems to have lost its entries by accident.

@@ -66,6 +66,8 @@ class DestinationParts:
             dry=options.dry_run,
             xattrs=attributes,
         )
+        if destination_root.root.backups is not None:
+            destination_root.root.backups.wanted_known(lambda path: self.wanted.row(path) is not None)
         self.progress = TransferProgress(events)
         transfer = TransferContext(
             destination_root.root,

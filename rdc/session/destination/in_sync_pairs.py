@@ -118,6 +118,8 @@ class InSyncPair:
             options += repr((asked.update, asked.existing, asked.ignore_existing)).encode()
         if asked.bounds_sizes:
             options += repr((asked.min_size, asked.max_size)).encode()
+        if asked.backup is not None:
+            options += repr(asked.backup).encode()
         if asked.one_file_system:
             options += repr(sorted(self._mount_points)).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()

@@ -15,7 +15,7 @@ from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import SyncOptions
+    from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
 
 __all__ = [
@@ -153,7 +153,42 @@ def open_destination(
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     destination_root.root.write_sparsely(options.sparse)
+    if options.backup is not None and not (options.dry_run and destination_root.new):
+        here = path if destination_root.name is None else os.path.dirname(path)
+        _keep_backups(destination_root.root, here, options.backup, options, site)
     return destination_root
+
+
+def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> None:
+    """Has `root` keep backups. The backup directory is made when the first entry is kept."""
+    from rdc.files.names.backups import Backups
+
+    if backup.directory is None:
+        root.keep_backups(Backups(root, backup.suffix, fsync=options.fsync))
+        return
+    directory = os.path.join(path, backup.directory)
+    try:
+        top = site.open(directory, writable=not options.dry_run) if site.has_directory(directory) else None
+        backups = Backups(
+            root,
+            backup.suffix,
+            fsync=options.fsync,
+            top=top,
+            make_top=lambda: _make_path(directory, site),
+        )
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    root.keep_backups(backups)
+
+
+def _make_path(path: bytes, site: Site) -> Root:
+    """Makes a directory and what is missing above it. Only its owner may use what is made."""
+    end = path.find(b"/", 1)
+    while end >= 0:
+        if not site.has_directory(path[:end]):
+            site.open(path[:end], create=True, mode=0o700).release()
+        end = path.find(b"/", end + 1)
+    return site.open(path, create=True, writable=True, mode=0o700)
 
 
 def _open(path: bytes, start: Start, site: Site, *, dry_run: bool) -> DestinationRoot:

@@ -14,6 +14,7 @@ SCENES: dict[str, Callable[[Path, Path], Scene]] = {
     "sync": power_syncs.mixed,
     "sync of many small files": power_syncs.bulk,
     "sync --hard-links": power_syncs.hard_links,
+    "sync --backup-dir": power_syncs.backups,
     "sync --sparse": power_syncs.sparse,
     "watch": power_syncs.watched,
     "dedupe": power_dedupes.linking,

@@ -6,18 +6,19 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from rdc.model.sync import SyncOptions
+from rdc.model.sync import Backup, SyncOptions
 from tests.support.power.power_checks import Scene, check_kept, check_landed, check_versions
 from tests.support.power.power_cut import State
 from tests.support.power.power_log import snapshot
 from tests.support.power.recorded_writes import read_calls, record, recording_environment
 from tests.support.running.syncing import run_sync
 from tests.support.running.watching import HereLine, Watching
-from tests.support.trees.trees import File, Link, Tree, describe, read_tree, tree, write_tree
+from tests.support.trees.trees import Directory, File, Link, Node, Tree, describe, read_tree, tree, write_tree
 
-__all__ = ["bulk", "hard_links", "mixed", "sparse", "unsynced", "watched"]
+__all__ = ["backups", "bulk", "hard_links", "mixed", "sparse", "unsynced", "watched"]
 
 
 def _blob(seed: int, size: int) -> bytes:
@@ -115,6 +116,48 @@ def hard_links(place: Path, library: Path) -> Scene:
     wanted = tree({"a": _blob(1, 5_000), "a1": b"", "d/a2": b"", "b": _blob(2, 3_000), "z": b"z"})
     held = tree({"a": File(b"old", 0o600, 1), "d/a2": File(b"old too", 0o600, 1), "z/in": b"was a directory"})
     return _sync_scene("hard links", place, library, held, wanted, "-H", links=("a1", "d/a2"))
+
+
+def backups(place: Path, library: Path) -> Scene:
+    """What is replaced or deleted keeps a name; its two names are never lost together."""
+    source = write_tree(place / "source", _MIXED_WANTED)
+    held, wanted = ({b"tree/" + path: node for path, node in found.items() if path} for found in (
+        _MIXED_HELD, read_tree(source)
+    ))  # fmt: skip
+    top = write_tree(place / "top", tree({"tree": Directory(0o755)}) | held)
+    before = snapshot(top)
+    words = ("sync", "--delete", "--backup-dir=../old", f"{source}/", f"{top}/tree/")
+    calls = record(library, top, place / "log", *words)
+    after = read_tree(top)
+
+    def check(state: State) -> None:
+        tree_now = {path: node for path, node in state.tree.items() if path.startswith(b"tree/")}
+        check_versions(tree_now, (held, wanted))
+        for path, node in held.items():
+            places = (state.tree.get(path), state.tree.get(b"old/" + path.removeprefix(b"tree/")))
+            assert isinstance(node, Directory) or any(map(partial(_same_content, node), places)), path
+
+    def converges(at: Path, state: State) -> None:
+        state.write(at)
+        options = SyncOptions(delete=True, fsync=False, backup=Backup(b"", b"../old"))
+        run = run_sync(source, at / "tree", options)
+        assert run.problems == [], run.problems
+        left = describe(_without_directories(after), _without_directories(read_tree(at)))
+        assert left == [], left
+
+    return Scene(
+        "backups", before, after, calls, check, lambda state: check_landed(state.tree, after), converges
+    )
+
+
+def _without_directories(found: Tree) -> Tree:
+    return {path: node for path, node in found.items() if not isinstance(node, Directory)}
+
+
+def _same_content(node: Node, other: Node | None) -> bool:
+    if isinstance(node, File):
+        return isinstance(other, File) and node.content == other.content
+    return isinstance(node, Link) and isinstance(other, Link) and node.target == other.target
 
 
 def sparse(place: Path, library: Path) -> Scene:

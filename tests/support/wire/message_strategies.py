@@ -9,6 +9,7 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
 )
 from rdc.model.entries import Kind
+from rdc.model.sync import Backup
 from rdc.protocol.messages.registry import (
     BlockAnswer,
     BlockRequest,
@@ -70,6 +71,7 @@ from rdc.protocol.messages.registry import (
     Watch,
 )
 from rdc.protocol.messages.rows import ALL_GROUPS
+from rdc.protocol.wire.added_options import NamedValues
 from tests.support.wire.wire_strategies import (
     batches,
     block_requests,
@@ -112,6 +114,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.binary(min_size=16, max_size=16),
         options,
         st.none() | st.just("bundles x"),
+        st.none() | st.just(NamedValues((("backup", Backup(b"~", b"old")),))),
     ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),

@@ -1,0 +1,174 @@
+"""Backups: what a sync replaces or deletes gets another name first.
+
+The old entry keeps its own name, and its backup is a hard link to it. A later step then replaces or removes
+the first name. So the old content has a name at every moment, and the new content appears as without backups.
+An earlier backup of the same name is removed first: what it held was replaced twice.
+
+Before the first name goes, the directory of the backup is synced. A power cut therefore loses no backup of
+an entry that it finds replaced.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from rdc.errors import FileError
+from rdc.files.base.durability import sync_directory_at
+from rdc.files.base.relative_path import join
+from rdc.model.entries import Kind
+from rdc.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Metadata
+
+__all__ = ["Backups"]
+
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+"""Errors of file systems without hard links, of files with too many, and of other mounts below the tree."""
+
+
+class Backups:
+    """Keeps the entries of the tree at `root` below another directory, or beside them under a suffix."""
+
+    def __init__(
+        self,
+        root: Root,
+        suffix: bytes,
+        *,
+        fsync: bool,
+        top: Root | None = None,
+        make_top: Callable[[], Root] | None = None,
+    ) -> None:
+        """`fsync`: sync the directories of backups. `top`: the backup directory, if it exists. `make_top`:
+        makes it when the first entry is kept. Neither: backups lie beside the entries. Raises FileError if
+        the backup directory is the tree itself or on another file system."""
+        self._root = root
+        self._suffix = suffix
+        self._fsync = fsync
+        self._top = None if top is None else self._checked(top)
+        self._make_top = _no_directory if make_top is None else make_top
+        self._is_wanted: Callable[[bytes], bool] = lambda path: False
+        self.beside = top is None and make_top is None
+        """Whether a backup lies in the directory of its entry."""
+
+    def wanted_known(self, is_wanted: Callable[[bytes], bool]) -> None:
+        """Sets `is_wanted`: whether the source has an entry at a path. A backup never takes its place."""
+        self._is_wanted = is_wanted
+
+    def _checked(self, top: Root) -> Root:
+        here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
+        if here == there:
+            found, advice = "the destination itself", "name another directory, or a --suffix alone"
+        elif here[0] != there[0]:
+            found, advice = "another file system", "name a directory on the destination's file system"
+        else:
+            return top
+        raise top.refused(
+            b"",
+            "keep backups in it",
+            expected="a directory of its own on the file system of the destination",
+            found=found,
+            advice=advice,
+        )
+
+    def protects(self, path: bytes, kind: int) -> bool:
+        """Whether an extraneous entry is a backup or the backup directory, so that --delete leaves it."""
+        if self.beside:
+            return path.endswith(self._suffix)
+        if kind != Kind.DIRECTORY or self._top is None:
+            return False
+        try:
+            found = self._root.identity(path)
+        except FileError:
+            return False
+        return (found.device, found.inode) == _identity(os.fstat(self._top.fileno()))
+
+    def keep(self, path: bytes, name: bytes, parent: int) -> None:
+        """Gives the entry `name` of the open directory `parent`, at `path` of the tree, its backup.
+
+        The backup is durable afterwards. A directory gets none. Raises FileError, or OSError if nothing is at
+        `name`.
+        """
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISDIR(found.st_mode):
+            return
+        if self.beside:
+            if self._is_wanted(path + self._suffix):
+                raise self._refused(
+                    path, "that the source has a file of that name", "choose another --suffix"
+                )
+            self._link(path, name, parent, name + self._suffix, parent, found)
+            return
+        top = self._top
+        if top is None:
+            top = self._top = self._checked(self._make_top())
+        above, _, last = path.rpartition(b"/")
+        self._make_directories(top, above)
+        directory, target = top.locate(join(above, last + self._suffix))
+        self._link(path, name, parent, target, directory.fd, found)
+
+    def _link(
+        self, path: bytes, name: bytes, parent: int, target: bytes, directory: int, found: os.stat_result
+    ) -> None:
+        try:
+            try:
+                os.link(name, target, src_dir_fd=parent, dst_dir_fd=directory, follow_symlinks=False)
+            except FileExistsError:
+                there = os.stat(target, dir_fd=directory, follow_symlinks=False)
+                if _identity(there) != _identity(found):
+                    os.unlink(target, dir_fd=directory)
+                    os.link(name, target, src_dir_fd=parent, dst_dir_fd=directory, follow_symlinks=False)
+            if self._fsync:
+                sync_directory_at(b".", directory)
+        except IsADirectoryError as error:
+            raise self._refused(
+                path, "a directory of that name", "move it away, or change --suffix"
+            ) from error
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise self._refused(
+                    path,
+                    "a file system or a file that takes no further hard link",
+                    "choose a --backup-dir on the same file system, or leave out --backup",
+                ) from error
+            raise self._root.failure(error, path, "keep a backup of it") from error
+
+    def _make_directories(self, top: Root, path: bytes) -> None:
+        """Makes the directories of `path` below the backup directory, each as closed as the tree's own."""
+        made = b""
+        for name in path.split(b"/") if path else ():
+            above, made = made, join(made, name)
+            if top.kind(made) is not None:
+                continue
+            top.make_directory(made, 0o700)
+            top.set_metadata(made, Kind.DIRECTORY, self._like(made), owner=os.geteuid() == 0)
+            if self._fsync:
+                sync_directory_at(b".", top.directory(above).fd)
+
+    def _like(self, path: bytes) -> Metadata:
+        """The metadata for the backup of a directory. Its owner can always work in it."""
+        found = self._root.metadata(path)
+        return replace(found, mode=found.mode | stat.S_IRWXU)
+
+    def _refused(self, path: bytes, found: str, advice: str) -> FileError:
+        return self._root.refused(
+            path,
+            "keep a backup of it",
+            expected="a free name for its backup",
+            found=found,
+            advice=f"the file stays as it is; {advice}",
+        )
+
+
+def _no_directory() -> Root:
+    raise AssertionError("backups beside the entries need no directory")
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino

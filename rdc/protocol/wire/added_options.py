@@ -1,0 +1,100 @@
+"""Options that joined the protocol after the list in record_fields.Options was closed.
+
+Each has a name. Open carries the name and value of each one that differs from its default, and `needs` has
+the names, so a side that does not know one refuses the session by name.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.model.sync import Backup, SyncOptions
+from rdc.protocol.wire.fields import Blob, of_type
+from rdc.records import dataclass, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rdc.protocol.wire.fields import Codec
+
+__all__ = ["ADDED_OPTIONS", "AddedOptions", "NamedValues", "added_values", "with_added"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValues:
+    """Options by name, in increasing order of names."""
+
+    items: tuple[tuple[str, Any], ...]
+
+
+class BackupItems:
+    """[suffix, directory]; directory is nil for none."""
+
+    SUFFIX = Blob(0, NAME_BYTES)
+    DIRECTORY = Blob(1, PATH_BYTES)
+
+    def pack(self, value: Backup) -> object:
+        directory = None if value.directory is None else self.DIRECTORY.pack(value.directory)
+        return [self.SUFFIX.pack(value.suffix), directory]
+
+    def unpack(self, raw: object) -> Backup:
+        items = of_type(raw, tuple)
+        if len(items) != 2:
+            raise ValueError(f"expected 2 items, found {len(items)}")
+        suffix, directory = items
+        backup = Backup(
+            self.SUFFIX.unpack(suffix), None if directory is None else self.DIRECTORY.unpack(directory)
+        )
+        if b"/" in suffix or b"\0" in suffix + (directory or b"") or not (suffix or directory):
+            raise ValueError("a suffix is the end of a name, and needed without a directory")
+        return backup
+
+
+ADDED_OPTIONS: Mapping[str, Codec] = {"backup": BackupItems()}
+"""The codec of each such field of SyncOptions, by its name."""
+
+_DEFAULTS = SyncOptions()
+
+
+def added_values(options: SyncOptions) -> NamedValues | None:
+    """The options that have to be named in an Open; None for none."""
+    values = tuple((name, getattr(options, name)) for name in sorted(ADDED_OPTIONS))
+    changed = tuple((name, value) for name, value in values if value != getattr(_DEFAULTS, name))
+    return NamedValues(changed) if changed else None
+
+
+def with_added(options: SyncOptions, values: NamedValues | None) -> SyncOptions:
+    """`options` with the values that an Open named."""
+    return options if values is None else replace(options, **dict(values.items))
+
+
+class AddedOptions:
+    """[name, value, name, value, ...] with names in increasing order; nil for none. Unknown names are left
+    out."""
+
+    optional = True
+
+    def pack(self, value: NamedValues | None) -> object:
+        if value is None:
+            return None
+        return [item for name, field in value.items for item in (name, ADDED_OPTIONS[name].pack(field))]
+
+    def unpack(self, raw: object) -> NamedValues | None:
+        if raw is None:
+            return None
+        items = of_type(raw, tuple)
+        names = [of_type(name, str) for name in items[::2]]
+        if len(items) % 2 or not names or any(first >= second for first, second in pairwise(names)):
+            raise ValueError("expected names in increasing order, a value behind each")
+        values = []
+        for name, value in zip(names, items[1::2], strict=True):
+            codec = ADDED_OPTIONS.get(name)
+            if codec is not None:
+                try:
+                    values.append((name, codec.unpack(value)))
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
+        return NamedValues(tuple(values)) if values else None

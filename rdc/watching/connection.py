@@ -41,13 +41,19 @@ def line_to(far: Location, shell: RemoteShell, keys: str | os.PathLike[str] | No
     """The connection to the far side on `far`. On this machine the far side is also a process of its own: the
     session is the same, and its I/O does not slow this process."""
     if far.host is None:
-        # -P: import no module of the working directory.
-        return _Here((sys.executable, "-P", "-m", "rdc", "serve", "--stdio"))
+        return _Here((*_own_program(), "serve", "--stdio"))
     if far.port is not None:
         return _Daemon(far.host, far.port, keys)
     from rdc.transport.remote import remote_argv
 
     return _There(tuple(remote_argv(far.host, shell)), far.host, shell)
+
+
+def _own_program() -> tuple[str, ...]:
+    """Starts this rdc again. Its directory may be private, so that no other Python finds it: the child
+    searches for modules where this process does, but not in a working directory."""
+    start = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from rdc.__main__ import main; main()"
+    return (sys.executable, "-P", "-c", start, "\n".join(filter(os.path.isabs, sys.path)))
 
 
 @dataclass(frozen=True, slots=True)

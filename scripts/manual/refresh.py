@@ -1,4 +1,4 @@
-"""Runs the examples of all pages again, and draws the pictures again: scripts/docs --refresh."""
+"""Runs the examples of all pages, draws the pictures and writes data/ again: scripts/docs --refresh."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scripts.manual import pictures, recording, screens, wire_figures
+from scripts.manual.data_files import write_data_files
 from scripts.manual.notes import DOCS, TOP
 from scripts.manual.transcripts import comparable, has_examples, pages, refreshed
 
@@ -25,6 +26,8 @@ PICTURES: dict[str, Callable[[], str]] = {
 
 def main() -> None:
     """Writes what differs in more than figures."""
+    for name in write_data_files():
+        print("written", f"data/{name}")
     for path in pages():
         page = path.read_text()
         if has_examples(page):

@@ -1,4 +1,4 @@
-"""The systemd unit that the document shows: systemd takes it, and a daemon works in what it leaves."""
+"""The systemd unit that is installed: systemd takes it, and a daemon works in what it leaves."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import rdc.daemon
 from rdc.errors import ExitCode
 from tests.support.daemon.daemons import running_daemon
+from tests.support.project_paths import TOP
 from tests.support.trees.trees import read_tree, tree, write_tree
 from tests.support.trees.unprivileged import NOBODY, place_of_nobody
 
-DOCUMENT = Path(rdc.daemon.__file__).parent / "DAEMON.md"
+UNIT = TOP / "data" / "lib" / "systemd" / "system" / "rdc-daemon.service"
+DOCUMENT = TOP / "rdc" / "daemon" / "DAEMON.md"
 
 EXPOSURE = 2.5
 """What systemd makes of the unit, 0 to 10, at most; a daemon on a network cannot come to 0."""
@@ -22,18 +23,22 @@ EXPOSURE = 2.5
 
 def unit(place: Path) -> Path:
     """The unit as a file, with a program that is there."""
-    text = DOCUMENT.read_text().partition("## A systemd unit")[2]
-    lines = [line[4:] for line in text.splitlines() if line.startswith("    ") or not line]
     program = place / "rdc"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     path = place / "rdc-daemon.service"
-    path.write_text("\n".join(lines).strip().replace("/usr/bin/rdc", str(program)) + "\n")
+    path.write_text(UNIT.read_text().replace("=rdc serve", f"={program} serve"))
     return path
 
 
 def analyze(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["systemd-analyze", *words], capture_output=True, text=True, check=False)
+
+
+def test_the_document_shows_the_unit() -> None:
+    text = DOCUMENT.read_text().partition("## A systemd unit")[2]
+    lines = [line[4:] for line in text.splitlines() if line.startswith("    ") or not line]
+    assert "\n".join(lines).strip() + "\n" == UNIT.read_text()
 
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:

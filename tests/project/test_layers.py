@@ -209,6 +209,8 @@ def test_top_level_holds_exactly_the_agreed_entries() -> None:
         ".gitignore",
         "LICENSE",
         "SECURITY.md",
+        "data",  # what is installed beside the modules, as it lies below a prefix
+        "debian",  # where Debian's tools look
     }
     listed = subprocess.run(
         ["git", "ls-files"], cwd=PACKAGE.parent, capture_output=True, text=True, check=True

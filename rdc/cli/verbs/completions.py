@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.verb import Verb
 
-__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "completion_rules", "help_text", "run"]
 
 SUMMARY = "print the completion rules for a shell"
 
@@ -44,13 +44,17 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if parsed.has("--help"):
         environment.show_help(help_text())
         return ExitCode.OK
-    shells = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-    if len(parsed.operands) != 1 or parsed.operands[0] not in shells:
-        raise UsageError(f"rdc completions is followed by {', '.join(shells)} (see rdc completions --help)")
+    if len(parsed.operands) != 1 or parsed.operands[0] not in SUBVERBS:
+        raise UsageError(f"rdc completions is followed by {', '.join(SUBVERBS)} (see rdc completions --help)")
     from rdc.cli.verb import load_verbs
 
-    environment.data(shells[parsed.operands[0]](load_verbs()))
+    environment.data(completion_rules(parsed.operands[0], load_verbs()))
     return ExitCode.OK
+
+
+def completion_rules(shell: str, verbs: dict[str, Verb]) -> str:
+    """The rules for one shell of SUBVERBS."""
+    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](verbs)
 
 
 def _options(verb: Verb) -> Iterator[Option]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from types import TracebackType
 
 from rdc.files.base.file_clock import outlast
@@ -15,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
     from types import ModuleType
-
 
 __all__ = ["SourceFile", "identity_of"]
 
@@ -29,6 +29,15 @@ READAHEAD_WORTH = 128 << 10
 
 def identity_of(found: os.stat_result) -> Identity:
     return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@cache
+def _built() -> ModuleType | None:
+    try:
+        from rdc.files.root import _ranges
+    except ImportError:  # without a compiler: each range by itself
+        return None
+    return _ranges
 
 
 class SourceFile:
@@ -169,9 +178,9 @@ class SourceFile:
     def read_ranges(self, rows: array[int]) -> bytes:
         """Return the bytes of the ranges in `rows` (offset, length, offset, ...), joined; errors as in
         pread."""
-        extension = _built()
         self.rest()
-        content = None if extension is None else extension.read_ranges(self._fd, rows)
+        extension = _built()
+        content: bytes | None = None if extension is None else extension.read_ranges(self._fd, rows)
         if content is None:
             # Reading one by one names the range that fails.
             content = b"".join(map(self.pread, rows[0::2], rows[1::2]))
@@ -179,8 +188,8 @@ class SourceFile:
 
     def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
         """Read the ranges in `rows` into `buffer`, which has exactly their total size; errors as in pread."""
-        extension = _built()
         self.rest()
+        extension = _built()
         if extension is None or not extension.read_ranges_into(self._fd, rows, buffer):
             buffer[:] = b"".join(map(self.pread, rows[0::2], rows[1::2]))
 
@@ -215,11 +224,3 @@ class SourceFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.root import _ranges
-    except ImportError:  # installed without a compiler: ranges are read one by one
-        return None
-    return _ranges

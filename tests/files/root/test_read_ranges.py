@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import FileChangedError, FileError
-from rdc.files.root import _ranges
+from rdc.files.root import _ranges, source_file
 from rdc.files.root.memory_file import MemoryFile
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
@@ -115,3 +115,13 @@ def test_memory_is_of_just_their_size(root: Root) -> None:
     for size in (2, 4):
         with pytest.raises(ValueError, match=f"ranges: of {size} bytes"):
             _ranges.read_ranges_into(root.fileno(), array("Q", (0, 3)), bytearray(size))
+
+
+def test_without_a_compiler_they_are_read_one_by_one(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_file, "_built", lambda: None)
+    rows, memory = array("Q", (7, 3, 1, 2)), memoryview(bytearray(5))
+    with root.open_read(b"f") as source:
+        assert source.read_ranges(rows) == CONTENT[7:10] + CONTENT[1:3]
+        source.read_ranges_into(memory, rows)
+        assert memory == CONTENT[7:10] + CONTENT[1:3]
+        both(source, 0, 10, len(CONTENT) - 1, 2)

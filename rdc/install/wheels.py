@@ -11,6 +11,7 @@ import zipfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 from rdc.errors import ExitCode, RdcError, printable
+from rdc.install.wheel_choice import best_wheels
 from rdc.records import dataclass
 
 __all__ = ["Machine", "Wheel", "chosen_wheels", "version_name"]
@@ -48,7 +49,7 @@ class Wheel:
 def chosen_wheels(machine: Machine, given: str | None) -> tuple[Wheel, ...]:
     """The wheels for `machine`: those of the file or directory `given`, or made here. RdcError if none."""
     if given is not None:
-        return _given_wheels(given)
+        return best_wheels(_given_wheels(given), machine, DISTRIBUTION, given)
     own = sysconfig.get_config_var("SOABI")
     if machine.soabi != own:
         raise RdcError(
@@ -83,8 +84,6 @@ def _given_wheels(given: str) -> tuple[Wheel, ...]:
                 wheels.append(Wheel(os.path.basename(path), file.read()))
     except OSError as error:
         raise RdcError(f"{printable(given)}: {error.strerror}", code=ExitCode.FILE_IO) from error
-    if not any(re.match(rf"{DISTRIBUTION.replace('-', '_')}-\d", each.name) for each in wheels):
-        raise RdcError(f"{printable(given)}: holds no wheel of rdc", code=ExitCode.USAGE)
     return tuple(wheels)
 
 

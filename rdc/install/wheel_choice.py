@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.install.wheels import Machine, Wheel
+    from rdc.install.machine import Machine, Wheel
 
 __all__ = ["WheelName", "best_wheels", "runs_on"]
 
@@ -97,8 +97,8 @@ def _suits_platform(platform: str, machine: Machine) -> bool:
     return there is not None and (int(match[2]), int(match[3])) <= (int(there[1]), int(there[2]))
 
 
-def best_wheels(wheels: Sequence[Wheel], machine: Machine, package: str, place: str) -> tuple[Wheel, ...]:
-    """The wheels of `package` and of all that it needs. RdcError names what `place` lacks."""
+def best_wheels(wheels: Sequence[Wheel], machine: Machine, package: str, directory: str) -> tuple[Wheel, ...]:
+    """The wheels of `package` and of all that it needs. RdcError names what `directory` lacks."""
     fitting: dict[str, list[tuple[WheelName, Wheel]]] = {}
     there: dict[str, str] = {}
     for wheel in wheels:
@@ -114,7 +114,7 @@ def best_wheels(wheels: Sequence[Wheel], machine: Machine, package: str, place: 
         if needed in chosen:
             continue
         if needed not in fitting:
-            raise _lacking(needed, there.get(needed), machine, place)
+            raise _lacking(needed, there.get(needed), machine, directory)
         _, chosen[needed] = max(fitting[needed], key=lambda each: (_order(each[0].version), each[0].platform))
         # A marker such as "implementation_name != 'pypy'" may exclude a package, so it may be missing.
         for requirement, is_conditional in _requirements(chosen[needed]):
@@ -123,12 +123,12 @@ def best_wheels(wheels: Sequence[Wheel], machine: Machine, package: str, place: 
     return tuple(chosen[name] for name in sorted(chosen))
 
 
-def _lacking(package: str, other: str | None, machine: Machine, place: str) -> RdcError:
+def _lacking(package: str, other: str | None, machine: Machine, directory: str) -> RdcError:
     major, minor = machine.python
     libc = "musl" if machine.soabi.endswith("-musl") else machine.libc
     found = "none at all" if other is None else f"only such as {printable(other)}"
     return RdcError(
-        f"{printable(place)}: expected a wheel of {package} for Python {major}.{minor},"
+        f"{printable(directory)}: expected a wheel of {package} for Python {major}.{minor},"
         f" {printable(machine.architecture)}, {printable(libc)}; found {found}",
         code=ExitCode.USAGE,
     )

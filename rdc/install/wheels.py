@@ -11,39 +11,15 @@ import zipfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 from rdc.errors import ExitCode, RdcError, printable
+from rdc.install.machine import Machine, Wheel
 from rdc.install.wheel_choice import best_wheels
-from rdc.records import dataclass
 
-__all__ = ["Machine", "Wheel", "chosen_wheels", "version_name"]
+__all__ = ["chosen_wheels", "version_name"]
 
 DISTRIBUTION = "rdc-sync"
 """The name of the package. Wheels write it with an underscore."""
 
 _EXTENSION_SUFFIXES = (".so",)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What decides which wheels run: the answer of the far Python."""
-
-    system: str
-    architecture: str
-    python: tuple[int, int]
-    libc: str
-    """Such as glibc-2.36, or musl."""
-    soabi: str
-    """Such as cpython-311-x86_64-linux-gnu."""
-    executable: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wheel:
-    name: str
-    data: bytes
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
 
 
 def chosen_wheels(machine: Machine, given: str | None) -> tuple[Wheel, ...]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import RdcError
+from rdc.install.machine import Machine, Wheel
 from rdc.install.wheel_choice import WheelName, runs_on
-from rdc.install.wheels import Machine, Wheel, chosen_wheels
+from rdc.install.wheels import chosen_wheels
 
 DEBIAN = Machine("Linux", "x86_64", (3, 11), "glibc-2.36", "cpython-311-x86_64-linux-gnu", "/usr/bin/python3")
 OLD = Machine("Linux", "x86_64", (3, 11), "glibc-2.17", "cpython-311-x86_64-linux-gnu", "/usr/bin/python3")

@@ -14,7 +14,7 @@ CODE = """
 import subprocess, sys
 sys.path[:0] = sys.argv[1:]
 from rdc.model.location import Location, RemoteShell
-from rdc.watch.connection import line_to
+from rdc.watching.connection import line_to
 *program, _, _ = line_to(Location(None, b"dst"), RemoteShell(("ssh",)), None).argv
 subprocess.run([*program, "--version"], check=True)
 """

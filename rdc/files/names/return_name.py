@@ -41,6 +41,7 @@ def is_link_with(name: bytes, directory: int, text: bytes) -> bool:
 
 def remove_spare_link(root: Root, path: bytes, displaced: bytes, text: bytes) -> None:
     """Remove the link beside `path` that was made but never took the name. Raises RdcError."""
+    root.check_change(path, "remove the link beside it")
     directory, _ = root.locate(path, fresh=True)
     try:
         if is_link_with(displaced, directory.fd, text):
@@ -54,6 +55,7 @@ def return_displaced(root: Root, path: bytes, displaced: bytes, text: bytes) -> 
 
     Raises RdcError; the file then stays where it is.
     """
+    root.check_change(path, _DOING)
     directory, name = root.locate(path, fresh=True)
     try:
         _take(displaced, name, directory.fd, text)
@@ -67,6 +69,8 @@ def return_moved(root: Root, path: bytes, into: Root, destination: bytes) -> boo
 
     Return False if they are on different file systems. Raises RdcError; the file then stays where it is.
     """
+    root.check_change(path, _DOING)
+    into.check_change(destination, _DOING)
     directory, name = root.locate(path, fresh=True)
     there, moved = into.locate(destination, fresh=True)
     try:
@@ -93,6 +97,7 @@ def return_copy(
 
     The copy is complete and durable before it takes the name. Raises RdcError; the name is as before then.
     """
+    root.check_change(path, _DOING)
     hasher = blake3()
     with Replacement(root, path, expected_size=source.size) as copy:
         for offset in range(0, source.size, SPAN_BYTES):

@@ -274,7 +274,6 @@ CHANGING = {
     "hard_link.LinkSwap.discard": "check_change, in __init__",
     "hard_link.LinkSwap._put_back": "check_change, in __init__",
     "hard_link.LinkSwap._unlink_quietly": "check_change, in __init__",
-    "unlink_copy.unlink_copy": "check_change",
     "unlink_copy._take_name": "check_change, in unlink_copy",
     # Only a name that is free, or an entry that nobody has named yet.
     "entry_writer.EntryWriter.make_directory": "a free name",

@@ -90,6 +90,7 @@ PURPOSES = {
     "pytest": "tests: the runner",
     "pytest-timeout": "tests: one that waits for ever fails by name",
     "pytest-xdist": "tests: on all cores at once",
+    "pyyaml": "tests: reading the workflow for hosted runners",
     "ruff": "tests: format and lint",
 }
 

@@ -206,6 +206,7 @@ def test_top_level_holds_exactly_the_agreed_entries() -> None:
         "fixtures",
         "scripts",
         ".ci",
+        ".github",
         ".gitignore",
         "LICENSE",
         "SECURITY.md",

@@ -117,6 +117,7 @@ class Backups:
         self, path: bytes, name: bytes, parent: int, target: bytes, directory: int, found: os.stat_result
     ) -> None:
         try:
+            self._root.spend(path, 0, entries=1)
             try:
                 os.link(name, target, src_dir_fd=parent, dst_dir_fd=directory, follow_symlinks=False)
             except FileExistsError:

@@ -233,6 +233,9 @@ OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls
 OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _unlink _rmdir dedupe_range"
 OF_RDC += " fallocate_keep_size clone_range punch_hole"
 
+OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway._copy MoveAway._give_back MoveAway._remove_copy"
+OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
+
 CHANGING = {
     # Refused as a whole.
     "entry_writer.EntryWriter.replace_with_directory": "check_change",
@@ -255,20 +258,15 @@ CHANGING = {
     "open_many.OpenedFiles.set_metadata": "append_only",
     "preserved_metadata._granularity": "append_only, in preserved_by",
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",
-    "name_removal.Deletion._give_back": "check_change, in __init__",
-    "name_removal.Deletion._rename": "check_change, in __init__",
-    "name_removal.MoveAway._copy": "check_change, in __init__",
-    "name_removal.MoveAway._give_back": "check_change, in __init__",
-    "name_removal.MoveAway._remove_copy": "check_change, in __init__",
-    "name_removal.MoveAway._rename": "check_change, in __init__",
-    "name_removal.NameRemoval.finish": "check_change, in __init__",
-    "name_removal.SymlinkSwap._give_back": "check_change, in __init__",
-    "name_removal.SymlinkSwap._rename": "check_change, in __init__",
     "return_name.remove_spare_link": "check_change",
     "return_name.return_moved": "check_change",
     "return_name.return_copy": "check_change",
     "return_name._take": "check_change, in return_displaced and return_copy",
     "seal_copy.seal_like": "our temporary",
+    **dict.fromkeys(
+        map("name_removal.{}".format, OF_REMOVAL.split()),
+        "check_change, in __init__",
+    ),
     "hard_link.LinkSwap.link": "check_change, in __init__",
     "hard_link.LinkSwap.exchange": "check_change, in __init__",
     "hard_link.LinkSwap.discard": "check_change, in __init__",

@@ -1,4 +1,4 @@
-"""An rdc of each version of the protocol that is still spoken, at either end, in both roles, with today's rdc.
+"""An rdc of each version of the protocol that is still spoken, at either end, in both roles, with today's.
 
 scripts/keep_version keeps them, without their C parts: they run in plain Python, slowly and whole.
 """
@@ -21,7 +21,7 @@ from tests.support.trees.trees import describe, read_tree
 
 KEPT = TOP / "fixtures" / "versions"
 VERSIONS = range(DIALECT.oldest, DIALECT.newest + 1)
-TREES = 6
+TREES = 4
 """Random pairs of trees for each end, role and version."""
 
 
@@ -64,8 +64,9 @@ def test_it_talks_with_today_s(old: Path, old_is_far: bool, push: bool, tmp_path
         rng = random.Random(seed)
         source, top = place / "s", place / "d"
         fill(source, rng)
-        fill(top, rng) if seed % 2 else None
-        if not seed % 2:
+        if seed % 2:
+            fill(top, rng)
+        else:
             subprocess.run(["cp", "-a", str(source), str(top)], check=True)
             change(top, rng)
         before = read_tree(source)

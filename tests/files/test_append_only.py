@@ -263,10 +263,7 @@ CHANGING = {
     "return_name.return_copy": "check_change",
     "return_name._take": "check_change, in return_displaced and return_copy",
     "seal_copy.seal_like": "our temporary",
-    **dict.fromkeys(
-        map("name_removal.{}".format, OF_REMOVAL.split()),
-        "check_change, in __init__",
-    ),
+    **dict.fromkeys(map("name_removal.{}".format, OF_REMOVAL.split()), "check_change, in __init__"),
     "hard_link.LinkSwap.link": "check_change, in __init__",
     "hard_link.LinkSwap.exchange": "check_change, in __init__",
     "hard_link.LinkSwap.discard": "check_change, in __init__",

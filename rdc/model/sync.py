@@ -122,6 +122,8 @@ class SyncOptions:
     """Write zeros of file content as holes."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
+    mkpath: bool = False
+    """Make the directories above the destination that are missing."""
     one_file_system: bool = False
     """Neither side enters a directory on another file system than its top. The source lists it without
     entries, and the destination deletes nothing in it."""

@@ -31,7 +31,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--inplace", "--append", "--append-verify", "--write-devices"): _TEMPORARY,
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
-    ("--mkpath",): "make the parent directory first",
     ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,
     ("--munge-links", "--keep-dirlinks", "-K"): _LINKS,
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.model.sync import Backup, SyncOptions
-from rdc.protocol.wire.fields import Blob, of_type
+from rdc.protocol.wire.fields import Blob, Flag, of_type
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -53,7 +53,10 @@ class BackupItems:
         return backup
 
 
-ADDED_OPTIONS: Mapping[str, Codec] = {"backup": BackupItems()}
+ADDED_OPTIONS: Mapping[str, Codec] = {
+    "backup": BackupItems(),
+    "mkpath": Flag(),
+}
 """The codec of each such field of SyncOptions, by its name."""
 
 _DEFAULTS = SyncOptions()

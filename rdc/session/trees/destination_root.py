@@ -94,12 +94,14 @@ def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
 def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved:
     """What this side can preserve of entries at `path`, before the session makes anything there.
 
-    If nothing is at `path`, nothing will be compared, and the directory above decides. With --owner, owners
-    are set whatever the file system can store.
+    If nothing is at `path`, nothing will be compared, and the directory above decides; with --mkpath, the
+    nearest one that exists. With --owner, owners are set whatever the file system can store.
     """
     preserved = Preserved(keeps_owner(options), attributes=asked_attributes(options))
     if not site.has_directory(path):
-        path = os.path.dirname(path.rstrip(b"/")) or b"."
+        path = _above(path)
+        if options.mkpath:
+            path = _existing(path, site)
     try:
         root = site.open(path)
     except RdcError:
@@ -136,7 +138,8 @@ class DestinationRoot:
     name: bytes | None
     """The name of a single entry at the destination; None: the source's name."""
     new: bool
-    """This run makes the directory, so it is empty. In a dry run `root` is the directory above it."""
+    """This run makes the directory, so it is empty. In a dry run `root` is an existing directory above
+    it."""
 
 
 def open_destination(
@@ -144,12 +147,12 @@ def open_destination(
 ) -> DestinationRoot:
     """Opens the place that `path` means for the tree that `start` announces, by rsync's rules.
 
-    A directory is made if its parent exists. A single file goes into a directory at `path`. If there is no
-    directory and `path` does not end with a slash, the file gets `path` itself. Raises RdcError (exit code
-    11) if the destination cannot be used.
+    A directory is made if its parent exists, or with --mkpath. A single file goes into a directory at `path`.
+    If there is no directory and `path` does not end with a slash, the file gets `path` itself. Raises
+    RdcError (exit code 11) if the destination cannot be used.
     """
     try:
-        destination_root = _open(path, start, site, dry_run=options.dry_run)
+        destination_root = _open(path, start, options, site)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     destination_root.root.write_sparsely(options.sparse)
@@ -174,31 +177,49 @@ def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions,
             backup.suffix,
             fsync=options.fsync,
             top=top,
-            make_top=lambda: _make_path(directory, site),
+            make_top=lambda: _make_path(directory, site, 0o700),
         )
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     root.keep_backups(backups)
 
 
-def _make_path(path: bytes, site: Site) -> Root:
-    """Makes a directory and what is missing above it. Only its owner may use what is made."""
+def _make_path(path: bytes, site: Site, mode: int) -> Root:
+    """Makes a directory and what is missing above it, all with `mode` less the umask."""
     end = path.find(b"/", 1)
     while end >= 0:
         if not site.has_directory(path[:end]):
-            site.open(path[:end], create=True, mode=0o700).release()
+            site.open(path[:end], create=True, mode=mode).release()
         end = path.find(b"/", end + 1)
-    return site.open(path, create=True, writable=True, mode=0o700)
+    return site.open(path, create=True, writable=True, mode=mode)
 
 
-def _open(path: bytes, start: Start, site: Site, *, dry_run: bool) -> DestinationRoot:
+def _above(path: bytes) -> bytes:
+    """The directory that `path` is in, by its text."""
+    return os.path.dirname(path.rstrip(b"/")) or b"."
+
+
+def _existing(path: bytes, site: Site) -> bytes:
+    """`path`, or the nearest path above it with anything there. It may be no directory."""
+    while not site.has(path) and (above := _above(path)) != path:
+        path = above
+    return path
+
+
+def _open(path: bytes, start: Start, options: SyncOptions, site: Site) -> DestinationRoot:
+    dry_run, parent = options.dry_run, _above(path)
+    makes_parents = options.mkpath and not site.has(parent)
+    if makes_parents and not dry_run:
+        _make_path(parent, site, 0o777).release()
     single_file = start.only and start.entry is not Kind.DIRECTORY
     if single_file and not path.endswith(b"/") and not site.has_directory(path):
-        parent = os.path.dirname(path) or b"."
+        if dry_run and makes_parents:
+            # An entry of this name in the existing directory is another one: nothing is compared with it.
+            return DestinationRoot(site.open(_existing(parent, site)), os.path.basename(path), True)
         return DestinationRoot(site.open(parent, writable=not dry_run), os.path.basename(path), False)
     new = not site.has(path)
     if dry_run and new:
-        return DestinationRoot(site.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
+        return DestinationRoot(site.open(_existing(parent, site) if makes_parents else parent), None, True)
     # The synced directory gets the source's mode at the end; until then only its owner may use it.
     mode = 0o777 if start.only else 0o700
     return DestinationRoot(site.open(path, create=not dry_run, writable=not dry_run, mode=mode), None, new)

@@ -35,7 +35,7 @@ def timeless(top: Path) -> Path:
 
 @pytest.mark.parametrize("source", ["s/", "s", "s/f"])
 @pytest.mark.parametrize(
-    "place", ["d/", "d", "new/", "new", "new/a/b/", "new/a/b", "new/./a//b/", "held/new/b", "held/b/no/x"]
+    "place", ["d/", "d", "new/", "new", "new/a/b/", "new/a/b", "held/new/b", "held/b/no/x"]
 )
 @pytest.mark.parametrize("more", [[], ["--existing"]], ids=["", "existing"])
 def test_the_tree_and_the_plan_are_rsync_s(more: list[str], place: str, source: str, tmp_path: Path) -> None:
@@ -45,24 +45,26 @@ def test_the_tree_and_the_plan_are_rsync_s(more: list[str], place: str, source: 
     rehearsed = rdc("-n", *words, f"{ours}/{source}", f"{ours}/{place}")
     assert describe(before, read_tree(ours)) == []
     made = rdc(*words, f"{ours}/{source}", f"{ours}/{place}")
-    code, lines = rsync(*words, f"{theirs}/{source}", f"{theirs}/{place}")
-    assert made[0] == rehearsed[0] == code
+    planned = rsync("-n", *words, f"{theirs}/{source}", f"{theirs}/{place}")
+    code, _ = rsync(*words, f"{theirs}/{source}", f"{theirs}/{place}")
+    assert made[0] == code
     if code == 0:
         assert rehearsed == made
-    if source != "s/f":
-        assert made[1] == [line for line in lines if not line.startswith("created ")]
+    # A file with another name is shown by that name. With --existing, rdc alone names the new DST itself.
+    if code == 0 and source != "s/f" and not more:
+        assert rehearsed[1] == [line for line in planned[1] if not line.startswith("created ")]
     assert describe(read_tree(timeless(theirs)), read_tree(timeless(ours))) == []
 
 
 @pytest.mark.parametrize("way", Way)
 def test_each_side_makes_them(way: Way, tmp_path: Path) -> None:
-    source, top = write_tree(tmp_path / "s", WANTED), tmp_path / "new/a/b"
+    source, top = write_tree(tmp_path / "s", WANTED), os.fsencode(tmp_path) + b"/new/./a//b/"
     rehearsed = run_sync(source, top, SyncOptions(mkpath=True, dry_run=True), way=way)
     assert not (tmp_path / "new").exists()
     run = run_sync(source, top, MKPATH, way=way)
     assert (run.done.exit, run.problems) == (ExitCode.OK, [])
     assert rehearsed.items == run.items
-    assert describe(WANTED, read_tree(top)) == []
+    assert describe(WANTED, read_tree(tmp_path / "new/a/b")) == []
     assert run_sync(source, top, MKPATH, way=way).done.changed == 0
 
 

@@ -22,6 +22,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -s X -l xattrs -d 'keep ex
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s A -l acls -d 'keep ACLs'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s S -l sparse -d 'make holes where files hold zeros'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s x -l one-file-system -d 'do not go into directories on other file systems'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l mkpath -d 'make the directories above DST that are missing'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s n -l dry-run -d 'only show what would be done'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-fsync -d 'do not wait for the disk; a power cut may cost what this run wrote'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l partial -d 'keep what came of a file when interrupted, and go on from it; always on'

@@ -33,3 +33,6 @@ longer list would take milliseconds per entry, and a peer's rules times its entr
 FILTER_BYTES = 4 << 20
 """Bytes of all filter patterns of one run. A peer sends them, and compiling them must take seconds at
 most."""
+
+FILTER_MERGE_DEPTH = 16
+"""Merge files inside merge files. People nest two or three; a file that merges itself has no end."""

@@ -28,6 +28,10 @@ from rdc.tree.wildcards import compile_wildcards
 EXCLUDE, INCLUDE = RuleAction.EXCLUDE, RuleAction.INCLUDE
 
 
+def no_files(name: str) -> bytes:
+    raise AssertionError(f"{name} must not be read")
+
+
 def excluding(*patterns: bytes) -> FilterList:
     return FilterList([FilterRule(EXCLUDE, pattern) for pattern in patterns])
 
@@ -275,7 +279,7 @@ def test_rule_files_read_as_rsync_reads_them(tmp_path: Path) -> None:
         (root / name).touch()
     (tmp_path / "rules").write_bytes(RULE_FILE)
     for option, action in ((b"--exclude-from=", EXCLUDE), (b"--include-from=", INCLUDE)):
-        builder = RuleListBuilder()
+        builder = RuleListBuilder(no_files)
         builder.add_lines(RULE_FILE, action, name="rules")
         builder.add_pattern(b"b*", EXCLUDE)
         rules = FilterList(builder.rules())
@@ -297,7 +301,7 @@ def test_rule_files_read_as_rsync_reads_them(tmp_path: Path) -> None:
     ],
 )
 def test_filter_forms(text: bytes, rule: FilterRule) -> None:
-    builder = RuleListBuilder()
+    builder = RuleListBuilder(no_files)
     builder.add_filter(text)
     assert builder.rules() == (rule,)
 
@@ -305,8 +309,11 @@ def test_filter_forms(text: bytes, rule: FilterRule) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"merge f", "'merge' rules"),
-        (b". f", "'merge' rules"),
+        (b"merge", "names no file"),
+        (b".", "names no file"),
+        (b".s f", "no modifier 's'"),
+        (b".-+ f", "exclude each other"),
+        (b"merge-x f", "not a filter rule"),
         (b"dir-merge .f", "'dir-merge' rules"),
         (b": .f", "'dir-merge' rules"),
         (b"hide x", "'hide' rules"),
@@ -329,13 +336,13 @@ def test_filter_forms(text: bytes, rule: FilterRule) -> None:
 )
 def test_other_filter_rules_fail_by_name(text: bytes, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        RuleListBuilder().add_filter(text)
+        RuleListBuilder(no_files).add_filter(text)
     assert words in str(caught.value)
 
 
 def test_clearing() -> None:
     for clear in (b"!", b"clear"):
-        builder = RuleListBuilder()
+        builder = RuleListBuilder(no_files)
         builder.add_pattern(b"a", EXCLUDE)
         builder.add_filter(clear)
         builder.add_pattern(b"- b", INCLUDE)
@@ -351,7 +358,7 @@ def test_bounds_hold_before_anything_is_compiled() -> None:
         with pytest.raises(UsageError):
             FilterList(rules)
     with pytest.raises(UsageError, match="list of patterns"):
-        RuleListBuilder().add_lines(b"\0" * (FILTER_PATTERN_BYTES + 3), EXCLUDE, name="f")
+        RuleListBuilder(no_files).add_lines(b"\0" * (FILTER_PATTERN_BYTES + 3), EXCLUDE, name="f")
 
 
 def test_rules_with_wildcards_are_bounded() -> None:

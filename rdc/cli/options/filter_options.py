@@ -23,7 +23,7 @@ FILTER_GROUP = OptionGroup(
         Option(("--include",), "take what matches", "PATTERN"),
         Option(("--exclude-from",), "one pattern a line, ';' and '#' begin comments", "FILE"),
         Option(("--include-from",), "the same for --include ('-' is stdin)", "FILE"),
-        Option(("-f", "--filter"), "'- PATTERN' or '+ PATTERN'", "RULE"),
+        Option(("-f", "--filter"), "'- PATTERN', '+ PATTERN' or '. FILE', a file of such rules", "RULE"),
     ),
 )
 
@@ -37,7 +37,7 @@ def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule, 
     from rdc.tree.filters import FilterList
     from rdc.tree.rule_text import RuleListBuilder
 
-    builder = RuleListBuilder()
+    builder = RuleListBuilder(read_rule_file)
     for given in chosen:
         action = RuleAction.INCLUDE if given.key.startswith("--include") else RuleAction.EXCLUDE
         if given.key.endswith("-from"):

@@ -144,7 +144,7 @@ _SUPPORTED = """
 --no-compress --no-z --no-fsync --partial --progress -P --bwlimit --timeout
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
---max-size --min-size --backup -b --backup-dir --suffix
+--max-size --min-size --backup -b --backup-dir --suffix --chmod
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

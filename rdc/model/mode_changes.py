@@ -79,22 +79,34 @@ def _parse_item(item: str, umask: int) -> ModeChange:
     classes = prefix.replace("D", "").replace("F", "")
     if not (directories or files):
         raise ValueError(f"{item}: D and F exclude each other")
-    if operator.isascii() and operator.isdigit() and not classes:
-        digits = item[at:]
-        if len(digits) <= 5 and all(digit in "01234567" for digit in digits) and int(digits, 8) <= _ALL:
-            return ModeChange(directories, files, 0, int(digits, 8))
+    octal = None if classes else _octal(item[at:])
+    if octal is not None:
+        return ModeChange(directories, files, 0, octal)
     if operator not in tuple("+-="):
         raise ValueError(f"{item}: expected a mode such as u+w, go=rX, D755 or F644")
     if len(rest) == 1 and rest in _SHIFTS:
         return _copy_item(directories, files, classes, operator, rest, umask)
     if not set(rest) <= {*_PERMISSIONS, "s", "t"}:
         raise ValueError(f"{item}: {rest} is not one of u, g and o, and not of the letters rwxXst")
-    where = _bits(classes, _CLASSES)
-    special = _bits(classes, _SPECIAL)
-    what = _bits(rest, _PERMISSIONS)
+    return _letter_item(directories, files, classes, operator, rest, umask)
+
+
+def _octal(digits: str) -> int | None:
+    """Returns the mode that `digits` write, or None if they write none."""
+    if not 1 <= len(digits) <= 5 or not set(digits) <= set("01234567"):
+        return None
+    mode = int(digits, 8)
+    return mode if mode <= _ALL else None
+
+
+def _letter_item(
+    directories: bool, files: bool, classes: str, operator: str, letters: str, umask: int
+) -> ModeChange:
+    where, special = _bits(classes, _CLASSES), _bits(classes, _SPECIAL)
+    what = _bits(letters, _PERMISSIONS)
     bits = where * what if where else 0o111 * what & ~umask
     top = 0
-    for letter in rest:
+    for letter in letters:
         if letter == "t":
             top |= 0o1000
         elif letter == "s":
@@ -103,7 +115,7 @@ def _parse_item(item: str, umask: int) -> ModeChange:
     if operator == "-":
         return ModeChange(directories, files, _ALL & ~(bits | top), 0)
     keep = _ALL if operator == "+" else _ALL & ~((where or 0o111) * 7) & ~(special if top else 0)
-    return ModeChange(directories, files, keep, bits | top, "X" not in rest)
+    return ModeChange(directories, files, keep, bits | top, "X" not in letters)
 
 
 def _copy_item(

@@ -51,6 +51,9 @@ HELLO_BYTES = 4096
 MESSAGE_BYTES = 4096
 """UTF-8 bytes of a text for a person: one line that names a path of usual length."""
 
+MODE_CHANGES_BYTES = 1024
+"""Bytes of the changes of permissions: room for a hundred items, and few steps for each entry."""
+
 RULES_BYTES = 256 << 10
 """Bytes of all filter rules together: larger than any handwritten or generated list in use."""
 

@@ -127,6 +127,9 @@ class SyncOptions:
     one_file_system: bool = False
     """Neither side enters a directory on another file system than its top. The source lists it without
     entries, and the destination deletes nothing in it."""
+    chmod: str = ""
+    """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
+    source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -139,7 +139,7 @@ def _answer_as_source(
     from rdc.session.trees.source_tree import SourceTree
 
     site, path, options = admitted.site, admitted.path, admitted.options
-    tree = SourceTree.open(path, site)
+    tree = SourceTree.open(path, site, chmod=options.chmod)
     try:
         yield Send(Opened(), round_)
         received = yield Receive()

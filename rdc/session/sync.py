@@ -158,7 +158,7 @@ class SyncRun:
         from rdc.session.trees.source_tree import SourceTree
 
         # Report a mistake in SRC as an error of this side, not of the far side.
-        SourceTree.open(self._source.path).root.close()
+        SourceTree.open(self._source.path, chmod=self._options.chmod).root.close()
         self._check_nesting()
         self._pack = self._options.compress is True
         clones = self._staged_clones()
@@ -241,7 +241,7 @@ class SyncRun:
                 from rdc.session.trees.source_tree import SourceTree
 
                 # Check SRC before dialling: a mistyped path should not ask for a password first.
-                tree = SourceTree.open(self._source.path)
+                tree = SourceTree.open(self._source.path, chmod=self._options.chmod)
                 stack.callback(tree.root.release)
                 conversation = self._send(tree)
             else:

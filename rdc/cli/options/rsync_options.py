@@ -34,7 +34,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,
     ("--munge-links", "--keep-dirlinks", "-K"): _LINKS,
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
-    ("--executability", "-E", "--chmod"): "permissions are kept as they are",
+    ("--executability", "-E"): "permissions are kept; --chmod changes them on the way",
     ("--devices", "--copy-devices", "--specials", "-D", "--drop-D"): _DEVICES,
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",

@@ -11,7 +11,7 @@ from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass
@@ -33,6 +33,7 @@ SYNC_OPTIONS = (
             Option(("--owner",), "keep owners and groups, root or not"),
             Option(("--no-owner", "--no-o"), "never keep owners and groups"),
             Option(("--numeric-ids",), "keep owners and groups by number; always on"),
+            Option(("--chmod",), "change permissions on the way, such as D755,F644 or go-w", "CHANGES"),
             Option(("-c", "--checksum"), "compare content, not size and time"),
             Option(("-u", "--update"), "leave files alone that are newer at DST"),
             Option(("--existing", "--ignore-non-existing"), "make nothing that DST does not have"),
@@ -169,6 +170,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             mkpath=words.has("--mkpath"),
             backup=_backup(words),
             max_memory=read_max_memory(words),
+            chmod=_chmod(words),
         ),
         shell=_shell(words),
         style=TerminalStyle(
@@ -219,6 +221,23 @@ def _backup(words: Words) -> Backup | None:
     if "/" in text or not (text or directory):
         raise UsageError(f"--suffix={text}: the end of a name is expected, such as ~ or .old")
     return Backup(os.fsencode(text), None if directory is None else os.fsencode(directory.value))
+
+
+def _chmod(words: Words) -> str:
+    """Returns the changes of all --chmod, in order."""
+    changes = ",".join(given.value for given in words.given if given.key == "--chmod")
+    if words.has("--chmod"):
+        from rdc.model.mode_changes import parse_mode_changes
+
+        try:
+            parse_mode_changes(changes)
+        except ValueError as error:
+            raise UsageError(f"--chmod={changes}: {error}") from None
+        if len(changes) > MODE_CHANGES_BYTES:
+            raise UsageError(f"--chmod: {len(changes)} characters, the limit is {MODE_CHANGES_BYTES}")
+        if words.has("--acls"):
+            raise UsageError("--chmod and --acls exclude each other: an ACL holds the permissions, too")
+    return changes
 
 
 def _max_delete(words: Words) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.limits.wire import MODE_CHANGES_BYTES
 from rdc.model.sync import Backup, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, of_type
 from rdc.records import dataclass, replace
@@ -53,8 +54,27 @@ class BackupItems:
         return backup
 
 
+class ModeChangesText:
+    """The items of SyncOptions.chmod, as the user wrote them."""
+
+    def pack(self, value: str) -> object:
+        return self._checked(value)
+
+    def unpack(self, raw: object) -> str:
+        return self._checked(of_type(raw, str))
+
+    def _checked(self, value: str) -> str:
+        from rdc.model.mode_changes import parse_mode_changes
+
+        if not value or len(value.encode()) > MODE_CHANGES_BYTES:
+            raise ValueError(f"expected 1 to {MODE_CHANGES_BYTES} bytes")
+        parse_mode_changes(value)
+        return value
+
+
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
+    "chmod": ModeChangesText(),
     "mkpath": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""

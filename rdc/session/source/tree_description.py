@@ -229,7 +229,7 @@ class Description:
             yield from self._send_attributes(self._attributes.begin(top=self._tree.only is None), round_)
         for path, found in walk:
             at = len(self.manifest)
-            packed = self._preserved.announced(found)
+            packed = self._preserved.announced(self._tree.announced(found))
             sets = deque(self._add(path, packed))
             parts = list(slice_listing(packed.unpacked()))
             for i, part in enumerate(parts):
@@ -271,10 +271,12 @@ class Description:
         for number, (path, listing) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
-            self._add(path, preserved.announced(listing))
+            self._add(path, preserved.announced(self._tree.announced(listing)))
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
-        top = None if self._tree.only is not None else preserved.metadata(self._tree.root.metadata(b""))
+        top = None
+        if self._tree.only is None:
+            top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY))
         links = None if self._links is None else self._links.digest(self.manifest)
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())
         root = covering_root(self.manifest.root(top, preserved), further)

@@ -7,6 +7,7 @@ import os
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.model.attributes import AttributeKinds
+from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
@@ -15,6 +16,8 @@ from rdc.session.trees.destination_root import ANYWHERE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
+    from rdc.model.entries import Metadata, PackedListing
+    from rdc.model.mode_changes import ModeChanges
     from rdc.model.sync import SyncOptions
     from rdc.session.trees.destination_root import Site
     from rdc.session.trees.mount_boundary import MountBoundary
@@ -29,14 +32,24 @@ class SourceTree:
     root: Root
     only: bytes | None
     """The one entry, if the path had no trailing slash (rsync's rule); None for all entries."""
+    changes: ModeChanges | None = None
+    """What changes the permissions that are announced; None for nothing."""
 
     @classmethod
-    def open(cls, path: bytes, site: Site = ANYWHERE) -> SourceTree:
-        """Opens the tree at `path`. Raises FileError if nothing is there."""
+    def open(cls, path: bytes, site: Site = ANYWHERE, *, chmod: str = "") -> SourceTree:
+        """Opens the tree at `path`. `chmod`: as in SyncOptions.
+
+        Raises FileError if nothing is there, UsageError if `chmod` is no change of permissions.
+        """
+        changes = None
+        if chmod:
+            from rdc.session.trees.mode_changes import mode_changes
+
+            changes = mode_changes(chmod)
         name = entry_of(path)
         if not name:
-            return cls(site.open(path), None)
-        tree = cls(site.open(os.path.dirname(path) or b"."), name)
+            return cls(site.open(path), None, changes)
+        tree = cls(site.open(os.path.dirname(path) or b"."), name, changes)
         if tree.root.kind(name) is None:
             tree.root.close()
             raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
@@ -50,13 +63,28 @@ class SourceTree:
 
         return MountBoundary(self.root, self.only or b"")
 
+    def announced(self, listing: PackedListing) -> PackedListing:
+        """The entries of a directory with the permissions that are announced."""
+        if self.changes is None:
+            return listing
+        from rdc.session.trees.mode_changes import changed_listing
+
+        return changed_listing(listing, self.changes)
+
+    def metadata(self, name: bytes, kind: Kind) -> Metadata:
+        """The metadata that are announced of the tree's top."""
+        found = self.root.metadata(name)
+        if self.changes is None or kind not in {Kind.FILE, Kind.DIRECTORY}:
+            return found
+        mode = self.changes.applied(found.mode, directory=kind is Kind.DIRECTORY)
+        return replace(found, mode=mode)
+
     def start(self, kinds: AttributeKinds = AttributeKinds.NONE) -> Start:
         """The first message about the tree. Raises FileError if the tree has vanished.
 
         `kinds`: the extended attributes that the user asked for.
         """
         name = b"" if self.only is None else self.only
-        found = self.root.metadata(name)
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
@@ -65,4 +93,4 @@ class SourceTree:
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
             preserved = replace(preserved, attributes=kinds & attribute_kinds_of(self.root))
-        return Start(name, kind, found, preserved)
+        return Start(name, kind, self.metadata(name, kind), preserved)

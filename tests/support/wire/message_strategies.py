@@ -114,7 +114,12 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.binary(min_size=16, max_size=16),
         options,
         st.none() | st.just("bundles x"),
-        st.none() | st.just(NamedValues((("backup", Backup(b"~", b"old")), ("mkpath", True)))),
+        st.none()
+        | st.just(
+            NamedValues(
+                (("backup", Backup(b"~", b"old")), ("chmod", "D755,F644"), ("mkpath", True))
+            )
+        ),
     ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),

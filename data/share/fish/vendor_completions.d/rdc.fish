@@ -10,6 +10,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -s o -d 'keep owners where
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l owner -d 'keep owners and groups, root or not'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-owner -l no-o -d 'never keep owners and groups'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l numeric-ids -d 'keep owners and groups by number; always on'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l chmod -x -d 'change permissions on the way, such as D755,F644 or go-w'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s c -l checksum -d 'compare content, not size and time'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s u -l update -d 'leave files alone that are newer at DST'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l existing -l ignore-non-existing -d 'make nothing that DST does not have'

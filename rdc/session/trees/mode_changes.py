@@ -1,0 +1,52 @@
+"""Changes of the permissions that a source announces."""
+
+from __future__ import annotations
+
+import os
+from array import array
+
+from rdc.errors import UsageError
+from rdc.model.entries import Kind, little_endian, little_endian_integers
+from rdc.model.mode_changes import parse_mode_changes
+from rdc.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.entries import PackedListing
+    from rdc.model.mode_changes import ModeChanges
+
+__all__ = ["changed_listing", "mode_changes"]
+
+
+def mode_changes(text: str) -> ModeChanges:
+    """Parses the changes for this process. Raises UsageError."""
+    try:
+        return parse_mode_changes(text, _umask())
+    except ValueError as error:
+        raise UsageError(f"--chmod={text}: {error}") from None
+
+
+def changed_listing(listing: PackedListing, changes: ModeChanges) -> PackedListing:
+    """The listing with the changed permissions of its files and directories."""
+    known: dict[tuple[int, int], int] = {}
+    modes = array("H")
+    for kind, mode in zip(listing.kinds, little_endian_integers("H", listing.modes), strict=True):
+        changed = known.get((kind, mode))
+        if changed is None:
+            changed = mode
+            if kind in {Kind.FILE, Kind.DIRECTORY}:
+                changed = changes.applied(mode, directory=kind == Kind.DIRECTORY)
+            known[kind, mode] = changed
+        modes.append(changed)
+    return replace(listing, modes=bytes(little_endian(modes)))
+
+
+def _umask() -> int:
+    """The umask of this process, read without changing it, since other threads may make files meanwhile."""
+    with open("/proc/self/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

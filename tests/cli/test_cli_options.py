@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -198,3 +199,10 @@ def test_advice_names_only_options_that_exist() -> None:
 def test_rsync_path_points_to_remote_path() -> None:
     with pytest.raises(UsageError, match="rdc has no --rsync-path: use --remote-path"):
         parse_sync(["--rsync-path=/opt/rsync", "a", "b"])
+
+
+def test_options_that_the_manual_says_are_left_out_fail_by_name() -> None:
+    page = (Path(__file__).parents[2] / "docs/explanation/rsync.md").read_text()
+    rows = page.partition("| option | why rdc leaves it out |")[2].partition("\n\n")[0]
+    left_out = re.findall(r"^\| `(--[\w-]+)` \|", rows, re.MULTILINE)
+    assert left_out and set(left_out) <= set(REFUSED_RSYNC_OPTIONS)

@@ -1,0 +1,102 @@
+"""One case: rsync and rdc with the same scene and the same options."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.oracle.scenes import Scene
+from tests.support.running.compared_trees import Seen, View, linked, view
+from tests.support.running.syncing import command
+
+__all__ = ["Case", "Outcome", "run_case"]
+
+REMARKS = ("created directory ", "cannot delete non-empty directory: ", "could not make way for ")
+"""Lines of rsync that are about no entry of SRC."""
+
+PATIENCE = 60
+"""Seconds for one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What both programs are given."""
+
+    scene: Scene
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one program said and left."""
+
+    planned_code: int
+    plan: tuple[str, ...]
+    """Sorted lines of `-n -i`."""
+    code: int
+    lines: tuple[str, ...]
+    """Sorted lines of `-i`."""
+    tree: View
+    said: str
+    """Its stderr."""
+
+
+def run_case(case: Case) -> tuple[Outcome, Outcome]:
+    """rsync's outcome, and rdc's."""
+    with tempfile.TemporaryDirectory(prefix="rdc-oracle-") as place:
+        top = Path(place)
+        source = case.scene.source.write(top / "source")
+        outcomes = []
+        for run in (_rsync, _rdc):
+            destination = case.scene.destination.write(top / run.__name__)
+            before = view(os.fsencode(destination))
+            planned_code, plan, _ = run("-n", "-i", *case.words, f"{source}/", f"{destination}/")
+            assert _unchanged(before, view(os.fsencode(destination))), f"{run.__name__} -n changed something"
+            began = time.time_ns() - 10**9
+            code, lines, said = run("-i", *case.words, f"{source}/", f"{destination}/")
+            found = _timed(view(os.fsencode(destination)), began)
+            outcomes.append(Outcome(planned_code, plan, code, lines, found, said))
+        return outcomes[0], outcomes[1]
+
+
+def _rsync(*words: str) -> tuple[int, tuple[str, ...], str]:
+    # Without owners rdc keeps no groups either.
+    more = ["--no-group"] if {"--no-owner", "--no-o"} & set(words) else []
+    argv = ["rsync", "-a", "--modify-window=-1", *more, *words]
+    done = subprocess.run(argv, capture_output=True, check=False, timeout=PATIENCE)
+    text = re.sub(rb"\\#([0-7]{3})", lambda m: b"\\x%02x" % int(m[1], 8), done.stdout)
+    lines = (line for line in os.fsdecode(text).splitlines() if not line.startswith(REMARKS))
+    return done.returncode, tuple(sorted(lines)), os.fsdecode(done.stderr)
+
+
+def _rdc(*words: str) -> tuple[int, tuple[str, ...], str]:
+    ended = command("sync", "--force-empty", "--no-fsync", "--no-catalog", *words)
+    return ended.code, tuple(sorted(ended.out.splitlines())), ended.err
+
+
+def _unchanged(before: View, after: View) -> bool:
+    return before == after
+
+
+def _timed(found: View, began: int) -> View:
+    """Without what differs from run to run: inodes become groups of names, and times of now are none."""
+    groups = {path: b"\0".join(sorted(names)) for names in linked(found) for path in names}
+    return {path: _comparable(seen, groups.get(path, b""), began) for path, seen in found.items()}
+
+
+def _comparable(seen: Seen, group: bytes, began: int) -> Seen:
+    from dataclasses import replace
+
+    return replace(
+        seen,
+        inode=0,
+        names=hash(group) if group else 0,
+        ctime_ns=0,
+        room=0,
+        mtime_ns=0 if seen.mtime_ns > began else seen.mtime_ns,
+    )

@@ -1,0 +1,61 @@
+"""What differs between rsync and rdc in one case, apart from what is intended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+
+from tests.support.oracle.cases import Case, Outcome, run_case
+from tests.support.oracle.intended import adjusted, comparable
+from tests.support.running.compared_trees import Seen, View
+
+__all__ = ["differences"]
+
+
+def differences(case: Case) -> list[str]:
+    """One line for each difference; none for a case that rsync answers in another way by decision."""
+    if not comparable(case):
+        return []
+    theirs, ours = (adjusted(case, outcome) for outcome in run_case(case))
+    said = [
+        *_unlike("exit code of -n", theirs.planned_code, ours.planned_code),
+        *_lines("-n -i", theirs.plan, ours.plan),
+        *_unlike("exit code", theirs.code, ours.code),
+        *_lines("-i", theirs.lines, ours.lines),
+        *_trees(theirs.tree, ours.tree),
+    ]
+    return [*said, *_stderr(theirs, ours)] if said else []
+
+
+def _unlike(what: str, theirs: object, ours: object) -> list[str]:
+    return [f"{what}: rsync {theirs}, rdc {ours}"] if theirs != ours else []
+
+
+def _lines(what: str, theirs: tuple[str, ...], ours: tuple[str, ...]) -> list[str]:
+    return [f"{what}: rsync alone: {line}" for line in _apart(theirs, ours)] + [
+        f"{what}: rdc alone: {line}" for line in _apart(ours, theirs)
+    ]
+
+
+def _apart(some: tuple[str, ...], others: tuple[str, ...]) -> Iterator[str]:
+    return (Counter(some) - Counter(others)).elements()
+
+
+def _trees(theirs: View, ours: View) -> list[str]:
+    return [
+        f"{path!r}: {_entry(theirs.get(path), ours.get(path))}"
+        for path in sorted({*theirs, *ours})
+        if theirs.get(path) != ours.get(path)
+    ]
+
+
+def _entry(theirs: Seen | None, ours: Seen | None) -> str:
+    if theirs is None or ours is None:
+        return "rdc alone has it" if theirs is None else "rsync alone has it"
+    pairs = ((field.name, getattr(theirs, field.name), getattr(ours, field.name)) for field in fields(Seen))
+    return ", ".join(f"{name}: rsync {one!r}, rdc {other!r}" for name, one, other in pairs if one != other)
+
+
+def _stderr(theirs: Outcome, ours: Outcome) -> list[str]:
+    return [f"rsync said: {theirs.said}", f"rdc said: {ours.said}"]

@@ -9,13 +9,16 @@ is printed, with the seed of its block.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.support.oracle.cases import Case
+from tests.support.oracle.comparable import comparable
 from tests.support.oracle.comparison import differences
 from tests.support.oracle.options import option_words
 from tests.support.oracle.scenes import Scene, scenes
@@ -23,9 +26,18 @@ from tests.support.oracle.scenes import Scene, scenes
 BLOCK = 100
 
 
-def block(number: int) -> list[str]:
-    """What differs in the block of cases with that seed, one text a case."""
-    found = []
+@dataclass(frozen=True, slots=True)
+class Block:
+    compared: int
+    """Cases, each counted once."""
+    differing: tuple[str, ...]
+    """What differs, one text a case."""
+
+
+def block(number: int) -> Block:
+    """The block of cases with that seed."""
+    seen: set[str] = set()
+    differing = []
 
     @seed(number)
     @settings(
@@ -38,26 +50,33 @@ def block(number: int) -> list[str]:
     @given(scenes(specials=False), option_words())
     def compare(scene: Scene, words: tuple[str, ...]) -> None:
         case = Case(scene, words)
+        name = repr(case)
+        if name in seen or not comparable(case):
+            return
+        seen.add(name)
         said = differences(case)
         if said:
-            found.append("\n  ".join([f"seed {number}, {' '.join(words)}", *said, repr(scene)]))
+            differing.append("\n  ".join([f"seed {number}, {' '.join(words)}", *said, repr(scene)]))
 
     compare()
-    return found
+    return Block(len(seen), tuple(differing))
 
 
 def main() -> int:
-    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    blocks = range(first * 1_000_000, first * 1_000_000 + -(-cases // BLOCK))
-    differ = 0
+    compared = differ = 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for done, found in enumerate(pool.map(block, blocks), 1):
-            differ += len(found)
-            for text in found:
-                print(text, flush=True)
-            print(f"{done * BLOCK} cases, {differ} differ", file=sys.stderr)
-    print(f"{len(blocks) * BLOCK} cases from seed {first}: {differ} differ")
+        numbers = itertools.count(first * 1_000_000)
+        while compared < wanted:
+            several = itertools.islice(numbers, min(10, -(-(wanted - compared) // BLOCK)))
+            for found in pool.map(block, several):
+                compared += found.compared
+                differ += len(found.differing)
+                for text in found.differing:
+                    print(text, flush=True)
+            print(f"{compared} cases, {differ} differ", file=sys.stderr)
+    print(f"{compared} cases from seed {first}: {differ} differ")
     return differ > 0
 
 

@@ -122,7 +122,9 @@ class Zsh:
         deadline = time.monotonic() + WAIT_SECONDS
         self.said = ""
         while not all(word in self.said for word in words):
-            ready, _, _ = select.select([self._fd], [], [], 0.2)
+            poll = select.poll()  # select takes no descriptor past 1,023
+            poll.register(self._fd, select.POLLIN)
+            ready = poll.poll(200)
             assert time.monotonic() < deadline, (words, self.said)
             if ready:
                 self.said += os.read(self._fd, 65536).decode(errors="replace")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from tests.support.oracle.cases import Case, Outcome, run_case
-from tests.support.oracle.intended import adjusted, comparable
+from tests.support.oracle.comparable import comparable
+from tests.support.oracle.intended import adjusted
 from tests.support.running.compared_trees import Seen, View
 
 __all__ = ["differences"]

@@ -5,23 +5,20 @@ Each row of `INTENDED` names a row of the table in docs/explanation/rsync.md, wh
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tests.support.oracle.cases import Case, Outcome
-from tests.support.oracle.scenes import Scene
-from tests.support.running.compared_trees import Seen
-from tests.support.trees.trees import Directory, File, Tree
+from tests.support.running.compared_trees import Seen, View
 
-__all__ = ["INTENDED", "Intended", "adjusted", "comparable"]
+__all__ = ["INTENDED", "Intended", "adjusted"]
 
-SET_ID = stat.S_ISUID | stat.S_ISGID
-NO_OWNER = frozenset({"--no-owner", "--no-o"})
-BACKUP_DIRECTORIES = frozenset({b"old", b"o"})
-COARSE = 4 * 10**9
-"""Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
+BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
+BACKUP_SUFFIXES = (b"~", b".old", b".1")
+EXIT_MAX_DELETE = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +47,17 @@ def _without_flag(line: str, kind: str, flag: str) -> list[str]:
         return [line]
     code = line[:2] + line[2:11].replace(flag, ".") + line[11:]
     return [] if code[0] == "." and set(code[2:11]) == {"."} else [code]
+
+
+def _moved(outcome: Outcome) -> Outcome:
+    news = {
+        os.fsencode(line.partition(" -> ")[2]) for line in outcome.lines if line.startswith("*renaming   ")
+    }
+    tree = {
+        path: replace(seen, attributes=(), access=()) if path in news else seen
+        for path, seen in outcome.tree.items()
+    }
+    return replace(_lines(_renamed)(outcome), tree=tree)
 
 
 def _renamed(line: str) -> list[str]:
@@ -82,14 +90,51 @@ def _timeless_directories(outcome: Outcome) -> Outcome:
 def _backed_up(outcome: Outcome) -> Outcome:
     outcome = _timeless_directories(outcome)
     tree = {
-        path: replace(seen, mode=0)
-        if seen.kind == stat.S_IFDIR and path.partition(b"/")[0] in BACKUP_DIRECTORIES
-        else seen
+        path: replace(seen, mode=0) if _holds_backups(path, seen) else seen
         for path, seen in outcome.tree.items()
+        if not _needless(path, outcome.tree)
+    }
+    tree = {
+        path: seen for path, seen in tree.items() if not _holds_backups(path, seen) or _has_below(tree, path)
     }
     # rsync -n says that it deletes directories, which then stay, since their backups are in them.
     plan = tuple(line for line in outcome.plan if not re.fullmatch(r"\*deleting .*/", line))
     return replace(outcome, tree=tree, plan=plan)
+
+
+def _holds_backups(path: bytes, seen: Seen) -> bool:
+    """Whether it is a directory of backups, or leads to one."""
+    within = path + b"/"
+    return seen.kind == stat.S_IFDIR and any(
+        within.startswith(top) or top.startswith(within) for top in BACKUP_DIRECTORIES
+    )
+
+
+def _has_below(tree: View, path: bytes) -> bool:
+    """Whether there is anything but directories below it."""
+    return any(other.startswith(path + b"/") and seen.kind != stat.S_IFDIR for other, seen in tree.items())
+
+
+def _needless(path: bytes, tree: View) -> bool:
+    """Whether it is a backup of content that is still there: the metadata alone was another."""
+    inside = next((path.removeprefix(top) for top in BACKUP_DIRECTORIES if path.startswith(top)), path)
+    olds = {inside, *(inside.removesuffix(each) for each in BACKUP_SUFFIXES)} - {path}
+    mine = tree[path]
+    return mine.kind == stat.S_IFREG and any(
+        old in tree and (tree[old].kind, tree[old].said) == (mine.kind, mine.said) for old in olds
+    )
+
+
+def _stopped(outcome: Outcome) -> Outcome:
+    """Of deletions that stopped at their limit only the number counts."""
+
+    def counted(lines: tuple[str, ...]) -> tuple[str, ...]:
+        rest = [line for line in lines if not line.startswith("*deleting")]
+        return (*rest, f"{len(lines) - len(rest)} deletions")
+
+    if outcome.code != EXIT_MAX_DELETE:
+        return outcome
+    return replace(outcome, plan=counted(outcome.plan), lines=counted(outcome.lines), tree={})
 
 
 def _first_name(line: str) -> list[str]:
@@ -99,9 +144,10 @@ def _first_name(line: str) -> list[str]:
 
 INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
-    Intended("moved file", lambda case: True, _lines(_renamed)),
+    Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
+    Intended("`--max-delete`", _has("--max-delete"), _stopped),
     Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),
 )
 
@@ -112,45 +158,3 @@ def adjusted(case: Case, outcome: Outcome) -> Outcome:
         if intended.concerns(case):
             outcome = intended.look_past(outcome)
     return outcome
-
-
-def comparable(case: Case) -> bool:
-    """Whether rsync's answer is one that rdc means to give."""
-    words = {word.partition("=")[0] for word in case.words}
-    wanted, held = case.scene.source.tree, case.scene.destination.tree
-    if words & NO_OWNER and (
-        any("s" in word for word in case.words if word.startswith("--chmod")) or _has_set_id(wanted)
-    ):
-        return False  # --chmod with set-id bits: only where owners are kept
-    if words & {"-A", "--acls"} and "--chmod" in words:
-        return False
-    if not words & {"-H", "--hard-links"} and _pulled_apart(case.scene):
-        return False  # names of one file at DST that are to differ are set in place, one after the other
-    if words & {"-u", "--update"} and not (_coarse(wanted) and _coarse(held)):
-        return False  # times are compared to the nanosecond, which rsync's -u does not do
-    # rsync goes on below an entry that --ignore-existing keeps in a directory's way, and fails there.
-    return "--ignore-existing" not in words or not any(
-        isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
-        for path, node in wanted.items()
-    )
-
-
-def _has_set_id(tree: Tree) -> bool:
-    return any(isinstance(node, File | Directory) and node.mode & SET_ID for node in tree.values())
-
-
-def _coarse(tree: Tree) -> bool:
-    return all(node.mtime_ns % COARSE == 0 for node in tree.values())
-
-
-def _pulled_apart(scene: Scene) -> bool:
-    """Whether names of one file at DST are to have different metadata."""
-    owners = dict(scene.source.owners)
-
-    def wanted(path: bytes) -> tuple[int, tuple[int, int]] | None:
-        node = scene.source.tree.get(path)
-        return (node.mode, owners.get(path, (0, 0))) if isinstance(node, File) else None
-
-    return any(
-        wanted(new) != wanted(old) for new, old in scene.destination.links if wanted(new) and wanted(old)
-    )

@@ -84,7 +84,7 @@ class Terminal:
         end = time.monotonic() + WAIT_SECONDS
         while not condition(self.screen):
             assert time.monotonic() < end, (self.screen.lines, self.screen.bottom)
-            if select.select([self._fd], [], [], 0.1)[0]:
+            if self._readable(0.1):
                 try:
                     self._held += os.read(self._fd, 65_536)
                 except OSError:  # the program has ended
@@ -93,9 +93,14 @@ class Terminal:
                     assert condition(self.screen), (self.screen.lines, self.screen.bottom)
                     return
                 # A sequence may come in pieces, and so may a character.
-                done = len(self._held) if select.select([self._fd], [], [], 0.02)[0] == [] else 0
+                done = 0 if self._readable(0.02) else len(self._held)
                 self.screen.feed(self._held[:done].decode())
                 self._held = self._held[done:]
+
+    def _readable(self, seconds: float) -> bool:
+        poll = select.poll()  # select takes no descriptor past 1,023
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def close(self) -> None:
         self.process.kill()

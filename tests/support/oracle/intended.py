@@ -90,7 +90,7 @@ def _timeless_directories(outcome: Outcome) -> Outcome:
 def _backed_up(outcome: Outcome) -> Outcome:
     outcome = _timeless_directories(outcome)
     tree = {
-        path: replace(seen, mode=0) if _holds_backups(path, seen) else seen
+        path: replace(seen, mode=0, owners=(0, 0)) if _holds_backups(path, seen) else seen
         for path, seen in outcome.tree.items()
         if not _needless(path, outcome.tree)
     }

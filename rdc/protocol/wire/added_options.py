@@ -75,6 +75,7 @@ class ModeChangesText:
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "inplace": Flag(),
     "mkpath": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""

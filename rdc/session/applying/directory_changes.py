@@ -129,6 +129,8 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
+        if self._options.rewrites:
+            check = range(len(listing))
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
 
     def _compare_listings(
@@ -136,8 +138,6 @@ class DirectoryChanges:
     ) -> None:
         """Compares a directory that both sides have, and starts all changes in it."""
         directory = self._with_equal_times(directory)
-        if self._options.rewrites:
-            check = range(len(directory.listing))
         path, existing = directory.path, directory.existing
         comparison = compare(
             directory.listing,

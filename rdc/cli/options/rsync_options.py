@@ -60,7 +60,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--8-bit-output", "-8"): "control characters are shown as \\xNN; --json gives exact paths",
     ("--out-format", "--log-format", "--log-file", "--log-file-format"): _LOG,
     ("--list-only",): _LIST,
-    ("--stop-after", "--time-limit", "--stop-at"): "stop it at any time; " + _RESUME,
     ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",
     ("--iconv",): "names are copied byte for byte",

@@ -6,6 +6,7 @@ import os
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
@@ -99,6 +100,7 @@ SYNC_OPTIONS = (
             ),
         ),
     ),
+    ENDING_GROUP,
     CATALOG_GROUP,
     OptionGroup(
         "What is shown",
@@ -131,6 +133,7 @@ class SyncRequest:
     json: bool
     catalog: CatalogChoice
     keys: str | None
+    deadline: Deadline | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -196,6 +199,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
+        deadline=read_deadline(words),
     )
 
 

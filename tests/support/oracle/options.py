@@ -36,6 +36,9 @@ MANNERS = (
     "--no-whole-file",
     "--no-W",
     "--preallocate",
+    "--stop-after=100",
+    "--time-limit=100",
+    "--stop-at=2099-12-31T23:59",
 )
 
 

@@ -56,6 +56,8 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-compress -l no-z -d 
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l bwlimit -x -d 'send at most so much a second: KiB, or with a suffix such as 1.5m'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l max-memory -x -d 'use so much memory for SRC'\''s entries here (default: half of what there is)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l timeout -x -d 'give up after so long without a byte (default: 0, rdc:// 120)'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l stop-after -l time-limit -x -d 'end with 30 after so many minutes, as if interrupted'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l stop-at -x -d 'the same at that time, such as 23:59 or 2030-12-31T23:59'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l catalog -r -d 'keep it in DIR (default: RDC_CATALOG, or your cache directory)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-catalog -d 'read every file anew and remember nothing'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s v -l verbose -d 'name each changed entry'

@@ -27,17 +27,23 @@ def next_time(text: str, now: float) -> float | None:
     match = _PARTS.fullmatch(text)
     if match is None:
         return None
-    year, month, day = (_number(match[name]) for name in ("year", "month", "day"))
-    hour, minute = _number(match["hour"] or match["at_hour"]), _number(match["minute"] or match["at_minute"])
-    if day is not None and hour is None:
-        hour = minute = 0
-    if year is not None and year < 100:
-        year += 2000
+    year, month, day, hour, minute = _numbers(match)
     days = _days(datetime.fromtimestamp(now).date(), year)
     fitting = (one for one in days if month in (None, one.month) and day in (None, one.day))
     hours = range(24) if hour is None else (hour,)
-    times = (_at(one, at_hour, minute or 0) for one in fitting for at_hour in hours)
+    times = (_at(one, at_hour, minute) for one in fitting for at_hour in hours)
     return next((found for found in times if found is not None and found > now), None)
+
+
+def _numbers(match: re.Match[str]) -> tuple[int | None, int | None, int | None, int | None, int]:
+    """Year, month, day, hour and minute; None for any. A date alone means midnight."""
+    year, month, day = (_number(match[name]) for name in ("year", "month", "day"))
+    hour, minute = _number(match["hour"] or match["at_hour"]), _number(match["minute"] or match["at_minute"])
+    if minute is None:
+        hour = minute = 0
+    if year is not None and year < 100:
+        year += 2000
+    return year, month, day, hour, minute
 
 
 def _number(text: str | None) -> int | None:

@@ -58,5 +58,7 @@ def _check_changes(options: SyncOptions, access: Access) -> None:
             raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out --inplace")
     if options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
+    if options.force and (access.append_only or access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
     if options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")

@@ -19,6 +19,7 @@ WRITING_GROUP = OptionGroup(
             "write what differs into the file that is there; a killed run leaves a mixture until the next",
         ),
         Option(("-S", "--sparse"), "make holes where files hold zeros"),
+        Option(("--preallocate",), "reserve the space of a file before it comes; always on but with -S"),
     ),
 )
 

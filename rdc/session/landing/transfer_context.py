@@ -50,6 +50,8 @@ class TransferContext:
     """Whether --min-size or --max-size skips files of a size in bytes."""
     clones: StagedClones | None = None
     """Clones of the source's files, if the source is in this process."""
+    whole: bool = False
+    """Changed files come whole."""
 
     def new_version(
         self, path: bytes, expected: Identity | None, size: int, *, reserved: bool = True

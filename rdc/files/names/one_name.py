@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
 
-__all__ = ["inode_at", "names_as_kept", "names_that_are_one"]
+__all__ = ["inode_at", "names_as_listed", "names_that_are_one"]
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ def names_that_are_one(root: Root, directory: bytes, names: Sequence[bytes]) -> 
     return [group for group in groups if len(group) > 1]
 
 
-def names_as_kept(root: Root, directory: bytes, names: Sequence[bytes]) -> frozenset[bytes]:
+def names_as_listed(root: Root, directory: bytes, names: Sequence[bytes]) -> frozenset[bytes]:
     """Return what a directory lists that is given entries of these `names`, none of which are one.
 
     They are tried beside them, as above. Empty if that cannot be tried.

@@ -6,7 +6,7 @@ other names than the source gave.
 
 from __future__ import annotations
 
-from rdc.files.names.one_name import inode_at, names_as_kept
+from rdc.files.names.one_name import inode_at, names_as_listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def as_named_by_source(
     pairs = _equivalent(set(wanted).difference(own), set(own).difference(wanted))
     same = {one: other for one, other in pairs.items() if _is_one(root, path, one, other)}
     if same and not dry_run:
-        kept = names_as_kept(root, path, tuple(same))
-        same = {one: other for one, other in same.items() if other in kept and one not in kept}
+        listed = names_as_listed(root, path, tuple(same))
+        same = {one: other for one, other in same.items() if other in listed and one not in listed}
     if not same:
         return own
     given = {other: one for one, other in same.items()}
@@ -40,12 +40,12 @@ def as_named_by_source(
 
 def _equivalent(wanted: Iterable[bytes], own: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return the names of `wanted` that Unicode calls equivalent to one of `own`, with that one."""
-    own_names = _by_form(own)
-    pairs = ((names, own_names.get(form, ())) for form, names in _by_form(wanted).items())
+    own_names = _by_decomposed(own)
+    pairs = ((names, own_names.get(decomposed, ())) for decomposed, names in _by_decomposed(wanted).items())
     return {one[0]: other[0] for one, other in pairs if len(one) == len(other) == 1}
 
 
-def _by_form(names: Iterable[bytes]) -> dict[str, list[bytes]]:
+def _by_decomposed(names: Iterable[bytes]) -> dict[str, list[bytes]]:
     """Return the names by their decomposed form, without those in ASCII, which have one form only."""
     from unicodedata import normalize
 

@@ -74,6 +74,7 @@ class ModeChangesText:
 
 
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "append": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
     "force": Flag(),

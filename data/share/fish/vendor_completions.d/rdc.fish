@@ -42,6 +42,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -s b -l backup -d 'keep wh
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l backup-dir -r -d 'the same, in this directory, which is relative to DST'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l suffix -x -d 'the suffix (default: ~, and none with --backup-dir)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l inplace -d 'write what differs into the file that is there; a killed run leaves a mixture until the next'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l append -l append-verify -d 'the same, and change only files that are shorter at DST; what they hold is compared'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s S -l sparse -d 'make holes where files hold zeros'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l preallocate -d 'reserve the space of a file before it comes; always on but with -S'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l exclude -x -d 'leave out what matches'

@@ -79,6 +79,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "force": Flag(),
     "ignore_errors": Flag(),
     "ignore_times": Flag(),
+    "inplace": Flag(),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
     "whole_file": Flag(),

@@ -29,6 +29,8 @@ def comparable(case: Case) -> bool:
     appends = words & {"--append", "--append-verify"}
     if (appends or "--inplace" in words) and words & {"-u", "--update", "--size-only"}:
         return False  # refused
+    if appends and words & {"-W", "--whole-file"}:
+        return False  # refused by rsync
     if appends and (words & {"-c", "--checksum"} or not _lengthened(wanted, held)):
         return False  # the one is refused, and what rsync makes of the other is no version of either side
     if not words & {"-H", "--hard-links"} and _set_in_turn(case):

@@ -15,11 +15,14 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "Aspect",
     "Attribution",
     "Backup",
     "Bin",
     "BinaryReader",
     "Catalog",
+    "CheckOptions",
+    "CheckReport",
     "Chunk",
     "ChunkParams",
     "Chunker",
@@ -39,6 +42,7 @@ __all__ = [
     "DuplicateOrder",
     "DuplicateReport",
     "DuplicateSummary",
+    "EntryDiffers",
     "Estimate",
     "Event",
     "ExitCode",
@@ -72,6 +76,7 @@ __all__ = [
     "RuleModifiers",
     "RuleSide",
     "RuleSyntax",
+    "Sample",
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
@@ -103,6 +108,7 @@ __all__ = [
     "WatchOptions",
     "WatchReport",
     "WatchReporter",
+    "check",
     "chunks",
     "cuts",
     "dedupe",
@@ -122,11 +128,14 @@ __all__ = [
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
     "Bin": "rdc.model.scan",
     "BinaryReader": "rdc.library.streams",
     "Catalog": "rdc.catalog.catalog",
+    "CheckOptions": "rdc.model.check",
+    "CheckReport": "rdc.model.check",
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
@@ -146,6 +155,7 @@ _MODULES = {
     "DuplicateOrder": "rdc.model.duplicates",
     "DuplicateReport": "rdc.model.duplicates",
     "DuplicateSummary": "rdc.model.duplicates",
+    "EntryDiffers": "rdc.model.check",
     "Estimate": "rdc.similarity.estimate",
     "Event": "rdc.progress",
     "ExitCode": "rdc.errors",
@@ -179,6 +189,7 @@ _MODULES = {
     "RuleModifiers": "rdc.model.filter_rules",
     "RuleSide": "rdc.model.filter_rules",
     "RuleSyntax": "rdc.model.filter_rules",
+    "Sample": "rdc.model.check",
     "ScanOptions": "rdc.model.scan",
     "ScanProblem": "rdc.model.scan",
     "ScanReport": "rdc.model.scan",
@@ -210,6 +221,7 @@ _MODULES = {
     "WatchOptions": "rdc.model.watch",
     "WatchReport": "rdc.model.watch",
     "WatchReporter": "rdc.watching.reporter",
+    "check": "rdc.session.check",
     "chunks": "rdc.library.streams",
     "cuts": "rdc.library.streams",
     "dedupe": "rdc.library.dedupe",
@@ -255,6 +267,7 @@ if TYPE_CHECKING:
     from rdc.library.scan import scan
     from rdc.library.similar import similar
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
+    from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
     from rdc.model.duplicates import (
         DuplicateFile,
         DuplicateGroup,
@@ -307,6 +320,7 @@ if TYPE_CHECKING:
         WatchReport,
     )
     from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter, StopSignal
+    from rdc.session.check import check
     from rdc.session.sync import sync
     from rdc.signature.tree import Level, SignatureTree
     from rdc.similarity.estimate import Estimate

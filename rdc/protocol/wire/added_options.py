@@ -9,10 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.limits.sessions import WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES
 from rdc.model.filter_rules import are_plain
 from rdc.model.sync import Backup, SyncOptions
-from rdc.protocol.wire.fields import Blob, Flag, of_type
+from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -91,8 +92,14 @@ class AllRules:
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "force": Flag(),
+    "ignore_errors": Flag(),
+    "ignore_times": Flag(),
+    "inplace": Flag(),
     "mkpath": Flag(),
+    "modify_window": Integer(0, WINDOW_SECONDS),
     "rules": AllRules(),
+    "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
 

@@ -131,7 +131,15 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.none()
         | st.just(
             NamedValues(
-                (("backup", Backup(b"~", b"old")), ("chmod", "D755,F644"), ("mkpath", True), ("rules", RULES))
+                (
+                    ("backup", Backup(b"~", b"old")),
+                    ("chmod", "D755,F644"),
+                    ("force", True),
+                    ("inplace", True),
+                    ("mkpath", True),
+                    ("modify_window", 2),
+                    ("rules", RULES),
+                )
             )
         ),
     ),

@@ -147,6 +147,8 @@ _SUPPORTED = """
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
 --mkpath --chmod
+--copy-links -L --copy-dirlinks -k --copy-unsafe-links --safe-links --omit-dir-times -O --omit-link-times -J
+--executability -E
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

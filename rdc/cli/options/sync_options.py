@@ -6,6 +6,7 @@ import os
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
@@ -75,6 +76,7 @@ SYNC_OPTIONS = (
         ),
     ),
     FILTER_GROUP,
+    KIND_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -142,36 +144,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
     return SyncRequest(
         source=source,
         destination=destination,
-        options=SyncOptions(
-            checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
-            delete_excluded=words.has("--delete-excluded"),
-            max_delete=_max_delete(words),
-            force_empty=words.has("--force-empty"),
-            dry_run=words.has("--dry-run"),
-            rules=read_rules(words, read_rule_file),
-            fsync=_choice(words, "--fsync", "--no-fsync") is not False,
-            items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
-            compress=_choice(words, "--compress", "--no-compress"),
-            owner=_choice(words, "--owner", "--no-owner"),
-            bandwidth=_bandwidth(words),
-            timeout=_timeout(words),
-            update=words.has("--update"),
-            existing=words.has("--existing"),
-            ignore_existing=words.has("--ignore-existing"),
-            size_only=words.has("--size-only"),
-            min_size=_size(words, "--min-size") or 0,
-            max_size=_size(words, "--max-size"),
-            hard_links=words.has("--hard-links"),
-            acls=words.has("--acls"),
-            xattrs=words.has("--xattrs"),
-            sparse=words.has("--sparse"),
-            one_file_system=words.has("--one-file-system"),
-            mkpath=words.has("--mkpath"),
-            backup=_backup(words),
-            max_memory=read_max_memory(words),
-            chmod=_chmod(words),
-        ),
+        options=with_kinds(_options(words, read_rule_file), words),
         shell=_shell(words),
         style=TerminalStyle(
             names=words.has("--verbose"),
@@ -186,6 +159,40 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
+    )
+
+
+def _options(words: Words, read_rule_file: ReadRuleFile) -> SyncOptions:
+    """Returns the options that no module of their own reads."""
+    return SyncOptions(
+        checksum=words.has("--checksum"),
+        delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+        delete_excluded=words.has("--delete-excluded"),
+        max_delete=_max_delete(words),
+        force_empty=words.has("--force-empty"),
+        dry_run=words.has("--dry-run"),
+        rules=read_rules(words, read_rule_file),
+        fsync=_choice(words, "--fsync", "--no-fsync") is not False,
+        items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
+        compress=_choice(words, "--compress", "--no-compress"),
+        owner=_choice(words, "--owner", "--no-owner"),
+        bandwidth=_bandwidth(words),
+        timeout=_timeout(words),
+        update=words.has("--update"),
+        existing=words.has("--existing"),
+        ignore_existing=words.has("--ignore-existing"),
+        size_only=words.has("--size-only"),
+        min_size=_size(words, "--min-size") or 0,
+        max_size=_size(words, "--max-size"),
+        hard_links=words.has("--hard-links"),
+        acls=words.has("--acls"),
+        xattrs=words.has("--xattrs"),
+        sparse=words.has("--sparse"),
+        one_file_system=words.has("--one-file-system"),
+        mkpath=words.has("--mkpath"),
+        backup=_backup(words),
+        max_memory=read_max_memory(words),
+        chmod=_chmod(words),
     )
 
 

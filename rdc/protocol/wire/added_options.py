@@ -75,7 +75,13 @@ class ModeChangesText:
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "copy_dirlinks": Flag(),
+    "copy_links": Flag(),
+    "copy_unsafe_links": Flag(),
     "mkpath": Flag(),
+    "omit_dir_times": Flag(),
+    "omit_link_times": Flag(),
+    "safe_links": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
 

@@ -45,6 +45,13 @@ class Site(Protocol):
     def is_bare(self, path: bytes) -> bool:
         """Whether `path` is missing or an empty directory, so that all entries will be new."""
 
+    def top(self) -> Root:
+        """The directory outside of which nothing is read, opened for the caller."""
+
+    @property
+    def title(self) -> str:
+        """What messages call `top`; empty where it is the whole machine."""
+
 
 class _Anywhere:
     """Resolves paths on the whole machine and follows symlinks."""
@@ -66,6 +73,11 @@ class _Anywhere:
             return True
         except OSError:
             return False
+
+    def top(self) -> Root:
+        return Root.open(b"/")
+
+    title = ""
 
 
 ANYWHERE: Site = _Anywhere()
@@ -156,6 +168,10 @@ def open_destination(
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     destination_root.root.write_sparsely(options.sparse)
+    if options.untimed:
+        from rdc.files.root.listing_view import omit_times
+
+        omit_times(destination_root.root, options.untimed)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
@@ -45,7 +48,6 @@ SYNC_OPTIONS = (
             Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
-            Option(("-S", "--sparse"), "make holes where files hold zeros"),
             Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("--mkpath",), "make the directories above DST that are missing"),
             Option(("-n", "--dry-run"), "only show what would be done"),
@@ -54,10 +56,11 @@ SYNC_OPTIONS = (
             Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
         ),
     ),
+    COMPARING_GROUP,
     OptionGroup(
         "Deleting",
         (
-            Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
             Option(
                 ("--delete-after", "--delete-delay", "--delete-during", "--del"),
                 "the same: it is always after",
@@ -65,6 +68,8 @@ SYNC_OPTIONS = (
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
+            Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
+            Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
         ),
     ),
     OptionGroup(
@@ -75,6 +80,7 @@ SYNC_OPTIONS = (
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
         ),
     ),
+    WRITING_GROUP,
     FILTER_GROUP,
     KIND_GROUP,
     OptionGroup(
@@ -96,6 +102,7 @@ SYNC_OPTIONS = (
             ),
         ),
     ),
+    ENDING_GROUP,
     CATALOG_GROUP,
     OptionGroup(
         "What is shown",
@@ -128,6 +135,7 @@ class SyncRequest:
     json: bool
     catalog: CatalogChoice
     keys: str | None
+    deadline: Deadline | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -140,11 +148,51 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
+    request = _read_request(words, read_rule_file, command)
+    return replace(request, options=with_kinds(request.options, words))
+
+
+def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
     return SyncRequest(
         source=source,
         destination=destination,
-        options=with_kinds(_options(words, read_rule_file), words),
+        options=SyncOptions(
+            checksum=words.has("--checksum"),
+            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete_excluded=words.has("--delete-excluded"),
+            max_delete=_max_delete(words),
+            force_empty=words.has("--force-empty"),
+            dry_run=words.has("--dry-run"),
+            rules=read_rules(words, read_rule_file),
+            fsync=_choice(words, "--fsync", "--no-fsync") is not False,
+            items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
+            compress=_choice(words, "--compress", "--no-compress"),
+            owner=_choice(words, "--owner", "--no-owner"),
+            bandwidth=_bandwidth(words),
+            timeout=_timeout(words),
+            update=words.has("--update"),
+            existing=words.has("--existing"),
+            ignore_existing=words.has("--ignore-existing"),
+            size_only=words.has("--size-only"),
+            ignore_times=words.has("--ignore-times"),
+            modify_window=read_modify_window(words),
+            whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+            ignore_errors=words.has("--ignore-errors"),
+            force=words.has("--force"),
+            min_size=_size(words, "--min-size") or 0,
+            max_size=_size(words, "--max-size"),
+            hard_links=words.has("--hard-links"),
+            acls=words.has("--acls"),
+            xattrs=words.has("--xattrs"),
+            sparse=words.has("--sparse"),
+            one_file_system=words.has("--one-file-system"),
+            mkpath=words.has("--mkpath"),
+            inplace=read_inplace(words),
+            backup=_backup(words),
+            max_memory=read_max_memory(words),
+            chmod=_chmod(words),
+        ),
         shell=_shell(words),
         style=TerminalStyle(
             names=words.has("--verbose"),
@@ -159,40 +207,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
-    )
-
-
-def _options(words: Words, read_rule_file: ReadRuleFile) -> SyncOptions:
-    """Returns the options that no module of their own reads."""
-    return SyncOptions(
-        checksum=words.has("--checksum"),
-        delete=words.has("--delete", "--delete-after", "--delete-excluded"),
-        delete_excluded=words.has("--delete-excluded"),
-        max_delete=_max_delete(words),
-        force_empty=words.has("--force-empty"),
-        dry_run=words.has("--dry-run"),
-        rules=read_rules(words, read_rule_file),
-        fsync=_choice(words, "--fsync", "--no-fsync") is not False,
-        items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
-        compress=_choice(words, "--compress", "--no-compress"),
-        owner=_choice(words, "--owner", "--no-owner"),
-        bandwidth=_bandwidth(words),
-        timeout=_timeout(words),
-        update=words.has("--update"),
-        existing=words.has("--existing"),
-        ignore_existing=words.has("--ignore-existing"),
-        size_only=words.has("--size-only"),
-        min_size=_size(words, "--min-size") or 0,
-        max_size=_size(words, "--max-size"),
-        hard_links=words.has("--hard-links"),
-        acls=words.has("--acls"),
-        xattrs=words.has("--xattrs"),
-        sparse=words.has("--sparse"),
-        one_file_system=words.has("--one-file-system"),
-        mkpath=words.has("--mkpath"),
-        backup=_backup(words),
-        max_memory=read_max_memory(words),
-        chmod=_chmod(words),
+        deadline=read_deadline(words),
     )
 
 

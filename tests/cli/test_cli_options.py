@@ -148,6 +148,7 @@ _SUPPORTED = """
 --max-size --min-size --backup -b --backup-dir --suffix
 --copy-links -L --copy-dirlinks -k --copy-unsafe-links --safe-links --omit-dir-times -O --omit-link-times -J
 --executability -E
+--cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --del --delete-during --delete-delay --delete-after --numeric-ids

@@ -183,7 +183,7 @@ def open_destination(
         from rdc.files.root.listing_view import omit_times
 
         omit_times(destination_root.root, options.untimed)
-    destination_root.root.overwrite(options.inplace)
+    destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)

@@ -111,6 +111,7 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-J", "--omit-link-times"),
     _plain("-E", "--executability"),
     _plain("--inplace"),
+    _plain("--append", "--append-verify"),
     SharedOption(
         ("--exclude", "--include", "--filter", "-f"), tuple((rule,) for rule in RULES), several=True
     ),

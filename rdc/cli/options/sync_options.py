@@ -8,6 +8,7 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
@@ -17,7 +18,7 @@ from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
@@ -81,6 +82,7 @@ SYNC_OPTIONS = (
     ),
     WRITING_GROUP,
     FILTER_GROUP,
+    KIND_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -146,6 +148,11 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
+    request = _read_request(words, read_rule_file, command)
+    return replace(request, options=with_kinds(request.options, words))
+
+
+def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
     return SyncRequest(
         source=source,

@@ -141,6 +141,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("mkpath", True),
                     ("modify_window", 2),
                     ("rules", RULES),
+                    ("safe_links", True),
                 )
             )
         ),

@@ -13,7 +13,7 @@ from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
-from rdc.plan.itemize import itemize
+from rdc.plan.itemize import itemize, unchanged_code
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import replace
@@ -55,6 +55,7 @@ class DirectoryChanges:
         self._preserved = context.preserved
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
+        self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
         owner = context.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
         self._entries = EntryChanges(context, self._permissions)
@@ -159,6 +160,10 @@ class DirectoryChanges:
             checksum=self._options.checksum,
             unverified=check,
         )
+        if self._lists_unchanged:
+            from rdc.session.applying.unchanged_entries import report_unchanged
+
+            report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
         borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
@@ -306,6 +311,8 @@ class DirectoryChanges:
             announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
             self._root_metadata = metadata
             if not differing:
+                if self._lists_unchanged:
+                    self._events.report(ItemChanged(unchanged_code(Kind.DIRECTORY), b"./"))
                 return announced
             decision = Decision(Change.METADATA, -1, -1, differing)
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)

@@ -6,6 +6,7 @@ import contextlib
 
 from rdc.errors import RdcError
 from rdc.progress import Reporter
+from rdc.records import dataclass
 from rdc.report.log_file import LogFile
 from rdc.typed import Protocol
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.out_format import Copy, OutFormat
 
-__all__ = ["LoggedOutput", "SyncOutput"]
+__all__ = ["LogChoice", "LoggedOutput", "SyncOutput"]
 
 
 class SyncOutput(Reporter, Protocol):
@@ -27,13 +28,22 @@ class SyncOutput(Reporter, Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class LogChoice:
+    """A log file, and the format of its lines about changes; None: it has none."""
+
+    path: str
+    format: OutFormat | None
+    copy: Copy
+
+
 class LoggedOutput:
     """Passes everything to another output, after it was logged."""
 
-    def __init__(self, output: SyncOutput, path: str, format_: OutFormat | None, copy: Copy) -> None:
+    def __init__(self, output: SyncOutput, choice: LogChoice) -> None:
         """Opens the log. Raises as LogFile does."""
         self._output = output
-        self._log = LogFile(path, format_, copy, report=output)
+        self._log = LogFile(choice.path, choice.format, choice.copy, report=output)
 
     def start(self) -> None:
         self._log.begin()

@@ -111,7 +111,7 @@ def printable_text(text: str) -> str:
 
 def item_name(event: ItemChanged) -> str:
     """The name with what it points to, as in rsync's %n%L."""
-    return printable(event.path) + _target(event)
+    return printable(event.path) + _arrow(event)
 
 
 def grouped(count: int, level: int) -> str:
@@ -127,7 +127,7 @@ def grouped(count: int, level: int) -> str:
     return f"{value:.2f}{letter}"
 
 
-def _target(event: ItemChanged) -> str:
+def _arrow(event: ItemChanged) -> str:
     if event.target is None:
         return ""
     return f" {'=>' if event.change[:1] == 'h' else '->'} {printable(event.target)}"
@@ -147,16 +147,16 @@ def _deletes(event: ItemChanged) -> bool:
     return event.change.startswith("*deleting")
 
 
-def _place(event: ItemChanged, copy: Copy) -> bytes:
+def _path_here(event: ItemChanged, copy: Copy) -> bytes:
     """Where the entry is, without a leading slash as in rsync."""
     if _deletes(event):
         return event.path
     return os.path.normpath(os.path.join(copy.top, event.path)).lstrip(b"/")
 
 
-def _moment(seconds: float, form: str) -> str:
+def _moment(seconds: float, pattern: str) -> str:
     try:
-        return time.strftime(form, time.localtime(seconds))
+        return time.strftime(pattern, time.localtime(seconds))
     except (ValueError, OverflowError, OSError):
         return str(int(seconds))
 
@@ -164,8 +164,8 @@ def _moment(seconds: float, form: str) -> str:
 _VALUES: dict[str, Callable[[ItemChanged, Copy, os.stat_result | None], str]] = {
     "i": lambda event, copy, found: event.change,
     "n": lambda event, copy, found: printable(event.path),
-    "L": lambda event, copy, found: _target(event),
-    "f": lambda event, copy, found: printable(_place(event, copy)),
+    "L": lambda event, copy, found: _arrow(event),
+    "f": lambda event, copy, found: printable(_path_here(event, copy)),
     "o": lambda event, copy, found: "del." if _deletes(event) else copy.operation,
     "l": lambda event, copy, found: str(0 if found is None else found.st_size),
     "M": lambda event, copy, found: _moment(0 if found is None else found.st_mtime, "%Y/%m/%d-%H:%M:%S"),

@@ -147,6 +147,8 @@ _SUPPORTED = """
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
+--info --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format --outbuf
+--8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """

@@ -6,15 +6,16 @@ import os
 
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
-from rdc.records import dataclass, replace
+from rdc.records import replace
 from rdc.report.sync_terminal import TerminalStyle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.location import Location
+    from rdc.report.logged_output import LogChoice
     from rdc.report.out_format import Copy, OutFormat
 
-__all__ = ["OUTPUT_GROUP", "LogChoice", "read_buffering", "read_log", "read_style"]
+__all__ = ["OUTPUT_GROUP", "read_buffering", "read_log", "read_style"]
 
 OUTPUT_GROUP = OptionGroup(
     "What is shown",
@@ -42,15 +43,6 @@ OUTPUT_GROUP = OptionGroup(
 
 _LEVELS = {"name": 2, "del": 1, "stats": 3, "progress": 2, "none": 0, "all": 4}
 """The flags of --info that rdc has, each with its highest level."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogChoice:
-    """A log file, and the format of its lines about changes; None: it has none."""
-
-    path: str
-    format: OutFormat | None
-    copy: Copy
 
 
 def read_style(words: Words, source: Location, destination: Location) -> TerminalStyle:
@@ -92,6 +84,7 @@ def read_log(words: Words, source: Location, destination: Location) -> LogChoice
         raise UsageError("--log-file needs a file, such as: --log-file=sync.log")
     if destination.host is None and _is_within(os.fsencode(file.value), destination.path):
         raise UsageError(f"--log-file={file.value}: this is inside DST; choose a file elsewhere")
+    from rdc.report.logged_output import LogChoice
     from rdc.report.out_format import DEFAULT_LOG_FORMAT
 
     text = DEFAULT_LOG_FORMAT if format_ is None else format_.value

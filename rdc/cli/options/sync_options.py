@@ -9,7 +9,7 @@ from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_windo
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
-from rdc.cli.options.output_options import OUTPUT_GROUP, LogChoice, read_buffering, read_log, read_style
+from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
@@ -22,6 +22,7 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.report.logged_output import LogChoice
     from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]

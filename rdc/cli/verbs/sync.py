@@ -105,7 +105,7 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
     if request.log is not None:
         from rdc.report.logged_output import LoggedOutput
 
-        output = LoggedOutput(output, request.log.path, request.log.format, request.log.copy)
+        output = LoggedOutput(output, request.log)
     with reporting(output):
         output.start()
         report = _report(request, syncer, output)

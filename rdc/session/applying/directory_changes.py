@@ -160,10 +160,7 @@ class DirectoryChanges:
             checksum=self._options.checksum,
             unverified=check,
         )
-        if self._lists_unchanged:
-            from rdc.session.applying.unchanged_entries import report_unchanged
-
-            report_unchanged(directory, comparison, self._options, self._events)
+        self._report_unchanged(directory, comparison)
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
         borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
@@ -178,6 +175,13 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched:
             self._touched.add(path, announced.metadata)
+
+    def _report_unchanged(self, directory: ComparedDirectory, comparison: Comparison) -> None:
+        """Reports unchanged entries where the user wants to see them."""
+        if self._lists_unchanged:
+            from rdc.session.applying.unchanged_entries import report_unchanged
+
+            report_unchanged(directory, comparison, self._options, self._events)
 
     def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
         """`directory` as --modify-window has it compared."""

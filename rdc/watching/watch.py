@@ -12,6 +12,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.checks import check_argument
 from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
+from rdc.model.filter_rules import DirectoryRules
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchOptions, WatchReport
@@ -25,7 +26,7 @@ from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.serve import greeting
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.nested_trees import check_overlap
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.watching.connection import line_to
 from rdc.watching.follower import HALT_SECONDS, Follower, Meter
 from rdc.watching.listeners import NearUser
@@ -99,12 +100,9 @@ def watch(
     options = options or WatchOptions()
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
-    usual = SyncOptions()
-    for name in UNWATCHED:
-        if getattr(options.sync, name) != getattr(usual, name):
-            raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
+    _check_watched(options.sync)
     if source.host is None and destination.host is None:
-        rules = FilterList(options.sync.rules)
+        rules = filter_list(options.sync.rules)
         check_overlap(source.path, destination.path, rules, delete=options.sync.delete)
     far = destination if source.host is None else source
     if far.host is not None:
@@ -120,6 +118,19 @@ def watch(
         with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
             watch_.run(_stoppable(sleep, stop))
         return watch_.report()
+
+
+def _check_watched(options: SyncOptions) -> None:
+    """Raises UsageError for what a watch does not take."""
+    usual = SyncOptions()
+    for name in UNWATCHED:
+        if getattr(options, name) != getattr(usual, name):
+            raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
+    if any(isinstance(rule, DirectoryRules) for rule in options.rules):
+        raise UsageError(
+            "rdc watch reads no rules from files of the tree, as ':', -F, -C, --gitignore and"
+            " --exclude-caches do; rdc sync does"
+        )
 
 
 def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Callable[[float], None]:
@@ -160,7 +171,7 @@ class _Watch:
         self._emit_to_user = reporter
         self._signer = signer
         self._stop = stop
-        self._filters = FilterList(options.sync.rules)
+        self._filters = filter_list(options.sync.rules)
         self._user = NearUser(self._take, self._emit)
         self._in_step = False
         self._halted = False

@@ -146,6 +146,7 @@ _SUPPORTED = """
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
+--cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
 --info --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format --outbuf
 --8-bit-output -8

@@ -51,7 +51,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
-    ("--cvs-exclude", "-C", "-F", "--files-from"): _FILTER,
+    ("--files-from",): _FILTER,
     ("--from0", "-0"): "rule files have one rule a line",
     ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",

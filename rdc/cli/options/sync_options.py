@@ -8,17 +8,18 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
+from rdc.cli.options.writing_options import WRITING_GROUP, read_append
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ SYNC_OPTIONS = (
     ),
     WRITING_GROUP,
     FILTER_GROUP,
+    KIND_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -139,6 +141,11 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
+    request = _read_request(words, read_rule_file, command)
+    return replace(request, options=with_kinds(request.options, words))
+
+
+def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
     style, log = read_style(words, source, destination), read_log(words, source, destination)
     return SyncRequest(
@@ -176,7 +183,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             sparse=words.has("--sparse"),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
-            inplace=read_inplace(words),
+            inplace=words.has("--inplace"),
+            append=read_append(words),
             backup=_backup(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),

@@ -90,8 +90,12 @@ class AllRules:
 
 
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "append": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "copy_dirlinks": Flag(),
+    "copy_links": Flag(),
+    "copy_unsafe_links": Flag(),
     "force": Flag(),
     "ignore_errors": Flag(),
     "ignore_times": Flag(),
@@ -99,7 +103,10 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "list_unchanged": Flag(),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
+    "omit_dir_times": Flag(),
+    "omit_link_times": Flag(),
     "rules": AllRules(),
+    "safe_links": Flag(),
     "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""

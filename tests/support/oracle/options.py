@@ -109,7 +109,15 @@ SHARED: tuple[SharedOption, ...] = (
     ),
     _valued(*(f"--chmod={mode}" for mode in MODES)),
     _plain("--mkpath"),
+    _plain("-L", "--copy-links"),
+    _plain("-k", "--copy-dirlinks"),
+    _plain("--copy-unsafe-links"),
+    _plain("--safe-links"),
+    _plain("-O", "--omit-dir-times"),
+    _plain("-J", "--omit-link-times"),
+    _plain("-E", "--executability"),
     _plain("--inplace"),
+    _plain("--append", "--append-verify"),
     SharedOption(
         ("--exclude", "--include", "--filter", "-f"), tuple((rule,) for rule in RULES), several=True
     ),

@@ -132,6 +132,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         | st.just(
             NamedValues(
                 (
+                    ("append", True),
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
                     ("force", True),
@@ -140,6 +141,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("mkpath", True),
                     ("modify_window", 2),
                     ("rules", RULES),
+                    ("safe_links", True),
                 )
             )
         ),

@@ -11,6 +11,7 @@ from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rule
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.writing_options import WRITING_GROUP, read_append
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -46,8 +47,6 @@ SYNC_OPTIONS = (
             Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
-            Option(("-S", "--sparse"), "make holes where files hold zeros"),
-            Option(("--preallocate",), "reserve the space of a file before it comes; always on but with -S"),
             Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("--mkpath",), "make the directories above DST that are missing"),
             Option(("-n", "--dry-run"), "only show what would be done"),
@@ -80,6 +79,7 @@ SYNC_OPTIONS = (
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
         ),
     ),
+    WRITING_GROUP,
     FILTER_GROUP,
     OptionGroup(
         "The connection",
@@ -181,6 +181,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             sparse=words.has("--sparse"),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
+            inplace=words.has("--inplace"),
+            append=read_append(words),
             backup=_backup(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),

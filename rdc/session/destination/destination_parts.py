@@ -89,7 +89,7 @@ class DestinationParts:
         self.router = FileRouter(transfer)
         self.deletion = Deletion(
             destination_root.root,
-            filters,
+            filters.protected,
             events,
             limit=options.max_delete,
             dry=options.dry_run,
@@ -99,7 +99,7 @@ class DestinationParts:
         self.extraneous = ExtraneousEntries(
             destination_root.root,
             options,
-            filters,
+            filters.protected,
             self.deletion,
             events,
             single=bool(start.only),
@@ -116,6 +116,7 @@ class DestinationParts:
             new=new,
             start=start,
             options=options,
+            filters=filters,
             preserved=context.preserved,
             manifest=self.wanted,
             landing=self.landing,

@@ -25,6 +25,7 @@ __all__ = [
     "asked_attributes",
     "keeps",
     "open_destination",
+    "served_path",
     "unkept_attributes",
     "wants_listing",
 ]
@@ -69,6 +70,11 @@ class _Anywhere:
 
 
 ANYWHERE: Site = _Anywhere()
+
+
+def served_path(path: bytes, site: Site) -> bytes | None:
+    """The absolute path within the served directory that `path` stands for; None on the whole machine."""
+    return None if site is ANYWHERE else os.path.normpath(b"/" + path)
 
 
 def keeps_owner(options: SyncOptions) -> bool:
@@ -140,6 +146,8 @@ class DestinationRoot:
     new: bool
     """This run makes the directory, so it is empty. In a dry run `root` is an existing directory above
     it."""
+    served: bytes | None = None
+    """The path of `root` within a served directory; None if it lies anywhere."""
 
 
 def open_destination(
@@ -155,8 +163,11 @@ def open_destination(
         destination_root = _open(path, start, options, site)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    if site is not ANYWHERE:
+        here = path if destination_root.name is None else os.path.dirname(path)
+        destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
-    destination_root.root.overwrite(options.inplace)
+    destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)

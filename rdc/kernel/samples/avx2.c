@@ -5,8 +5,8 @@
 
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx2")))
-#define FN TARGET static inline
+#define ISA __attribute__((target("avx2")))
+#define FN ISA static inline
 #define NAME(f) avx2_##f
 #define V __m256i
 #define W 8
@@ -36,7 +36,7 @@ FN __m256i bits_of(__m256i v)
     return _mm256_sad_epu8(_mm256_add_epi8(low, high), _mm256_setzero_si256());
 }
 
-TARGET static void differences(const uint64_t *query, const uint64_t *packed, size_t blocks, size_t words,
+ISA static void differences(const uint64_t *query, const uint64_t *packed, size_t blocks, size_t words,
                                unsigned bits, uint32_t *out)
 {
     for (size_t block = 0; block < blocks; block++) {
@@ -65,6 +65,6 @@ static int usable(void)
     return __builtin_cpu_supports("avx2");
 }
 
-const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, rdc_places, avx2_minima, rdc_collect, rdc_spread, differences};
+const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, rdc_slots, avx2_minima, rdc_collect, rdc_spread, differences};
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f,avx512dq,avx512vpopcntdq")))
-#define FN TARGET static inline
+#define ISA __attribute__((target("avx512f,avx512dq,avx512vpopcntdq")))
+#define FN ISA static inline
 #define NAME(f) avx512_##f
 #define V __m512i
 #define W 16
@@ -26,7 +26,7 @@ FN __m512i ranks(const uint64_t *features, __m512i keys, __m512i factors)
     return _mm512_mullo_epi64(_mm512_xor_si512(_mm512_xor_si512(x, _mm512_srli_epi64(x, 32)), keys), factors);
 }
 
-TARGET static size_t places(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,
+ISA static size_t slots(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,
                             uint32_t limit, uint64_t *found)
 {
     const __m512i keys = _mm512_set1_epi64((long long)key), factors = _mm512_set1_epi64((long long)factor);
@@ -37,22 +37,22 @@ TARGET static size_t places(const uint64_t *features, size_t count, uint64_t key
         const __m512i rank = ranks(features + i, keys, factors);
         const __m512i value = _mm512_srli_epi64(_mm512_sll_epi64(rank, by), 33);
         /* The bin from bit 32 on, then the value below. */
-        const __m512i place = _mm512_or_si512(_mm512_and_si512(_mm512_srl_epi64(rank, back), high), value);
+        const __m512i slot = _mm512_or_si512(_mm512_and_si512(_mm512_srl_epi64(rank, back), high), value);
         if (limit == RDC_NO_SAMPLE) {
-            STORE(found + kept, place);
+            STORE(found + kept, slot);
             kept += 8;
             continue;
         }
         const __mmask8 below_limit = _mm512_cmplt_epu64_mask(value, limits);
         if (!below_limit)
             continue;
-        STORE(found + kept, _mm512_maskz_compress_epi64(below_limit, place));
+        STORE(found + kept, _mm512_maskz_compress_epi64(below_limit, slot));
         kept += (size_t)__builtin_popcount(below_limit);
     }
-    return kept + rdc_places(features + i, count - i, key, factor, wide, limit, found + kept);
+    return kept + rdc_slots(features + i, count - i, key, factor, wide, limit, found + kept);
 }
 
-TARGET static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
+ISA static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
 {
     const __m512i keys = _mm512_set1_epi64((long long)key), factors = _mm512_set1_epi64((long long)factor);
     size_t i = 0;
@@ -70,7 +70,7 @@ FN __mmask16 below(size_t left)
     return left < W ? (__mmask16)((1u << left) - 1) : (__mmask16)0xffff;
 }
 
-TARGET static size_t collect(const uint32_t *samples, const uint32_t *factors, size_t count, uint32_t *chosen)
+ISA static size_t collect(const uint32_t *samples, const uint32_t *factors, size_t count, uint32_t *chosen)
 {
     size_t empty = 0;
     for (size_t j = 0; j < count; j += W) {
@@ -82,7 +82,7 @@ TARGET static size_t collect(const uint32_t *samples, const uint32_t *factors, s
     return empty;
 }
 
-TARGET static void spread(const uint32_t *least, size_t count, uint32_t *samples)
+ISA static void spread(const uint32_t *least, size_t count, uint32_t *samples)
 {
     const __m512i tag = _mm512_set1_epi32(INT32_MIN);
     for (size_t j = 0; j < count; j += W) {
@@ -95,7 +95,7 @@ TARGET static void spread(const uint32_t *least, size_t count, uint32_t *samples
     }
 }
 
-TARGET static void differences(const uint64_t *query, const uint64_t *packed, size_t blocks, size_t words,
+ISA static void differences(const uint64_t *query, const uint64_t *packed, size_t blocks, size_t words,
                                unsigned bits, uint32_t *out)
 {
     for (size_t block = 0; block < blocks; block++) {
@@ -104,7 +104,7 @@ TARGET static void differences(const uint64_t *query, const uint64_t *packed, si
         for (size_t word = 0; word < words; word++) {
             __m512i differ = _mm512_setzero_si512();
             for (unsigned plane = 0; plane < bits; plane++, packed += RDC_SET_BLOCK)
-                /* differ | (theirs ^ mine) */
+                /* differ | (others ^ mine) */
                 differ = _mm512_ternarylogic_epi64(differ, LOAD(packed), _mm512_set1_epi64((long long)*mine++), 0xf6);
             total = _mm512_add_epi64(total, _mm512_popcnt_epi64(differ));
         }
@@ -118,6 +118,6 @@ static int usable(void)
            __builtin_cpu_supports("avx512vpopcntdq");
 }
 
-const rdc_sampling rdc_sampling_avx512 = {"avx512", usable, high_ranks, places, avx512_minima, collect, spread, differences};
+const rdc_sampling rdc_sampling_avx512 = {"avx512", usable, high_ranks, slots, avx512_minima, collect, spread, differences};
 
 #endif

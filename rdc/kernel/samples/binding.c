@@ -77,7 +77,7 @@ static int counted(Py_ssize_t count)
     return -1;
 }
 
-static PyObject *samples_of(set_column *column, Py_ssize_t count, uint64_t seed, int parted, int fill)
+static PyObject *samples_of(set_column *column, Py_ssize_t count, uint64_t seed, int by_bins, int fill)
 {
     rdc_family family = {0};
     PyObject *result = NULL;
@@ -98,7 +98,7 @@ static PyObject *samples_of(set_column *column, Py_ssize_t count, uint64_t seed,
         for (size_t i = 0; i < column->sets; i++, samples += count) {
             const uint64_t *features = column->feature + column->offset[i];
             const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
-            if (parted)
+            if (by_bins)
                 rdc_partition_samples(&family, features, size, fill, samples);
             else
                 rdc_minimum_samples(&family, features, size, samples);

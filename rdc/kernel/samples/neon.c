@@ -29,12 +29,12 @@ static void differences(const uint64_t *query, const uint64_t *packed, size_t bl
 {
     for (size_t block = 0; block < blocks; block++, packed += words * bits * RDC_SET_BLOCK)
         for (size_t lane = 0; lane < RDC_SET_BLOCK; lane += 2) {
-            const uint64_t *mine = query, *theirs = packed + lane;
+            const uint64_t *mine = query, *others = packed + lane;
             uint64x2_t total = vdupq_n_u64(0);
             for (size_t word = 0; word < words; word++) {
                 uint64x2_t differ = vdupq_n_u64(0);
-                for (unsigned plane = 0; plane < bits; plane++, theirs += RDC_SET_BLOCK)
-                    differ = vorrq_u64(differ, veorq_u64(vld1q_u64(theirs), vdupq_n_u64(*mine++)));
+                for (unsigned plane = 0; plane < bits; plane++, others += RDC_SET_BLOCK)
+                    differ = vorrq_u64(differ, veorq_u64(vld1q_u64(others), vdupq_n_u64(*mine++)));
                 total = vaddq_u64(total, vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(vcntq_u8(vreinterpretq_u8_u64(differ))))));
             }
             out[RDC_SET_BLOCK * block + lane] = (uint32_t)vgetq_lane_u64(total, 0);
@@ -47,6 +47,6 @@ static int usable(void)
     return 1;
 }
 
-const rdc_sampling rdc_sampling_neon = {"neon", usable, high_ranks, rdc_places, neon_minima, rdc_collect, rdc_spread, differences};
+const rdc_sampling rdc_sampling_neon = {"neon", usable, high_ranks, rdc_slots, neon_minima, rdc_collect, rdc_spread, differences};
 
 #endif

@@ -172,10 +172,10 @@ def sample_matches(
             differing = 0
             for plane in range(bits):
                 mine = one[row // ROW_BLOCK * stride + (word * bits + plane) * ROW_BLOCK + row % ROW_BLOCK]
-                theirs = many[
+                others = many[
                     other // ROW_BLOCK * stride + (word * bits + plane) * ROW_BLOCK + other % ROW_BLOCK
                 ]
-                differing |= mine ^ theirs
+                differing |= mine ^ others
             differ += differing.bit_count()
         found.append(count - differ)
     return found.tobytes()

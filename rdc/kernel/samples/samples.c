@@ -18,8 +18,8 @@ int rdc_family_start(rdc_family *family, const rdc_sampling *variant, uint64_t s
     family->key = rdc_mix(seed);
     family->factor = rdc_mix(seed ^ family->key) | 1;
     family->factors = calloc(3 * lanes + 2 * RDC_SAMPLE_LANES + RDC_RANKS_AT_ONCE, sizeof *family->factors);
-    family->places = malloc((RDC_PLACES_AT_ONCE + 8) * sizeof *family->places);
-    if (!family->factors || !family->places)
+    family->slots = malloc((RDC_SLOTS_AT_ONCE + 8) * sizeof *family->slots);
+    if (!family->factors || !family->slots)
         return -1;
     family->chosen = family->factors + lanes;
     family->least = family->chosen + lanes + RDC_SAMPLE_LANES;
@@ -32,7 +32,7 @@ int rdc_family_start(rdc_family *family, const rdc_sampling *variant, uint64_t s
 void rdc_family_end(rdc_family *family)
 {
     free(family->factors);
-    free(family->places);
+    free(family->slots);
 }
 
 /* Lowers family->least, of the functions with these factors, over all features. */
@@ -65,17 +65,17 @@ static uint32_t largest(const uint32_t *bins, size_t count)
 static void part_by_shift(rdc_family *family, const uint64_t *features, size_t size, unsigned wide, uint32_t *bins)
 {
     uint32_t limit = RDC_NO_SAMPLE;
-    for (size_t at = 0; at < size; at += RDC_PLACES_AT_ONCE) {
-        const size_t some = size - at < RDC_PLACES_AT_ONCE ? size - at : RDC_PLACES_AT_ONCE;
-        const size_t found = family->variant->places(features + at, some, family->key, family->factor, wide, limit,
-                                                     family->places);
+    for (size_t at = 0; at < size; at += RDC_SLOTS_AT_ONCE) {
+        const size_t some = size - at < RDC_SLOTS_AT_ONCE ? size - at : RDC_SLOTS_AT_ONCE;
+        const size_t found = family->variant->slots(features + at, some, family->key, family->factor, wide, limit,
+                                                     family->slots);
         /* Without branches: which feature is the smallest of its bin cannot be predicted. */
         for (size_t i = 0; i < found; i++) {
-            uint32_t *bin = bins + (family->places[i] >> 32);
-            const uint32_t value = (uint32_t)family->places[i];
+            uint32_t *bin = bins + (family->slots[i] >> 32);
+            const uint32_t value = (uint32_t)family->slots[i];
             *bin = value < *bin ? value : *bin;
         }
-        if (size - at > RDC_PLACES_AT_ONCE)
+        if (size - at > RDC_SLOTS_AT_ONCE)
             limit = largest(bins, family->count);
     }
 }
@@ -89,10 +89,10 @@ static void part(rdc_family *family, const uint64_t *features, size_t size, uint
         return;
     }
     for (size_t i = 0; i < size; i++) {
-        const unsigned __int128 place =
+        const unsigned __int128 slot =
             (unsigned __int128)rdc_sample_rank(features[i], family->key, family->factor) * count;
-        uint32_t *bin = bins + (size_t)(place >> 64);
-        const uint32_t value = (uint32_t)((uint64_t)place >> 33);
+        uint32_t *bin = bins + (size_t)(slot >> 64);
+        const uint32_t value = (uint32_t)((uint64_t)slot >> 33);
         *bin = value < *bin ? value : *bin;
     }
 }
@@ -133,25 +133,25 @@ size_t rdc_bottom_ranks(uint64_t key, uint64_t factor, const uint64_t *features,
 {
     /* Ranks gather behind the smallest ones known. Each sort takes in at least `most` of them, so the work is
      * size * log(most), whatever repeats. */
-    size_t held = 0;
+    size_t gathered = 0;
     uint64_t limit = UINT64_MAX;
     int full = 0;
     for (size_t i = 0; i < size; i++) {
         const uint64_t rank = rdc_sample_rank(features[i], key, factor);
         if (full && rank >= limit)
             continue;
-        ranks[held++] = rank;
-        if (held < 2 * most)
+        ranks[gathered++] = rank;
+        if (gathered < 2 * most)
             continue;
-        held = different(ranks, held);
-        if (held >= most) {
-            held = most;
+        gathered = different(ranks, gathered);
+        if (gathered >= most) {
+            gathered = most;
             full = 1;
             limit = ranks[most - 1];
         }
     }
-    held = different(ranks, held);
-    return held < most ? held : most;
+    gathered = different(ranks, gathered);
+    return gathered < most ? gathered : most;
 }
 
 void rdc_pack_samples(const uint32_t *samples, size_t sets, size_t count, unsigned bits, uint64_t *packed)

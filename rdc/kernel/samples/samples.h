@@ -16,13 +16,13 @@ typedef struct {
     uint32_t *chosen;   /* factors of the empty bins */
     uint32_t *least;    /* one a lane */
     uint32_t *high;     /* upper halves of ranks, RDC_RANKS_AT_ONCE */
-    uint64_t *places;   /* RDC_PLACES_AT_ONCE and room behind */
+    uint64_t *slots;   /* RDC_SLOTS_AT_ONCE and room behind */
 } rdc_family;
 
 /* Features whose ranks are computed at a time: 8 KiB of them stay in the nearest cache. */
 #define RDC_RANKS_AT_ONCE 2048
 
-#define RDC_PLACES_AT_ONCE 512
+#define RDC_SLOTS_AT_ONCE 512
 
 /* Returns -1 without memory. rdc_family_end() after either result. */
 int rdc_family_start(rdc_family *family, const rdc_sampling *variant, uint64_t seed, size_t count);

@@ -25,12 +25,12 @@ static void differences(const uint64_t *query, const uint64_t *packed, size_t bl
 {
     for (size_t block = 0; block < blocks; block++, packed += words * bits * RDC_SET_BLOCK)
         for (size_t lane = 0; lane < RDC_SET_BLOCK; lane++) {
-            const uint64_t *mine = query, *theirs = packed + lane;
+            const uint64_t *mine = query, *others = packed + lane;
             uint32_t total = 0;
             for (size_t word = 0; word < words; word++) {
                 uint64_t differ = 0;
-                for (unsigned plane = 0; plane < bits; plane++, theirs += RDC_SET_BLOCK)
-                    differ |= *theirs ^ *mine++;
+                for (unsigned plane = 0; plane < bits; plane++, others += RDC_SET_BLOCK)
+                    differ |= *others ^ *mine++;
                 total += (uint32_t)__builtin_popcountll(differ);
             }
             out[RDC_SET_BLOCK * block + lane] = total;
@@ -42,4 +42,4 @@ static int usable(void)
     return 1;
 }
 
-const rdc_sampling rdc_sampling_plain = {"c", usable, high_ranks, rdc_places, plain_minima, rdc_collect, rdc_spread, differences};
+const rdc_sampling rdc_sampling_plain = {"c", usable, high_ranks, rdc_slots, plain_minima, rdc_collect, rdc_spread, differences};

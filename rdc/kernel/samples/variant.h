@@ -18,10 +18,10 @@ typedef struct {
     /* Writes the upper halves of the ranks of `count` features. */
     void (*high_ranks)(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high);
 
-    /* Writes the places of those of `count` features whose value is below `limit`: (bin << 32) + value, for
-     * 2^wide bins, wide from 1 to 16. Returns their number. Up to 8 places behind them are overwritten. */
-    size_t (*places)(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,
-                     uint32_t limit, uint64_t *places);
+    /* Writes the slots of those of `count` features whose value is below `limit`: (bin << 32) + value, for
+     * 2^wide bins, wide from 1 to 16. Returns their number. Up to 8 slots behind them are overwritten. */
+    size_t (*slots)(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,
+                    uint32_t limit, uint64_t *slots);
 
     /* Lowers samples[j] to the smallest of high[i] * factors[j] modulo 2^32, for each j below `lanes`, a
      * multiple of RDC_SAMPLE_LANES. */
@@ -51,14 +51,14 @@ static inline uint64_t rdc_sample_rank(uint64_t feature, uint64_t key, uint64_t 
 
 #define RDC_NO_SAMPLE UINT32_MAX
 
-static inline size_t rdc_places(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,
-                                uint32_t limit, uint64_t *places)
+static inline size_t rdc_slots(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,
+                               uint32_t limit, uint64_t *slots)
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         const uint64_t rank = rdc_sample_rank(features[i], key, factor);
         const uint64_t value = rank << wide >> 33;
-        places[found] = rank >> (64 - wide) << 32 | value;
+        slots[found] = rank >> (64 - wide) << 32 | value;
         found += value < limit;
     }
     return found;

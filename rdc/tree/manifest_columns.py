@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
@@ -254,18 +255,27 @@ class ManifestColumns:
         return listing
 
     def _unpack(self, directory: int) -> Listing:
-        # Built without a PackedListing: when all mtimes of a tree changed, every directory is unpacked.
-        first, end = self.firsts[directory], self.end(directory)
-        return Listing(
-            tuple(strings(self.names(directory))),
-            bytes(self.kinds[first:end]),
-            little_endian_integers("H", self.modes[2 * first : 2 * end]),
-            little_endian_integers("Q", self.sizes[8 * first : 8 * end]),
-            little_endian_integers("q", self.mtimes[8 * first : 8 * end]),
-            little_endian_integers("I", self.uids[4 * first : 4 * end]),
-            little_endian_integers("I", self.gids[4 * first : 4 * end]),
-            tuple(strings(self.links_of(directory))),
+        # Long and without calls because it runs for every directory if all mtimes of a tree changed.
+        after = directory + 1
+        last = after == len(self.firsts)
+        first, end = self.firsts[directory], len(self.kinds) if last else self.firsts[after]
+        names_end = len(self.text) if last else self.texts[after] - len(self.directories[after]) - 2
+        names = bytes(self.text[self.texts[directory] : names_end]).split(b"\0")
+        targets = bytes(self.targets[self.links[directory] : None if last else self.links[after]]).split(
+            b"\0"
         )
+        columns = (
+            array("H", self.modes[2 * first : 2 * end]),
+            array("Q", self.sizes[8 * first : 8 * end]),
+            array("q", self.mtimes[8 * first : 8 * end]),
+            array("I", self.uids[4 * first : 4 * end]),
+            array("I", self.gids[4 * first : 4 * end]),
+        )
+        if sys.byteorder == "big":
+            for column in columns:
+                column.byteswap()
+        # Each string ends with NUL, so what is behind the last one is empty.
+        return Listing(tuple(names[:-1]), bytes(self.kinds[first:end]), *columns, tuple(targets[:-1]))
 
     def keep_modes(self, preserved: Preserved) -> None:
         """Reduce all modes to their `preserved` part."""

@@ -47,6 +47,7 @@ class AllowedChanges:
         self._preserved = context.preserved
         self._links = context.links
         self._skipped = context.skipped
+        self._narrows = context.options.narrows
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
         """Removes the changes that options, reserved or clashing names, hard links or an append-only root
@@ -56,13 +57,17 @@ class AllowedChanges:
         """
         path, first, listing = directory.path, directory.first, directory.listing
         lost: Set[int] = frozenset()
-        if self._options.narrows:
+        if self._narrows:
             comparison, lost = self._without_skipped(directory, comparison)
         if reserved := reserved_rows(listing.names):
             refused = self._refuse_reserved(path, first, listing, reserved)
             comparison, lost = _without_rows(comparison, refused), lost | refused
-        if alike := name_clashes(
-            (*listing.names, *map(directory.existing.names.__getitem__, comparison.extra))
+        # Names that both sides have do not clash: the file system keeps them apart.
+        makes = any(decision.existing_row < 0 for decision in comparison.decisions)
+        if makes and (
+            alike := name_clashes(
+                (*listing.names, *map(directory.existing.names.__getitem__, comparison.extra))
+            )
         ):
             comparison, clashing = self._without_clashes(directory, comparison, alike)
             lost = lost | clashing

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DirectoryPermissions"]
 
-_ACCESS = Difference.PERMISSIONS | Difference.OWNER | Difference.GROUP
+_ACCESS = int(Difference.PERMISSIONS | Difference.OWNER | Difference.GROUP)
 """The differences that change who may use an entry."""
 
 
@@ -66,7 +66,7 @@ class DirectoryPermissions:
         if self._root.append_only:
             return metadata, False
         before_acl = self._before_acl(row, path, metadata)
-        if before_acl is not metadata or differing & _ACCESS:
+        if before_acl is not metadata or int(differing) & _ACCESS:
             self.narrow(path, before_acl)
         return before_acl, before_acl is not metadata
 

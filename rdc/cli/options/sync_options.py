@@ -15,6 +15,7 @@ from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
+from rdc.model.filter_rules import DirectoryRules
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass
@@ -60,10 +61,8 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
-            Option(
-                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
-                "the same: it is always after",
-            ),
+            Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
+            Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
@@ -147,17 +146,20 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
     source, destination = _locations(words.operands, command)
+    rules = read_rules(words, read_rule_file)
+    has_files = any(isinstance(rule, DirectoryRules) for rule in rules)
     return SyncRequest(
         source=source,
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
+            rules_after=has_files and words.has("--delete-after"),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
-            rules=read_rules(words, read_rule_file),
+            rules=rules,
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
             items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
             compress=_choice(words, "--compress", "--no-compress"),

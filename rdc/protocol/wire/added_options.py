@@ -99,6 +99,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
     "rules": AllRules(),
+    "rules_after": Flag(),
     "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""

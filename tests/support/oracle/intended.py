@@ -18,6 +18,7 @@ __all__ = ["INTENDED", "Intended", "adjusted"]
 
 BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
+FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
 EXIT_MAX_DELETE = 25
 
 
@@ -130,6 +131,13 @@ def _needless(path: bytes, tree: View) -> bool:
     )
 
 
+def _emptied(outcome: Outcome) -> Outcome:
+    """rsync -n says that it deletes directories, which then stay, since a rule protects what is in them."""
+    return replace(
+        outcome, plan=tuple(line for line in outcome.plan if not re.fullmatch(r"\*deleting .*/", line))
+    )
+
+
 def _stopped(outcome: Outcome) -> Outcome:
     """Of deletions that stopped at their limit only the number counts."""
 
@@ -154,6 +162,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
+    Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),
     Intended("`--max-delete`", _has("--max-delete"), _stopped),
     Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),
 )

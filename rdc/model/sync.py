@@ -107,6 +107,9 @@ class SyncOptions:
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
     `update` and `size_only`, which would pass it over."""
+    append: bool = False
+    """Of the files that differ, change only those that are shorter at the destination; write as `inplace`
+    does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     rules_after: bool = False
@@ -145,7 +148,13 @@ class SyncOptions:
     @property
     def narrows(self) -> bool:
         """Whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
-        return self.update or self.existing or self.ignore_existing or self.size_only or self.bounds_sizes
+        some = self.update or self.existing or self.ignore_existing or self.size_only
+        return some or self.append or self.bounds_sizes
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether new content is written into the files that are there."""
+        return self.inplace or self.append
 
     @property
     def bounds_sizes(self) -> bool:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, StopSignal
     from rdc.session.runtime.commands import Conversation
     from rdc.watching.connection import Line
+    from rdc.watching.hook import Hook
     from rdc.watching.inode_stamps import InodeStamps
     from rdc.watching.reporter import WatchReporter
 
@@ -115,8 +116,11 @@ def watch(
         compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
         kind = _FromHere if source.host is None else _FromThere
         watch_ = kind(source, destination, options, line, compress, reporter, signer, stop)
-        with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
-            watch_.run(_stoppable(sleep, stop))
+        try:
+            with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
+                watch_.run(_stoppable(sleep, stop))
+        finally:
+            watch_.close()
         return watch_.report()
 
 
@@ -148,6 +152,19 @@ def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Calla
     return sleep_in_steps
 
 
+def _one_at_a_time(reporter: WatchReporter) -> WatchReporter:
+    """Returns a reporter for several threads."""
+    from threading import Lock
+
+    lock = Lock()
+
+    def report(event: Event | WatchEvent, /) -> None:
+        with lock:
+            reporter(event)
+
+    return report
+
+
 class _Watch:
     """The part of a watch that does not depend on the source's side."""
 
@@ -169,6 +186,13 @@ class _Watch:
         self._compress = compress
         self._report = reporter
         self._emit_to_user = reporter
+        self._hook: Hook | None = None
+        if options.on_sync:
+            from rdc.watching.hook import Hook
+
+            # The thread of the hook reports too, and a reporter need not expect two threads at once.
+            self._report = self._emit_to_user = _one_at_a_time(reporter)
+            self._hook = Hook(options.on_sync, self._take)
         self._signer = signer
         self._stop = stop
         self._filters = filter_list(options.sync.rules)
@@ -253,6 +277,13 @@ class _Watch:
             self._changed += event.changed
             self._deleted += event.deleted
         self._emit_to_user(event)
+        if self._hook is not None and isinstance(event, InStep):
+            self._hook.note(event)
+
+    def close(self) -> None:
+        """Wait for the hook."""
+        if self._hook is not None:
+            self._hook.close()
 
     def report(self) -> WatchReport:
         return WatchReport(

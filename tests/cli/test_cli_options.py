@@ -149,6 +149,7 @@ _SUPPORTED = """
 --cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
 --force --preallocate --stop-after --time-limit --stop-at --inplace
+--append --append-verify
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -27,7 +27,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
     ("--relative", "-R", "--implied-dirs", "--i-d"): "sync each directory to its own place",
-    ("--append", "--append-verify", "--write-devices"): _TEMPORARY,
+    ("--write-devices",): _TEMPORARY,
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
     ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,

@@ -90,6 +90,7 @@ class AllRules:
 
 
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "append": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
     "force": Flag(),

@@ -167,7 +167,7 @@ def open_destination(
         here = path if destination_root.name is None else os.path.dirname(path)
         destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
-    destination_root.root.overwrite(options.inplace)
+    destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)

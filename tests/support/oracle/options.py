@@ -108,6 +108,7 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-C", "--cvs-exclude"),
     _plain("-F"),
     _plain("--inplace"),
+    _plain("--append", "--append-verify"),
     SharedOption(
         ("--exclude", "--include", "--filter", "-f"), tuple((rule,) for rule in RULES), several=True
     ),

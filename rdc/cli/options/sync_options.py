@@ -15,7 +15,7 @@ from rdc.cli.options.writing_options import WRITING_GROUP, read_append
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
-from rdc.model.filter_rules import DirectoryRules
+from rdc.model.filter_rules import are_plain
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass
@@ -147,7 +147,6 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
     """
     source, destination = _locations(words.operands, command)
     rules = read_rules(words, read_rule_file)
-    has_files = any(isinstance(rule, DirectoryRules) for rule in rules)
     return SyncRequest(
         source=source,
         destination=destination,
@@ -155,7 +154,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             checksum=words.has("--checksum"),
             delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
-            rules_after=has_files and words.has("--delete-after"),
+            rules_after=words.has("--delete-after") and not are_plain(rules),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),

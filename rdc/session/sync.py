@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from functools import partial
 
 from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -20,7 +21,7 @@ from rdc.errors import (
     UsageError,
 )
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
-from rdc.model.filter_rules import DirectoryRules
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Problem, silent, stopping
@@ -30,7 +31,7 @@ from rdc.records import replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.serve import answer, greeting
+from rdc.session.serve import answer, as_asked, greeting
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
     asked_attributes,
@@ -144,7 +145,7 @@ class SyncRun:
         self._events = EventRelay(reporter)
         self._secret = new_secret()
         self._filters = filter_list(options.rules)
-        if options.ignore_errors and any(isinstance(rule, DirectoryRules) for rule in options.rules):
+        if options.ignore_errors and has_rule_files(options.rules):
             raise UsageError(
                 "--ignore-errors goes with no rules from files of the tree: what a file with a mistake hides"
                 " would be deleted"
@@ -164,7 +165,7 @@ class SyncRun:
         from rdc.session.trees.source_tree import SourceTree
 
         # Report a mistake in SRC as an error of this side, not of the far side.
-        SourceTree.open(self._source.path, chmod=self._options.chmod).root.close()
+        SourceTree.open(self._source.path, options=self._options).root.release()
         self._check_nesting()
         self._pack = self._options.compress is True
         clones = self._staged_clones()
@@ -172,7 +173,8 @@ class SyncRun:
             contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer,
             contextlib.nullcontext() if clones is None else contextlib.closing(clones),
         ):
-            link = InProcessLink(self._fetch(clones), answer(signer, clones=clones), self._stop)
+            admit = partial(as_asked, destination=self._destination.path)
+            link = InProcessLink(self._fetch(clones), answer(signer, admit, clones=clones), self._stop)
             return self._report(link.run(), link)
 
     def _staged_clones(self) -> StagedClones | None:
@@ -247,7 +249,7 @@ class SyncRun:
                 from rdc.session.trees.source_tree import SourceTree
 
                 # Check SRC before dialling: a mistyped path should not ask for a password first.
-                tree = SourceTree.open(self._source.path, chmod=self._options.chmod)
+                tree = SourceTree.open(self._source.path, options=self._options)
                 stack.callback(tree.root.release)
                 conversation = self._send(tree)
             else:

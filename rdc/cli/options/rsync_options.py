@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
-_LINKS = "symlinks are copied as symlinks"
+_LINKS = "no path below DST is ever resolved through a symlink; --safe-links leaves unsafe ones out"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
 _DEVICES = "devices, sockets and fifos are named and skipped"
@@ -30,13 +30,11 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--write-devices",): _TEMPORARY,
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
-    ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,
-    ("--munge-links", "--keep-dirlinks", "-K"): _LINKS,
+    ("--munge-links",): _LINKS,
+    ("--keep-dirlinks", "-K"): "a symlink at DST that is in a directory's way is replaced, never followed",
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
-    ("--executability", "-E"): "permissions are kept; --chmod changes them on the way",
     ("--devices", "--copy-devices", "--specials", "-D", "--drop-D"): _DEVICES,
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
-    ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",

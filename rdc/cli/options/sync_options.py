@@ -8,6 +8,7 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
@@ -15,10 +16,10 @@ from rdc.cli.options.writing_options import WRITING_GROUP, read_append
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
-from rdc.model.filter_rules import are_plain
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
@@ -80,6 +81,7 @@ SYNC_OPTIONS = (
     ),
     WRITING_GROUP,
     FILTER_GROUP,
+    KIND_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -145,6 +147,11 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
+    request = _read_request(words, read_rule_file, command)
+    return replace(request, options=with_kinds(request.options, words))
+
+
+def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
     rules = read_rules(words, read_rule_file)
     return SyncRequest(
@@ -154,7 +161,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             checksum=words.has("--checksum"),
             delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
-            rules_after=words.has("--delete-after") and not are_plain(rules),
+            rules_after=words.has("--delete-after") and has_rule_files(rules),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),

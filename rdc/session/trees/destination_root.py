@@ -46,6 +46,13 @@ class Site(Protocol):
     def is_bare(self, path: bytes) -> bool:
         """Whether `path` is missing or an empty directory, so that all entries will be new."""
 
+    def top(self) -> Root:
+        """The directory outside of which nothing is read, opened for the caller."""
+
+    @property
+    def title(self) -> str:
+        """What messages call `top`; empty where it is the whole machine."""
+
 
 class _Anywhere:
     """Resolves paths on the whole machine and follows symlinks."""
@@ -67,6 +74,11 @@ class _Anywhere:
             return True
         except OSError:
             return False
+
+    def top(self) -> Root:
+        return Root.open(b"/")
+
+    title = ""
 
 
 ANYWHERE: Site = _Anywhere()
@@ -167,6 +179,10 @@ def open_destination(
         here = path if destination_root.name is None else os.path.dirname(path)
         destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
+    if options.untimed:
+        from rdc.files.root.listing_view import omit_times
+
+        omit_times(destination_root.root, options.untimed)
     destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)

@@ -107,6 +107,13 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("--mkpath"),
     _plain("-C", "--cvs-exclude"),
     _plain("-F"),
+    _plain("-L", "--copy-links"),
+    _plain("-k", "--copy-dirlinks"),
+    _plain("--copy-unsafe-links"),
+    _plain("--safe-links"),
+    _plain("-O", "--omit-dir-times"),
+    _plain("-J", "--omit-link-times"),
+    _plain("-E", "--executability"),
     _plain("--inplace"),
     _plain("--append", "--append-verify"),
     SharedOption(

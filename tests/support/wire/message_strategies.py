@@ -141,6 +141,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("modify_window", 2),
                     ("rules", RULES),
                     ("rules_after", True),
+                    ("safe_links", True),
                 )
             )
         ),

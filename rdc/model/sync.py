@@ -65,6 +65,9 @@ class SyncOptions:
     fsync: bool = True
     items: bool = True
     """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
+    list_unchanged: bool = False
+    """Report unchanged entries, too. Files whose contents are compared are not among them, nor is anything
+    where hard links, ACLs or extended attributes are kept."""
     compress: bool | None = None
     """True: always, False: never, None: where it helps (not within one process)."""
     owner: bool | None = None
@@ -156,6 +159,11 @@ class SyncOptions:
     def rereads(self) -> bool:
         """Whether contents are compared although nothing else differs."""
         return self.checksum or self.rewrites
+
+    @property
+    def visits_all(self) -> bool:
+        """Whether each entry is looked at, though the trees seem equal."""
+        return self.rereads or self.list_unchanged
 
     @property
     def removes(self) -> bool:

@@ -318,8 +318,8 @@ class SyncRun:
         yield from self._open(Role.DESTINATION, self._destination.path)
         from rdc.session.source.conversation import Source
 
-        # Contents are compared by listing; otherwise the destination may want a manifest.
-        offer = None if self._options.rereads else self._owner_there
+        # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
+        offer = None if self._options.visits_all else self._owner_there
         half = Source(
             tree,
             self._filters,

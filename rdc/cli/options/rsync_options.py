@@ -15,14 +15,13 @@ _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
 _IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
-_LOG = "use -i, or --json for programs"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
 _FILTER = "use --exclude, --include or --filter"
 _LIST = "use -n -i"
 
 _REFUSED: dict[tuple[str, ...], str] = {
-    ("--info", "--debug", "--stderr", "--msgs2stderr"): "use -v, -i or --stats",
+    ("--debug",): "use -v, -i or --info",
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
@@ -54,9 +53,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--from0", "-0"): "rule files have one rule a line",
     ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",
-    ("--blocking-io", "--outbuf"): "leave it out",
-    ("--8-bit-output", "-8"): "control characters are shown as \\xNN; --json gives exact paths",
-    ("--out-format", "--log-format", "--log-file", "--log-file-format"): _LOG,
+    ("--blocking-io",): "leave it out",
     ("--list-only",): _LIST,
     ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",

@@ -100,6 +100,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "ignore_errors": Flag(),
     "ignore_times": Flag(),
     "inplace": Flag(),
+    "list_unchanged": Flag(),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
     "omit_dir_times": Flag(),

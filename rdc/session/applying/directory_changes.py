@@ -13,7 +13,7 @@ from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
-from rdc.plan.itemize import itemize
+from rdc.plan.itemize import itemize, unchanged_code
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import replace
@@ -55,6 +55,7 @@ class DirectoryChanges:
         self._preserved = context.preserved
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
+        self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
         owner = context.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
         self._entries = EntryChanges(context, self._permissions)
@@ -161,6 +162,7 @@ class DirectoryChanges:
             checksum=self._options.checksum,
             unverified=check,
         )
+        self._report_unchanged(directory, comparison)
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
         borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
@@ -175,6 +177,13 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched:
             self._touched.add(path, announced.metadata)
+
+    def _report_unchanged(self, directory: ComparedDirectory, comparison: Comparison) -> None:
+        """Reports unchanged entries where the user wants to see them."""
+        if self._lists_unchanged:
+            from rdc.session.applying.unchanged_entries import report_unchanged
+
+            report_unchanged(directory, comparison, self._options, self._events)
 
     def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
         """`directory` as --modify-window has it compared."""
@@ -308,6 +317,8 @@ class DirectoryChanges:
             announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
             self._root_metadata = metadata
             if not differing:
+                if self._lists_unchanged:
+                    self._events.report(ItemChanged(unchanged_code(Kind.DIRECTORY), b"./"))
                 return announced
             decision = Decision(Change.METADATA, -1, -1, differing)
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)

@@ -142,10 +142,10 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once.
 
-    That pays if all entries are new. It is necessary where contents are compared, because manifests do not
-    cover them.
+    That pays if all entries are new. It is necessary where each entry is looked at: manifests do not cover
+    contents, and equal parts of them are not compared.
     """
-    return options.rereads or site.is_bare(path)
+    return options.visits_all or site.is_bare(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         | st.just(
             NamedValues(
                 (
+                    ("allocate", True),
                     ("append", True),
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),

@@ -13,7 +13,7 @@ from tests.support.trees.trees import Directory, File, Tree
 
 __all__ = ["filter_cases", "filter_differences"]
 
-DIRECTORIES = (b"a", b"b", b"a/a", b"a/b", b"a/b/c", b"d[x]", b"d[x]/a")
+DIRECTORIES = (b"a", b"b", b"a/a", b"a/b", b"a/b/c", b"d", b"d/a")
 NAMES = (b"x", b"y", b"x.o", b"n~", b"z")
 RULE_FILES = (b".f", b".g", b".rsync-filter", b".cvsignore")
 PATTERNS = (

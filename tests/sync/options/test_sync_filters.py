@@ -137,13 +137,12 @@ def test_one_place_with_rules_for_one_side_is_refused(tmp_path: Path) -> None:
 def test_the_name_of_a_directory_is_no_wildcard(tmp_path: Path) -> None:
     source: Tree = {
         b"": Directory(),
-        **{
-            b"d[1]": Directory(),
-            b"d[1]/.f": File(b"- /x\n- /*.o\n"),
-            b"d[1]/x": File(b"1"),
-            b"d[1]/a.o": File(b"1"),
-        },
-        **{b"d1": Directory(), b"d1/x": File(b"1")},
+        b"d[1]": Directory(),
+        b"d[1]/.f": File(b"- /x\n- /*.o\n"),
+        b"d[1]/x": File(b"1"),
+        b"d[1]/a.o": File(b"1"),
+        b"d1": Directory(),
+        b"d1/x": File(b"1"),
     }
     _, _, found = synced(tmp_path, source, {b"": Directory()}, "--filter=: .f")
     assert found == {"d[1]", "d[1]/.f", "d1", "d1/x"}

@@ -55,6 +55,9 @@ def long_data_spans(buffer: ReadableBuffer, least: int) -> Iterator[tuple[int, i
     """
     view = memoryview(buffer).cast("B")
     size, zeros, begun, after_zeros = len(view), bytes(least), -1, False
+    if size and 0 not in bytes(view[::least]):
+        yield 0, size  # no step begins with a zero, as in text
+        return
     for start in range(0, size, least):
         stop = min(start + least, size)
         whole = stop - start == least or after_zeros

@@ -6,6 +6,7 @@ from enum import Enum
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
+from rdc.model.undo import KeepUndo
 from rdc.records import dataclass, field
 
 __all__ = ["Backup", "FilterRule", "MessageCost", "Purpose", "RuleAction", "SyncOptions", "SyncReport"]
@@ -122,6 +123,8 @@ class SyncOptions:
     """Write zeros of file content as holes."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
+    keep_undo: KeepUndo | None = None
+    """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
     mkpath: bool = False
     """Make the directories above the destination that are missing."""
     one_file_system: bool = False

@@ -9,6 +9,7 @@ from rdc.records import dataclass, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
+    from rdc.model.undo import KeepUndo
     from rdc.protocol.messages.registry import Open
 
 __all__ = ["Access", "granted_options"]
@@ -27,6 +28,10 @@ class Access:
     """The peer may make new entries, but not change, rename or delete existing ones."""
     owners: bool = False
     """The peer may set owners and groups."""
+    no_undo: bool = False
+    """No sync of a peer is kept to be undone."""
+    keep_undo: KeepUndo | None = None
+    """How much every sync of a peer keeps to be undone, whatever the peer asks; None: as it asks."""
 
 
 def granted_options(open_: Open, access: Access) -> SyncOptions:
@@ -45,8 +50,14 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
         raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
     elif options.backup is not None and access.append_only:
         raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
+    elif options.keep_undo is not None and access.append_only:
+        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --keep-undo")
+    elif options.keep_undo is not None and access.no_undo:
+        raise TrustError(f"{title} keeps nothing to undo: leave out --keep-undo")
     elif options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
     elif options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")
+    if access.keep_undo is not None and open_.role is Role.DESTINATION:
+        options = replace(options, keep_undo=access.keep_undo)
     return replace(options, owner=options.owner if access.owners else False)

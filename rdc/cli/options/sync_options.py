@@ -6,6 +6,7 @@ import os
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
@@ -72,6 +73,7 @@ SYNC_OPTIONS = (
             Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix"),
             Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR"),
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
+            KEEP_UNDO,
         ),
     ),
     FILTER_GROUP,
@@ -169,6 +171,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
             backup=_backup(words),
+            keep_undo=read_keep_undo(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),
         ),

@@ -13,6 +13,7 @@ from rdc.files.base.metadata import kind_of
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.directory_xattrs import read_attributes_at
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
+from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +81,10 @@ def write_entry_attributes(
             present = read_attributes_at(path_below_proc, kinds, follow=follow)
             if dict(present) != dict(wanted):
                 root.check_made(path, now, "set its extended attributes")
+                if root.undo is not None:
+                    final = mode if AttributeKinds.ACL in kinds else stat.S_IMODE(now.st_mode)
+                    after = Metadata(final, now.st_mtime_ns, now.st_uid, now.st_gid)
+                    root.undo.changing(path, name, directory, after, attributes=True)
             unlisted = ACCESS_ACL in dict(present) and ACCESS_ACL not in dict(wanted)
             if unlisted:
                 # Once the ACL is gone, its mask becomes the rights of the group, and users it named get those

@@ -66,6 +66,8 @@ def move_file(
             return Moved.SHARED
         if found.st_dev != os.fstat(here.fd).st_dev:
             return Moved.IMPOSSIBLE
+        if root.undo is not None:
+            root.undo.moving(old, new, found)
         if root.sheds_acls:
             from rdc.files.base.access_acl import take_acl
 
@@ -96,6 +98,8 @@ def move_directory(root: Root, old: bytes, new: bytes) -> bool:
             return False
         if not stat.S_ISDIR(found.st_mode):
             return False
+        if root.undo is not None:
+            root.undo.moving(old, new, found)
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
         if error.errno in _CANNOT:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
-from rdc.limits.wire import MODE_CHANGES_BYTES
+from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.sync import Backup, SyncOptions
-from rdc.protocol.wire.fields import Blob, Flag, of_type
+from rdc.model.undo import MOST_DAYS, KeepUndo
+from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -72,9 +73,31 @@ class ModeChangesText:
         return value
 
 
+class KeepUndoItems:
+    """[bytes, days]; one of them is nil."""
+
+    SIZE = Integer(1, SIZE_LIMIT)
+    DAYS = Integer(1, MOST_DAYS)
+
+    def pack(self, value: KeepUndo) -> object:
+        size = None if value.size is None else self.SIZE.pack(value.size)
+        return [size, None if value.days is None else self.DAYS.pack(value.days)]
+
+    def unpack(self, raw: object) -> KeepUndo:
+        items = of_type(raw, tuple)
+        if len(items) != 2 or (items[0] is None) == (items[1] is None):
+            raise ValueError("expected bytes or days")
+        size, days = items
+        return KeepUndo(
+            None if size is None else self.SIZE.unpack(size),
+            None if days is None else self.DAYS.unpack(days),
+        )
+
+
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "keep_undo": KeepUndoItems(),
     "mkpath": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""

@@ -159,6 +159,11 @@ def open_destination(
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)
+    if options.keep_undo is not None and not options.dry_run:
+        from rdc.undoing.keeper import SyncUndo
+
+        root = destination_root.root
+        root.keep_undo(SyncUndo(root, options.keep_undo, fsync=options.fsync))
     return destination_root
 
 

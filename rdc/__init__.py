@@ -15,11 +15,14 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "Aspect",
     "Attribution",
     "Backup",
     "Bin",
     "BinaryReader",
     "Catalog",
+    "CheckOptions",
+    "CheckReport",
     "Chunk",
     "ChunkParams",
     "Chunker",
@@ -38,6 +41,7 @@ __all__ = [
     "DuplicateOrder",
     "DuplicateReport",
     "DuplicateSummary",
+    "EntryDiffers",
     "Estimate",
     "Event",
     "ExitCode",
@@ -49,6 +53,7 @@ __all__ = [
     "IncompatiblePeerError",
     "Instance",
     "ItemChanged",
+    "KeepUndo",
     "Level",
     "LevelSummary",
     "Limited",
@@ -68,6 +73,7 @@ __all__ = [
     "Reporter",
     "Resumed",
     "RuleAction",
+    "Sample",
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
@@ -93,12 +99,18 @@ __all__ = [
     "TrustError",
     "TypeSummary",
     "USER_CATALOG",
+    "UndoItem",
+    "UndoOptions",
+    "UndoReport",
+    "UndoReporter",
+    "UndoableSync",
     "UsageError",
     "UserCatalog",
     "WatchEvent",
     "WatchOptions",
     "WatchReport",
     "WatchReporter",
+    "check",
     "chunks",
     "cuts",
     "dedupe",
@@ -112,17 +124,22 @@ __all__ = [
     "sign_file",
     "similar",
     "sync",
+    "undo",
+    "undoable_syncs",
     "watch",
     "__version__",
 ]
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
     "Bin": "rdc.model.scan",
     "BinaryReader": "rdc.library.streams",
     "Catalog": "rdc.catalog.catalog",
+    "CheckOptions": "rdc.model.check",
+    "CheckReport": "rdc.model.check",
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
@@ -141,6 +158,7 @@ _MODULES = {
     "DuplicateOrder": "rdc.model.duplicates",
     "DuplicateReport": "rdc.model.duplicates",
     "DuplicateSummary": "rdc.model.duplicates",
+    "EntryDiffers": "rdc.model.check",
     "Estimate": "rdc.similarity.estimate",
     "Event": "rdc.progress",
     "ExitCode": "rdc.errors",
@@ -152,6 +170,7 @@ _MODULES = {
     "IncompatiblePeerError": "rdc.errors",
     "Instance": "rdc.model.instances",
     "ItemChanged": "rdc.progress",
+    "KeepUndo": "rdc.model.undo",
     "Level": "rdc.signature.tree",
     "LevelSummary": "rdc.model.scan",
     "Limited": "rdc.model.watch",
@@ -171,6 +190,7 @@ _MODULES = {
     "Reporter": "rdc.progress",
     "Resumed": "rdc.model.watch",
     "RuleAction": "rdc.model.sync",
+    "Sample": "rdc.model.check",
     "ScanOptions": "rdc.model.scan",
     "ScanProblem": "rdc.model.scan",
     "ScanReport": "rdc.model.scan",
@@ -196,12 +216,18 @@ _MODULES = {
     "TrustError": "rdc.errors",
     "TypeSummary": "rdc.model.scan",
     "USER_CATALOG": "rdc.catalog.location",
+    "UndoItem": "rdc.model.undo",
+    "UndoOptions": "rdc.model.undo",
+    "UndoReport": "rdc.model.undo",
+    "UndoReporter": "rdc.undoing.undo",
+    "UndoableSync": "rdc.model.undo",
     "UsageError": "rdc.errors",
     "UserCatalog": "rdc.catalog.location",
     "WatchEvent": "rdc.model.watch",
     "WatchOptions": "rdc.model.watch",
     "WatchReport": "rdc.model.watch",
     "WatchReporter": "rdc.watching.reporter",
+    "check": "rdc.session.check",
     "chunks": "rdc.library.streams",
     "cuts": "rdc.library.streams",
     "dedupe": "rdc.library.dedupe",
@@ -215,6 +241,8 @@ _MODULES = {
     "sign_file": "rdc.catalog.signer",
     "similar": "rdc.library.similar",
     "sync": "rdc.session.sync",
+    "undo": "rdc.library.undo",
+    "undoable_syncs": "rdc.library.undo",
     "watch": "rdc.watching.watch",
 }
 
@@ -247,6 +275,8 @@ if TYPE_CHECKING:
     from rdc.library.scan import scan
     from rdc.library.similar import similar
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
+    from rdc.library.undo import undo, undoable_syncs
+    from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
     from rdc.model.duplicates import (
         DuplicateFile,
         DuplicateGroup,
@@ -280,6 +310,7 @@ if TYPE_CHECKING:
         SimilarSummary,
     )
     from rdc.model.sync import Backup, FilterRule, MessageCost, Purpose, RuleAction, SyncOptions, SyncReport
+    from rdc.model.undo import KeepUndo, UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,
         Halted,
@@ -291,6 +322,7 @@ if TYPE_CHECKING:
         WatchReport,
     )
     from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter, StopSignal
+    from rdc.session.check import check
     from rdc.session.sync import sync
     from rdc.signature.tree import Level, SignatureTree
     from rdc.similarity.estimate import Estimate
@@ -298,6 +330,7 @@ if TYPE_CHECKING:
     from rdc.similarity.pairs import SimilarPair, SimilarPairs
     from rdc.similarity.saved import SimilarityIndexError
     from rdc.similarity.traits import Traits
+    from rdc.undoing.undo import UndoReporter
     from rdc.watching.reporter import WatchReporter
     from rdc.watching.watch import watch
 

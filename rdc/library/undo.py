@@ -27,9 +27,9 @@ def undo(
 ) -> UndoReport:
     """Takes the latest sync into a local directory back, as `rdc undo` does.
 
-    That sync must have had `SyncOptions.keep_undo`. What was changed since is newer work: it stays, `reporter`
-    gets a Problem that names it, and the report has exit code 23. Raises RdcError if the undo as a whole
-    cannot go on; the next call continues it.
+    That sync must have had `SyncOptions.keep_undo`. What was changed since is newer work: it stays,
+    `reporter` gets a Problem that names it, and the report has exit code 23. Raises RdcError if the undo as a
+    whole cannot go on; the next call continues it.
 
         >>> import os, rdc
         >>> os.mkdir("src")

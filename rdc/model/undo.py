@@ -6,7 +6,15 @@ from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.records import dataclass
 
-__all__ = ["MOST_DAYS", "KeepUndo", "UndoItem", "UndoOptions", "UndoReport", "UndoableSync", "parse_keep_undo"]
+__all__ = [
+    "MOST_DAYS",
+    "KeepUndo",
+    "UndoItem",
+    "UndoOptions",
+    "UndoReport",
+    "UndoableSync",
+    "parse_keep_undo",
+]
 
 MOST_DAYS = 36_500
 """The most days that KeepUndo takes: a century."""

@@ -67,7 +67,7 @@ class UndoTerminal:
 
 
 def _line(sync: UndoableSync) -> str:
-    """`12  2026-11-25 21:14  3,201 entries  1.2 GB`: the number, the local time, what it changed and keeps."""
+    """`12  2026-11-25 21:14  3,201 entries  1.2 GB`: number, local time, what it changed and keeps."""
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(sync.seconds))
     parts = [f"{sync.number:>4}", began, counted(sync.entries, "entry", "entries"), size_text(sync.bytes)]
     if not sync.complete:

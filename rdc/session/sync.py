@@ -310,8 +310,8 @@ class SyncRun:
         yield from self._open(Role.DESTINATION, self._destination.path)
         from rdc.session.source.conversation import Source
 
-        # --checksum compares by listing; otherwise the destination may want a manifest.
-        offer = None if self._options.checksum else self._owner_there
+        # Contents are compared by listing; otherwise the destination may want a manifest.
+        offer = None if self._options.rereads else self._owner_there
         half = Source(
             tree,
             self._filters,

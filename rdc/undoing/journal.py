@@ -182,7 +182,9 @@ def _items(record: Record) -> list[object]:
         case RemovedDirectory(path, new_):
             return ["rmdir", _text(path), _facts(new_)]
         case Changed(path, old, metadata, attributes, wanted):
-            pairs = None if attributes is None else [[_text(name), _text(value)] for name, value in attributes]
+            pairs = (
+                None if attributes is None else [[_text(name), _text(value)] for name, value in attributes]
+            )
             return ["set", _text(path), _facts(old), _metadata(metadata), pairs, _metadata(wanted)]
         case Moved(path, target, facts):
             return ["move", _text(path), _text(target), _facts(facts)]
@@ -258,7 +260,7 @@ def _decode(line: bytes) -> Record:
         raise ValueError("a wrong checksum")
     items = json.loads(text)
     if not isinstance(items, list):
-        raise ValueError("no array")  # noqa: TRY004 - as for the other wrong contents
+        raise ValueError("no array")
     match items:
         case ["rdc undo", 1, int(top), int(seconds)]:
             return Head(top, seconds)

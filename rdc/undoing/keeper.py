@@ -113,8 +113,7 @@ class SyncUndo:
         elif stat.S_ISDIR(found.st_mode):
             if not new.is_directory:
                 self._note_parent(above, place.parent, records)
-                self._note_directory(place.path, found, records)
-                records.append(RemovedDirectory(place.path, new))
+                records += self._removed_directory(place.path, name, place.parent, found, new)
         elif place.new is None or not os.path.samestat(found, place.new):
             self._note_parent(above, place.parent, records)
             records.append(self._link(place.path, name, place.parent, found, new))
@@ -131,8 +130,7 @@ class SyncUndo:
             above = path.rpartition(b"/")[0]
             self._note_parent(above, directory.fd, records)
             if stat.S_ISDIR(found.st_mode):
-                self._note_directory(path, found, records)
-                records.append(RemovedDirectory(path, None))
+                records += self._removed_directory(path, name, directory.fd, found, None)
                 continue
             try:
                 records.append(self._link(path, name, directory.fd, found, None))
@@ -168,7 +166,7 @@ class SyncUndo:
             _remember(self._known, path)
         self._write([record], waits=waits)
 
-    def moving(self, old: bytes, new: bytes, found: os.stat_result) -> None:
+    def moving(self, old: bytes, new: bytes, found: os.stat_result, wanted: Metadata) -> None:
         """As in UndoKeeper."""
         records: list[Record] = []
         there, name = self._root.locate(old)
@@ -176,7 +174,7 @@ class SyncUndo:
         self._note_parent(old.rpartition(b"/")[0], there.fd, records)
         self._note_parent(new.rpartition(b"/")[0], here.fd, records)
         attributes = self._attributes(old, name, there.fd, needed=False)
-        records.append(Changed(old, facts_of(found), metadata_of(found), attributes, None))
+        records.append(Changed(old, facts_of(found), metadata_of(found), attributes, wanted))
         records.append(Moved(old, new, facts_of(found)))
         self._write(records)
         # What was noted of directories by path is not true of the moved ones.
@@ -229,9 +227,15 @@ class SyncUndo:
             _remember(self._known, path)
             records.append(Changed(path, facts_of(found), metadata_of(found), None, None))
 
-    def _link(
+    def _removed_directory(
         self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None
-    ) -> Kept:
+    ) -> list[Record]:
+        """The records of a directory that goes, with the attributes that it has to get again."""
+        attributes = self._attributes(path, name, parent, needed=False)
+        old = Changed(path, facts_of(found), metadata_of(found), attributes, None)
+        return [old, RemovedDirectory(path, new)]
+
+    def _link(self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None) -> Kept:
         """Gives an entry another name among the kept ones. Raises FileError or OSError."""
         record = self._begin()
         size = 512 * found.st_blocks

@@ -65,8 +65,8 @@ class Steps:
     def take_back(self, record: Record) -> str | None:
         """Takes one record back.
 
-        Returns what was done ("restored", "removed", "moved" or "changed"); None for nothing. Raises HeldError
-        for newer work, other FileErrors for an entry that cannot be changed, and RdcError.
+        Returns what was done ("restored", "removed", "moved" or "changed"); None for nothing. Raises
+        HeldError for newer work, other FileErrors for an entry that cannot be changed, and RdcError.
         """
         match record:
             case Made():
@@ -219,6 +219,8 @@ class Steps:
             except OSError as error:
                 raise self._root.failure(error, record.path, "move the file back to it") from error
             self._root.forget(record.target)
+        if record.target in self._held:
+            self._held.add(record.path)
         self._tree.note(record.target, None)
         self._tree.note(record.path, record.facts)
         return "moved"
@@ -258,8 +260,10 @@ class Steps:
         if not self._exact:
             return True
         after = old if wanted is None else wanted
-        return now.mode in (old.mode, after.mode) and now.uid in (old.uid, after.uid) and (
-            now.gid in (old.gid, after.gid)
+        return (
+            now.mode in (old.mode, after.mode)
+            and now.uid in (old.uid, after.uid)
+            and (now.gid in (old.gid, after.gid))
         )
 
     def _set(self, record: Changed, found: os.stat_result) -> bool:

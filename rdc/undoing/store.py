@@ -30,6 +30,9 @@ __all__ = ["StoredSync", "UndoStore"]
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
+_NEW = b"new"
+"""The name of a record that is being made."""
+
 _GONE = b".gone"
 """The end of the name of a record that is being removed."""
 
@@ -131,7 +134,9 @@ class UndoStore:
         self.shown = root.shown(UNDO_NAME)
         self._lock = -1
         try:
-            self._lock = os.open(b"lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
+            self._lock = os.open(
+                b"lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd
+            )
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self.close()
@@ -189,32 +194,38 @@ class UndoStore:
         if len(numbers) >= RECORDS:
             self.drop(numbers[0])
         number = numbers[-1] + 1 if numbers else 1
-        name = b"%d" % number
         try:
-            os.mkdir(name, 0o700, dir_fd=self._fd)
-            directory = os.open(name, _DIRECTORY, dir_fd=self._fd)
-            try:
-                os.mkdir(b"kept", 0o700, dir_fd=directory)
-                journal = os.open(b"journal", _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
-                os.link(b"journal", b"kept/probe", src_dir_fd=directory, dst_dir_fd=directory)
-                os.unlink(b"kept/probe", dir_fd=directory)
-            except OSError:
-                os.close(directory)
-                raise
-            record = StoredSync(self._shown(number), number, directory, journal)
-            record.append([Head(os.fstat(self._root.fileno()).st_ino, seconds)], fsync=fsync)
+            record = self._make(number, seconds, fsync=fsync)
+            # Only a whole record gets its number: `clear` removes what a kill leaves before.
+            os.rename(_NEW, b"%d" % number, src_dir_fd=self._fd, dst_dir_fd=self._fd)
             if fsync:
-                sync_directory_at(b".", directory)
                 sync_directory_at(b".", self._fd)
         except OSError as error:
             if error.errno in _NO_LINKS:
-                self.drop(number)
                 raise RdcError(
                     f"{printable(self.shown)}: cannot keep anything to undo: the file system has no hard"
                     " links; leave out --keep-undo",
                     code=ExitCode.FILE_IO,
                 ) from error
             raise _failed(self.shown, "make a record in it", error) from error
+        return record
+
+    def _make(self, number: int, seconds: int, *, fsync: bool) -> StoredSync:
+        """Makes a record without a number yet. Raises OSError and RdcError."""
+        os.mkdir(_NEW, 0o700, dir_fd=self._fd)
+        directory = os.open(_NEW, _DIRECTORY, dir_fd=self._fd)
+        try:
+            os.mkdir(b"kept", 0o700, dir_fd=directory)
+            journal = os.open(b"journal", _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
+            os.link(b"journal", b"kept/probe", src_dir_fd=directory, dst_dir_fd=directory)
+            os.unlink(b"kept/probe", dir_fd=directory)
+        except OSError:
+            os.close(directory)
+            raise
+        record = StoredSync(self._shown(number), number, directory, journal)
+        record.append([Head(os.fstat(self._root.fileno()).st_ino, seconds)], fsync=fsync)
+        if fsync:
+            sync_directory_at(b".", directory)
         return record
 
     def stored(self, number: int) -> StoredSync:
@@ -241,10 +252,10 @@ class UndoStore:
             raise _failed(self._shown(number), "remove it", error) from error
 
     def clear(self) -> None:
-        """Removes the rest of records whose removal was interrupted. Raises RdcError."""
+        """Removes what is left of records whose making or removal was interrupted. Raises RdcError."""
         try:
             for name in map(os.fsencode, os.listdir(self._fd)):
-                if name.endswith(_GONE):
+                if name == _NEW or name.endswith(_GONE):
                     self._remove(name)
         except OSError as error:
             raise _failed(self.shown, "remove old records", error) from error

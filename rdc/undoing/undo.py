@@ -1,4 +1,4 @@
-"""Undoes the latest sync into a directory, and lists the syncs that can be undone. UNDO.md has the argument."""
+"""Undoes the latest sync into a directory, and lists those that can be undone. UNDO.md has the argument."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def undo_latest(destination: bytes, options: UndoOptions, reporter: UndoReporter
                 if ended is not None:
                     continue
                 _check_top(root, record)
-                run = _Run(root, record, options, reporter, exact=finished is not None and not begun, begun=begun)
+                run = _Run(
+                    root, record, options, reporter, exact=finished is not None and not begun, begun=begun
+                )
                 held = run.perform()
             finally:
                 record.close()
@@ -114,8 +116,8 @@ def _check_top(root: Root, record: StoredSync) -> None:
     found = os.fstat(root.fileno()).st_ino
     if head is not None and head.top != found:
         raise RdcError(
-            f"{printable(record.shown)}: cannot undo it: expected the directory that was synced, found another"
-            " one, such as a copy of it; undo it where it was made",
+            f"{printable(record.shown)}: cannot undo it: expected the directory that was synced, found"
+            " another one, such as a copy of it; undo it where it was made",
             code=ExitCode.FILE_IO,
         )
 
@@ -146,6 +148,8 @@ class _Run:
 
     def perform(self) -> int:
         """Takes everything back that is not newer work. Returns how many entries stay. Raises RdcError."""
+        for _ in self._record.backwards():
+            pass  # a damaged line is found before anything is undone
         if not self._options.dry_run:
             self._record.cut()
             self._record.append([Undoing()], fsync=self._options.fsync)

@@ -13,7 +13,6 @@ _TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
 _DEVICES = "devices, sockets and fifos are named and skipped"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
-_TIME = "files of equal size and time are skipped, with -c files of equal content"
 _IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _LOG = "use -i, or --json for programs"
@@ -39,21 +38,16 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
-    ("--preallocate",): "leave it out; space is looked for first unless -S is given",
-    ("--whole-file", "-W"): "rdc always looks for what the destination already has",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
     ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
-    ("--ignore-errors",): "nothing is deleted after a read error, since what was not read looks deleted",
-    ("--force",): "use --delete; it empties a directory that is in a file's way",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--partial-dir",): _RESUME,
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
     ("--usermap", "--groupmap", "--chown"): _IDS,
-    ("--ignore-times", "-I", "--modify-window", "-@"): _TIME,
     ("--fuzzy", "-y"): _FIND,
     ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,

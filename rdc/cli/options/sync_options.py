@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
@@ -46,6 +47,7 @@ SYNC_OPTIONS = (
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
             Option(("-S", "--sparse"), "make holes where files hold zeros"),
+            Option(("--preallocate",), "reserve the space of a file before it comes; always on but with -S"),
             Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("--mkpath",), "make the directories above DST that are missing"),
             Option(("-n", "--dry-run"), "only show what would be done"),
@@ -54,10 +56,11 @@ SYNC_OPTIONS = (
             Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
         ),
     ),
+    COMPARING_GROUP,
     OptionGroup(
         "Deleting",
         (
-            Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
             Option(
                 ("--delete-after", "--delete-delay", "--delete-during", "--del"),
                 "the same: it is always after",
@@ -65,6 +68,8 @@ SYNC_OPTIONS = (
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
+            Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
+            Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
         ),
     ),
     OptionGroup(
@@ -162,6 +167,11 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             existing=words.has("--existing"),
             ignore_existing=words.has("--ignore-existing"),
             size_only=words.has("--size-only"),
+            ignore_times=words.has("--ignore-times"),
+            modify_window=read_modify_window(words),
+            whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+            ignore_errors=words.has("--ignore-errors"),
+            force=words.has("--force"),
             min_size=_size(words, "--min-size") or 0,
             max_size=_size(words, "--max-size"),
             hard_links=words.has("--hard-links"),

@@ -49,8 +49,11 @@ class UndoKeeper(Protocol):
     def changing(
         self, path: bytes, name: bytes, parent: int, wanted: Metadata, *, attributes: bool = False
     ) -> None:
-        """Notes that the metadata of an entry are about to become `wanted`, and with `attributes` its extended
-        attributes others. Raises RdcError, or OSError if nothing is there."""
+        """Notes that the metadata of an entry are about to become `wanted`.
+
+        `attributes`: its extended attributes are about to change, too. Raises RdcError, or OSError if
+        nothing is there.
+        """
 
     def finish(self) -> list[str]:
         """Notes that the run came to its end. Returns notices for the user. Raises RdcError."""
@@ -58,6 +61,6 @@ class UndoKeeper(Protocol):
     def close(self) -> None:
         """Ends the keeping. May be called again."""
 
-    def moving(self, old: bytes, new: bytes, found: os.stat_result) -> None:
-        """Notes that the entry at `old`, whose stat is `found`, is about to be renamed to the free path
-        `new`. Raises RdcError."""
+    def moving(self, old: bytes, new: bytes, found: os.stat_result, wanted: Metadata) -> None:
+        """Notes that the entry at `old`, whose stat is `found`, is about to get the metadata `wanted` and to
+        be renamed to the free path `new`. Raises RdcError."""

@@ -316,9 +316,7 @@ class CommitGroup:
                 ready.append(item)
         return ready
 
-    def _keep_undo(
-        self, staged: list[_Staged], runs: list[StagedFiles], undo: UndoKeeper
-    ) -> list[_Staged]:
+    def _keep_undo(self, staged: list[_Staged], runs: list[StagedFiles], undo: UndoKeeper) -> list[_Staged]:
         from rdc.files.replace.note_group import note_group
 
         replacements = [item.replacement for item in staged]

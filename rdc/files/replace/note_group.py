@@ -1,4 +1,4 @@
-"""Tells an UndoKeeper of all files of a commit group at once, so that one wait for the disk serves them all."""
+"""Tells an UndoKeeper of all files of a commit group at once: one wait for the disk serves them all."""
 
 from __future__ import annotations
 
@@ -30,16 +30,12 @@ def note_group(
 
     An old version that gets a second name has another ctime then, which `renamer` explains. Raises RdcError.
     """
-    places, before = [], {}
-    for item in replacements:
-        places.append(Placed(item.path, item.directory.fd, os.fstat(item.fileno())))
-        found = renamer.found(item.path, item.directory.fd)
-        if found is not None:
-            before[item.path] = item.directory.fd, found
+    places = [Placed(each.path, each.directory.fd, os.fstat(each.fileno())) for each in replacements]
+    before = [renamer.found(place.path, place.parent) for place in places]
     for run in runs:
-        for row in run.live:
-            directory, new = run.directory_of(row), os.fstat(run.fileno(row))
-            places.append(Placed(run.path_of(row), directory.fd, new))
+        places += [
+            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row))) for row in run.live
+        ]
     refused: dict[bytes, FileError] = {}
     for path, error in undo.placing(places).items():
         if not isinstance(error, FileError):
@@ -48,12 +44,12 @@ def note_group(
     for item in replacements:
         if item.path in refused:
             item.abandon()
-    for run in runs:
-        for row in run.live if refused else ():
+    for run in runs if refused else ():
+        for row in run.live:
             if run.path_of(row) in refused:
                 run.drop(row)
-    for path, (directory_fd, old) in before.items():
-        now = renamer.found(path, directory_fd)
-        if now is not None and now != old:
+    for place, old in zip(places[: len(before)], before, strict=True):
+        now = renamer.found(place.path, place.parent)
+        if old is not None and now is not None and now != old:
             renamer.own_changes.note(identity_of(old), identity_of(now))
     return refused

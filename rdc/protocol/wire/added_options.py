@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.limits.sessions import WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.sync import Backup, SyncOptions
 from rdc.model.undo import MOST_DAYS, KeepUndo
@@ -97,8 +98,13 @@ class KeepUndoItems:
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "force": Flag(),
+    "ignore_errors": Flag(),
+    "ignore_times": Flag(),
     "keep_undo": KeepUndoItems(),
     "mkpath": Flag(),
+    "modify_window": Integer(0, WINDOW_SECONDS),
+    "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
 

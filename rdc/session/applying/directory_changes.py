@@ -78,6 +78,10 @@ class DirectoryChanges:
         """Announces the directory at `path`: `compare` may follow."""
         self._expected[path] = announced
 
+    def unlisted(self) -> list[bytes]:
+        """Directories that exist on both sides, were announced, and have not been compared yet."""
+        return [path for path, one in self._expected.items() if not (one.new or one.lost)]
+
     def expect_nothing(self) -> None:
         """Forgets all announced directories, the root among them."""
         self._expected.clear()
@@ -125,12 +129,15 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
+        if self._options.rewrites:
+            check = range(len(listing))
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
 
     def _compare_listings(
         self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
     ) -> None:
         """Compares a directory that both sides have, and starts all changes in it."""
+        directory = self._with_equal_times(directory)
         path, existing = directory.path, directory.existing
         comparison = compare(
             directory.listing,
@@ -153,6 +160,15 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched:
             self._touched.add(path, announced.metadata)
+
+    def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
+        """`directory` as --modify-window has it compared."""
+        window = self._options.modify_window
+        if window is None:
+            return directory
+        from rdc.plan.modify_window import with_equal_times
+
+        return replace(directory, listing=with_equal_times(directory.listing, directory.existing, window))
 
     def _as_announced(self, path: bytes, listing: Listing) -> Listing:
         """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
@@ -264,6 +280,10 @@ class DirectoryChanges:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             existing = self._root.metadata(b"")
+            if self._options.modify_window is not None:
+                from rdc.plan.modify_window import with_equal_time
+
+                existing = with_equal_time(existing, announced.metadata, self._options.modify_window)
             differing = difference(Kind.DIRECTORY, announced.metadata, existing, preserved=self._preserved)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):

@@ -104,11 +104,7 @@ class PartialFiles:
                 foreign = foreign_names(self._root, directory, names)
             except FileError:
                 continue  # the directory vanished
-            counted = (
-                name
-                for name in foreign
-                if directory or (only in (None, name) and name != UNDO_NAME)
-            )
+            counted = (name for name in foreign if directory or (only in (None, name) and name != UNDO_NAME))
             found += [join(directory, name) for name in counted]
         return [path for path in found if not filters.excluded(path, False)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
@@ -124,10 +124,10 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once.
 
-    That pays if all entries are new. It is necessary with --checksum, because manifests do not cover
-    contents.
+    That pays if all entries are new. It is necessary where contents are compared, because manifests do not
+    cover them.
     """
-    return options.checksum or site.is_bare(path)
+    return options.rereads or site.is_bare(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,8 @@ def open_destination(
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)
+    if options.keep_undo is not None and options.backup is not None:
+        raise UsageError("an undo keeps the old versions, and so do backups: leave out one of them")
     if options.keep_undo is not None and not options.dry_run:
         from rdc.undoing.keeper import SyncUndo
 

@@ -33,6 +33,9 @@ MANNERS = (
     "-t",
     "-o",
     "-g",
+    "--no-whole-file",
+    "--no-W",
+    "--preallocate",
 )
 
 
@@ -71,6 +74,11 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("--existing", "--ignore-non-existing"),
     _plain("--ignore-existing"),
     _plain("--size-only"),
+    _plain("-I", "--ignore-times"),
+    _valued("--modify-window=0", "--modify-window=1", "-@2"),
+    _plain("-W", "--whole-file"),
+    _plain("--force"),
+    _plain("--ignore-errors"),
     _valued("--max-size=2", "--max-size=10k"),
     _valued("--min-size=2", "--min-size=10k"),
     _valued("--max-delete=0", "--max-delete=1", "--max-delete=3"),

@@ -115,7 +115,17 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         options,
         st.none() | st.just("bundles x"),
         st.none()
-        | st.just(NamedValues((("backup", Backup(b"~", b"old")), ("chmod", "D755,F644"), ("mkpath", True)))),
+        | st.just(
+            NamedValues(
+                (
+                    ("backup", Backup(b"~", b"old")),
+                    ("chmod", "D755,F644"),
+                    ("force", True),
+                    ("mkpath", True),
+                    ("modify_window", 2),
+                )
+            )
+        ),
     ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),

@@ -170,7 +170,7 @@ _MODULES = {
     "IncompatiblePeerError": "rdc.errors",
     "Instance": "rdc.model.instances",
     "ItemChanged": "rdc.progress",
-    "KeepUndo": "rdc.model.undo",
+    "KeepUndo": "rdc.model.sync",
     "Level": "rdc.signature.tree",
     "LevelSummary": "rdc.model.scan",
     "Limited": "rdc.model.watch",
@@ -309,8 +309,17 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import Backup, FilterRule, MessageCost, Purpose, RuleAction, SyncOptions, SyncReport
-    from rdc.model.undo import KeepUndo, UndoableSync, UndoItem, UndoOptions, UndoReport
+    from rdc.model.sync import (
+        Backup,
+        FilterRule,
+        KeepUndo,
+        MessageCost,
+        Purpose,
+        RuleAction,
+        SyncOptions,
+        SyncReport,
+    )
+    from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,
         Halted,

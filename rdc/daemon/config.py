@@ -12,7 +12,8 @@ from rdc.limits.sessions import TIMEOUT_SECONDS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
-from rdc.model.undo import KeepUndo, parse_keep_undo
+from rdc.model.sync import KeepUndo
+from rdc.model.undo import parse_keep_undo
 from rdc.records import dataclass, replace
 from rdc.session.access import Access
 from rdc.transport.keys import KeyRing, key_directory
@@ -82,12 +83,13 @@ class Module:
     write_only: bool
     no_delete: bool
     append_only: bool
-    no_undo: bool
-    keep_undo: KeepUndo | None
-    """How much every sync keeps to be undone; None: as the peer asks."""
     owners: bool
     """Whether the peer sets owners and groups, which needs a daemon that runs as root."""
     limits: Limits
+    no_undo: bool = False
+    """Whether no sync of a peer is kept to be undone."""
+    keep_undo: KeepUndo | None = None
+    """How much every sync keeps to be undone; None: as the peer asks."""
 
     @property
     def access(self) -> Access:

@@ -7,10 +7,18 @@ from enum import Enum
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.limits.sessions import WINDOW_SECONDS
-from rdc.model.undo import KeepUndo
 from rdc.records import dataclass, field
 
-__all__ = ["Backup", "FilterRule", "MessageCost", "Purpose", "RuleAction", "SyncOptions", "SyncReport"]
+__all__ = [
+    "Backup",
+    "FilterRule",
+    "KeepUndo",
+    "MessageCost",
+    "Purpose",
+    "RuleAction",
+    "SyncOptions",
+    "SyncReport",
+]
 
 
 class RuleAction(Enum):
@@ -57,6 +65,24 @@ class Backup:
     """Not empty unless `directory` is given. It has no slash."""
     directory: bytes | None = None
     """Relative to the destination, or absolute; None: beside the entry."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepUndo:
+    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days
+    30
+    """
+
+    size: int | None = None
+    """Bytes that all syncs of the destination together may keep."""
+    days: int | None = None
+    """Days for which each sync is kept."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -133,6 +159,10 @@ class SyncOptions:
     both sides are root."""
     sparse: bool = False
     """Write zeros of file content as holes."""
+    inplace: bool = False
+    """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
+    them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
+    `update` and `size_only`, which would pass it over."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = None

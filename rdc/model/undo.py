@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
+from rdc.limits.wire import UNDO_DAYS
+from rdc.model.sync import KeepUndo
 from rdc.records import dataclass
 
 __all__ = [
-    "MOST_DAYS",
-    "KeepUndo",
     "UndoItem",
     "UndoOptions",
     "UndoReport",
@@ -16,34 +16,13 @@ __all__ = [
     "parse_keep_undo",
 ]
 
-MOST_DAYS = 36_500
-"""The most days that KeepUndo takes: a century."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeepUndo:
-    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
-
-    >>> import rdc
-    >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days
-    30
-    """
-
-    size: int | None = None
-    """Bytes that all syncs of the destination together may keep."""
-    days: int | None = None
-    """Days for which each sync is kept."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 def parse_keep_undo(text: str) -> KeepUndo:
     """Reads "10G" or "30d". Raises ValueError."""
     number = text[:-1]
     if text.endswith("d") and number.isascii() and number.isdigit() and len(number) <= 5:
-        if not 1 <= int(number) <= MOST_DAYS:
-            raise ValueError(f"1d to {MOST_DAYS}d is expected")
+        if not 1 <= int(number) <= UNDO_DAYS:
+            raise ValueError(f"1d to {UNDO_DAYS}d is expected")
         return KeepUndo(days=int(number))
     from rdc.model.sizes import parse_size
 
@@ -89,7 +68,7 @@ class UndoableSync:
     """Space that its old versions take."""
     complete: bool
     """Whether the sync came to its end."""
-    held: int | None
+    left_alone: int | None
     """Entries that an undo left alone because of newer work; None: no undo came to its end."""
 
 
@@ -119,8 +98,8 @@ class UndoReport:
     moved: int
     changed: int
     """Entries whose metadata were set back."""
-    held: int
+    left_alone: int
     """Entries that stay as they are, because they are newer work or cannot be changed."""
-    left: int
+    older: int
     """Syncs that can still be undone."""
     exit: ExitCode

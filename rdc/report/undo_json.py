@@ -45,7 +45,7 @@ class UndoJson(JsonEvents):
                 "entries": sync.entries,
                 "bytes": sync.bytes,
                 "complete": sync.complete,
-                **({} if sync.held is None else {"held": sync.held}),
+                **({} if sync.left_alone is None else {"left_alone": sync.left_alone}),
             }
             self.emit("undoable", **fields)
 
@@ -56,7 +56,7 @@ class UndoJson(JsonEvents):
             "removed": report.removed,
             "moved": report.moved,
             "changed": report.changed,
-            "held": report.held,
-            "left": report.left,
+            "left_alone": report.left_alone,
+            "older": report.older,
         }
         self.summary(fields, report.exit)

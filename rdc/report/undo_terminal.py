@@ -72,8 +72,8 @@ def _line(sync: UndoableSync) -> str:
     parts = [f"{sync.number:>4}", began, counted(sync.entries, "entry", "entries"), size_text(sync.bytes)]
     if not sync.complete:
         parts.append("interrupted")
-    if sync.held is not None:
-        parts.append(f"undone, {counted(sync.held, 'entry', 'entries')} left alone")
+    if sync.left_alone is not None:
+        parts.append(f"undone, {counted(sync.left_alone, 'entry', 'entries')} left alone")
     return "  ".join(parts)
 
 
@@ -85,7 +85,7 @@ def _summary(report: UndoReport, *, dry_run: bool) -> str:
         f"sync {report.number} {would}undone: {report.restored:,} restored, {report.removed:,} removed,"
         f" {report.moved:,} moved, {report.changed:,} changed"
     ]
-    if report.held:
-        parts.append(f"{report.held:,} left alone, exit code {int(report.exit)}")
-    parts.append(f"{counted(report.left, 'older sync')} left to undo")
+    if report.left_alone:
+        parts.append(f"{report.left_alone:,} left alone, exit code {int(report.exit)}")
+    parts.append(f"{counted(report.older, 'older sync')} left to undo")
     return "; ".join(parts)

@@ -8,8 +8,7 @@ from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import SyncOptions
-    from rdc.model.undo import KeepUndo
+    from rdc.model.sync import KeepUndo, SyncOptions
     from rdc.protocol.messages.registry import Open
 
 __all__ = ["Access", "granted_options"]
@@ -40,27 +39,48 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     Deletions report the names of existing entries, even in a dry run. A write-only directory therefore
     refuses deletions, too.
     """
-    # long because each rule is one test, and all of them stand in one place
     options, title = open_.asked, access.title
     if open_.role is Role.SOURCE:
         if access.write_only:
             raise TrustError(f"{title} is write-only: nothing can be fetched from it")
     elif access.read_only:
         raise TrustError(f"{title} is read-only")
-    elif options.delete and access.append_only:
-        raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
-    elif options.backup is not None and access.append_only:
-        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
-    elif options.keep_undo is not None and access.append_only:
-        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --keep-undo")
-    elif options.keep_undo is not None and access.no_undo:
-        raise TrustError(f"{title} keeps nothing to undo: leave out --keep-undo")
-    elif options.delete and (access.no_delete or access.write_only):
-        raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
-    elif options.force and (access.append_only or access.no_delete or access.write_only):
-        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
-    elif options.owner and not access.owners:
-        raise TrustError(f"{title} keeps no owners: leave out --owner")
-    if access.keep_undo is not None and open_.role is Role.DESTINATION:
-        options = replace(options, keep_undo=access.keep_undo)
+    else:
+        _check_changes(options, access)
+        if access.keep_undo is not None:
+            options = replace(options, keep_undo=access.keep_undo)
     return replace(options, owner=options.owner if access.owners else False)
+
+
+def _check_changes(options: SyncOptions, access: Access) -> None:
+    """Raises TrustError for an option that changes what the peer may not change."""
+    title = access.title
+    if access.append_only:
+        _check_append_only(options, title)
+    _check_undo(options, access)
+    if options.delete and (access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
+    if options.force and (access.append_only or access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
+    if options.owner and not access.owners:
+        raise TrustError(f"{title} keeps no owners: leave out --owner")
+
+
+def _check_append_only(options: SyncOptions, title: str) -> None:
+    if options.delete:
+        raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
+    if options.backup is not None:
+        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
+    if options.inplace:
+        raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out --inplace")
+    if options.keep_undo is not None:
+        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --keep-undo")
+
+
+def _check_undo(options: SyncOptions, access: Access) -> None:
+    title = access.title
+    if access.no_undo and options.keep_undo is not None:
+        raise TrustError(f"{title} keeps nothing to undo: leave out --keep-undo")
+    if access.keep_undo is not None and (options.inplace or options.backup is not None):
+        excluded = "--inplace" if options.inplace else "--backup"
+        raise TrustError(f"{title} keeps each sync to be undone, which excludes {excluded}: leave it out")

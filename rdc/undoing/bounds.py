@@ -6,7 +6,7 @@ from rdc.errors import FileError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.undo import KeepUndo
+    from rdc.model.sync import KeepUndo
     from rdc.undoing.store import UndoStore
 
 __all__ = ["Bounds"]

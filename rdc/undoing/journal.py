@@ -29,7 +29,7 @@ __all__ = [
     "Facts",
     "Finished",
     "Head",
-    "Kept",
+    "Saved",
     "Made",
     "Moved",
     "Record",
@@ -64,10 +64,10 @@ class Facts:
 
 
 def facts_of(found: os.stat_result) -> Facts:
-    form = stat.S_IFMT(found.st_mode)
-    if form == stat.S_IFDIR:
-        return Facts(form, found.st_ino, 0, 0)
-    return Facts(form, found.st_ino, found.st_size, found.st_mtime_ns)
+    bits = stat.S_IFMT(found.st_mode)
+    if bits == stat.S_IFDIR:
+        return Facts(bits, found.st_ino, 0, 0)
+    return Facts(bits, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def metadata_of(found: os.stat_result) -> Metadata:
@@ -94,7 +94,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Saved:
     """An entry other than a directory was replaced or removed. It has another name among the kept ones."""
 
     path: bytes
@@ -134,7 +134,7 @@ class Moved:
 
     path: bytes
     """Before."""
-    target: bytes
+    new: bytes
     """Afterwards."""
     facts: Facts
 
@@ -157,12 +157,12 @@ class Undoing:
 class Ended:
     """An undo came to its end and left some entries alone."""
 
-    held: int
+    left_alone: int
     bytes: int
     """Space that the kept entries take, which were not put back."""
 
 
-Record: TypeAlias = "Head | Made | Kept | RemovedDirectory | Changed | Moved | Finished | Undoing | Ended"
+Record: TypeAlias = "Head | Made | Saved | RemovedDirectory | Changed | Moved | Finished | Undoing | Ended"
 
 
 def encode(record: Record) -> bytes:
@@ -177,7 +177,7 @@ def _items(record: Record) -> list[object]:
             return ["rdc undo", VERSION, top, seconds]
         case Made(path, new):
             return ["make", _text(path), _facts(new)]
-        case Kept(path, number, old, new_):
+        case Saved(path, number, old, new_):
             return ["keep", _text(path), number, _facts(old), _facts(new_)]
         case RemovedDirectory(path, new_):
             return ["rmdir", _text(path), _facts(new_)]
@@ -186,14 +186,14 @@ def _items(record: Record) -> list[object]:
                 None if attributes is None else [[_text(name), _text(value)] for name, value in attributes]
             )
             return ["set", _text(path), _facts(old), _metadata(metadata), pairs, _metadata(wanted)]
-        case Moved(path, target, facts):
-            return ["move", _text(path), _text(target), _facts(facts)]
+        case Moved(path, new_path, facts):
+            return ["move", _text(path), _text(new_path), _facts(facts)]
         case Finished(entries, size):
             return ["finished", entries, size]
         case Undoing():
             return ["undoing"]
-        case Ended(held, size):
-            return ["ended", held, size]
+        case Ended(left_alone, size):
+            return ["ended", left_alone, size]
 
 
 def _text(data: bytes) -> str:
@@ -267,21 +267,21 @@ def _decode(line: bytes) -> Record:
         case ["make", str(path), new]:
             return Made(_path(path), _read_facts(new))
         case ["keep", str(path), int(number), old, new] if number >= 0:
-            return Kept(_path(path), number, _read_facts(old), _read_optional(new))
+            return Saved(_path(path), number, _read_facts(old), _read_optional(new))
         case ["rmdir", str(path), new]:
             return RemovedDirectory(_path(path), _read_optional(new))
         case ["set", str(path), old, metadata, pairs, wanted]:
             read = None if pairs is None else _read_attributes(pairs)
             after = None if wanted is None else _read_metadata(wanted)
             return Changed(_path(path, top=True), _read_facts(old), _read_metadata(metadata), read, after)
-        case ["move", str(path), str(target), facts]:
-            return Moved(_path(path), _path(target), _read_facts(facts))
+        case ["move", str(path), str(new), facts]:
+            return Moved(_path(path), _path(new), _read_facts(facts))
         case ["finished", int(entries), int(size)]:
             return Finished(entries, size)
         case ["undoing"]:
             return Undoing()
-        case ["ended", int(held), int(size)]:
-            return Ended(held, size)
+        case ["ended", int(left_alone), int(size)]:
+            return Ended(left_alone, size)
     raise ValueError("an unknown record")
 
 

@@ -22,10 +22,10 @@ from rdc.undoing.journal import (
     Changed,
     Facts,
     Finished,
-    Kept,
     Made,
     Moved,
     RemovedDirectory,
+    Saved,
     facts_of,
     metadata_of,
 )
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
-    from rdc.model.undo import KeepUndo
+    from rdc.model.sync import KeepUndo
     from rdc.undoing.journal import Record
     from rdc.undoing.store import StoredSync
 
@@ -72,7 +72,7 @@ class SyncUndo:
         """Directories that this sync made: their metadata need no undo."""
         self._expected: dict[bytes, tuple[int, int]] = {}
         """Entries that the record has as removed already, and their device and inode numbers."""
-        self._entries = self._kept = 0
+        self._entries = self._bytes = 0
         self._linked = False
 
     # The steps of UndoKeeper
@@ -84,39 +84,39 @@ class SyncUndo:
             self._note_directory(path, os.fstat(directory), records)
             self._write(records)
 
-    def placing(self, places: Sequence[Placed]) -> dict[bytes, RdcError]:
+    def placing(self, arrivals: Sequence[Placed]) -> dict[bytes, RdcError]:
         """As in UndoKeeper."""
         records: list[Record] = []
         refused: dict[bytes, RdcError] = {}
-        for place in places:
+        for arrival in arrivals:
             try:
-                self._place(place, records)
+                self._arrive(arrival, records)
             except FileError as error:
-                refused[place.path] = error
+                refused[arrival.path] = error
             except OSError as error:
-                problem = self._root.failure(error, place.path, "keep an undo of it")
+                problem = self._root.failure(error, arrival.path, "keep an undo of it")
                 if not isinstance(problem, FileError):
                     raise problem from error
-                refused[place.path] = problem
+                refused[arrival.path] = problem
         self._write(records)
         return refused
 
-    def _place(self, place: Placed, records: list[Record]) -> None:
-        above, _, name = place.path.rpartition(b"/")
-        new = _DIRECTORY if place.new is None else facts_of(place.new)
-        found = _look(name, place.parent)
+    def _arrive(self, arrival: Placed, records: list[Record]) -> None:
+        above, _, name = arrival.path.rpartition(b"/")
+        new = _DIRECTORY if arrival.new is None else facts_of(arrival.new)
+        found = _look(name, arrival.parent)
         if found is None:
-            self._note_parent(above, place.parent, records)
-            records.append(Made(place.path, new))
-            if place.new is None:
-                _remember(self._made, place.path)
+            self._note_parent(above, arrival.parent, records)
+            records.append(Made(arrival.path, new))
+            if arrival.new is None:
+                _remember(self._made, arrival.path)
         elif stat.S_ISDIR(found.st_mode):
             if not new.is_directory:
-                self._note_parent(above, place.parent, records)
-                records += self._removed_directory(place.path, name, place.parent, found, new)
-        elif place.new is None or not os.path.samestat(found, place.new):
-            self._note_parent(above, place.parent, records)
-            records.append(self._link(place.path, name, place.parent, found, new))
+                self._note_parent(above, arrival.parent, records)
+                records += self._removed_directory(arrival.path, name, arrival.parent, found, new)
+        elif arrival.new is None or not os.path.samestat(found, arrival.new):
+            self._note_parent(above, arrival.parent, records)
+            records.append(self._link(arrival.path, name, arrival.parent, found, new))
 
     def removing(self, paths: Sequence[bytes]) -> None:
         """As in UndoKeeper."""
@@ -189,8 +189,8 @@ class SyncUndo:
         user. Raises RdcError."""
         if self._record is None or self._bounds is None:
             return []
-        self._record.append([Finished(self._entries, self._kept)], fsync=self._fsync)
-        return self._bounds.finish(self._kept)
+        self._record.append([Finished(self._entries, self._bytes)], fsync=self._fsync)
+        return self._bounds.finish(self._bytes)
 
     def close(self) -> None:
         """Lets the next sync or undo into this directory begin. May be called again."""
@@ -235,17 +235,17 @@ class SyncUndo:
         old = Changed(path, facts_of(found), metadata_of(found), attributes, None)
         return [old, RemovedDirectory(path, new)]
 
-    def _link(self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None) -> Kept:
+    def _link(self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None) -> Saved:
         """Gives an entry another name among the kept ones. Raises FileError or OSError."""
         record = self._begin()
         size = 512 * found.st_blocks
         if self._bounds is not None:
-            self._bounds.make_room(self._kept + size)
+            self._bounds.make_room(self._bytes + size)
         self._root.spend(path, 0, entries=1)
         number = self._entries
         self._entries += 1
         try:
-            os.link(name, b"%d" % number, src_dir_fd=parent, dst_dir_fd=record.kept, follow_symlinks=False)
+            os.link(name, b"%d" % number, src_dir_fd=parent, dst_dir_fd=record.saved, follow_symlinks=False)
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
@@ -256,9 +256,9 @@ class SyncUndo:
                 found=os.strerror(error.errno),
                 advice="it stays as it is; leave out --keep-undo, or run as its owner or as root",
             ) from error
-        self._kept += size
+        self._bytes += size
         self._linked = True
-        return Kept(path, number, facts_of(found), new)
+        return Saved(path, number, facts_of(found), new)
 
     def _attributes(self, path: bytes, name: bytes, parent: int, *, needed: bool) -> Attributes | None:
         """The extended attributes of an entry; None if they cannot be read and are not `needed`."""
@@ -278,14 +278,14 @@ class SyncUndo:
         record = self._begin()
         if self._linked and self._fsync:
             try:
-                flush(record.kept)
+                flush(record.saved)
             except OSError as error:
                 raise self._root.failure(error, b"", "keep an undo of it") from error
         self._linked = False
         written = record.append(records, fsync=self._fsync and waits)
         self._root.spend(b"", written)
         # A directory is noted before its entries change; it counts only if it was changed itself.
-        self._entries += sum(not (isinstance(each, (Changed, Kept))) for each in records)
+        self._entries += sum(not (isinstance(each, (Changed, Saved))) for each in records)
         self._entries += sum(isinstance(each, Changed) and each.wanted is not None for each in records)
 
 

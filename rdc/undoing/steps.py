@@ -1,6 +1,7 @@
 """Takes single records back. Each step looks at what is there, so it may be repeated after a kill.
 
-An entry that is neither what the sync left nor what it found is newer work. It stays, and HeldError names it.
+An entry that is neither what the sync left nor what it found is newer work. It stays, and
+NewerWorkError names it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rdc.files.base.temporary_names import make_aside
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.model.attributes import AttributeKinds
-from rdc.undoing.journal import Changed, Facts, Kept, Made, Moved, RemovedDirectory, facts_of, metadata_of
+from rdc.undoing.journal import Changed, Facts, Made, Moved, RemovedDirectory, Saved, facts_of, metadata_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from rdc.undoing.journal import Record
     from rdc.undoing.tree_state import TreeState
 
-__all__ = ["HeldError", "Steps", "was_left_by"]
+__all__ = ["NewerWorkError", "Steps", "was_left_by"]
 
 _NO_NAME = {errno.ENOSYS, errno.EINVAL}
 
 
-class HeldError(FileError):
+class NewerWorkError(FileError):
     """An entry stays as it is, because it is newer work."""
 
 
@@ -43,35 +44,35 @@ class Steps:
     def __init__(
         self,
         tree: TreeState,
-        kept: int,
-        kept_shown: bytes,
+        old_versions: int,
+        shown: bytes,
         *,
         exact: bool,
         was_before: Callable[[bytes, Facts], bool],
     ) -> None:
-        """`kept`: descriptor of the directory of the kept entries, `kept_shown` its path in messages.
+        """`old_versions`: descriptor of the directory of the kept entries, `shown` its path in messages.
         `exact`: the sync came to its end and no undo of it began, so metadata are as the records say.
         `was_before`: whether an interrupted undo may have brought a path to this state already."""
         self._was_before = was_before
         self._tree = tree
         self._root = tree.root
-        self._kept = kept
-        self._kept_shown = kept_shown
+        self._saved = old_versions
+        self._shown = shown
         self._exact = exact
-        self._settled: set[bytes] = set()
+        self._done: set[bytes] = set()
         """Entries whose metadata this undo has set, or left alone as newer work."""
-        self._held: set[bytes] = set()
+        self._left_alone: set[bytes] = set()
 
     def take_back(self, record: Record) -> str | None:
         """Takes one record back.
 
         Returns what was done ("restored", "removed", "moved" or "changed"); None for nothing. Raises
-        HeldError for newer work, other FileErrors for an entry that cannot be changed, and RdcError.
+        NewerWorkError for newer work, other FileErrors for an entry that cannot be changed, and RdcError.
         """
         match record:
             case Made():
                 return self._remove(record)
-            case Kept():
+            case Saved():
                 return self._restore(record)
             case RemovedDirectory():
                 return self._make_directory(record)
@@ -87,7 +88,7 @@ class Steps:
         path, now = record.path, self._tree.facts(record.path)
         if now is None:
             return None
-        if path in self._held:
+        if path in self._left_alone:
             return None  # named already
         if not _is(now, record.new):
             if self._was_before(path, now):
@@ -107,13 +108,13 @@ class Steps:
                 raise self._root.failure(error, path, "remove what the sync made") from error
             if now.is_directory:
                 self._root.forget(path)
-                self._tree.settled(path)
+                self._tree.finished(path)
         self._tree.note(path, None)
         return "removed"
 
     # Entries that the sync replaced or removed
 
-    def _restore(self, record: Kept) -> str | None:
+    def _restore(self, record: Saved) -> str | None:
         path, now = record.path, self._tree.facts(record.path)
         if now is not None and _is_same(now, record.old):
             return None  # the sync did not come to replace it, or it is back
@@ -128,47 +129,47 @@ class Steps:
         self._tree.note(path, record.old)
         return "restored"
 
-    def _put_back(self, record: Kept, now: Facts | None) -> None:
-        path, kept = record.path, b"%d" % record.number
+    def _put_back(self, record: Saved, now: Facts | None) -> None:
+        path, name_there = record.path, b"%d" % record.number
         directory, name = self._opened(path)
         try:
-            found = os.stat(kept, dir_fd=self._kept, follow_symlinks=False)
+            found = os.stat(name_there, dir_fd=self._saved, follow_symlinks=False)
             if not _is_same(facts_of(found), record.old):
                 raise self._root.refused(
                     path,
                     "put its old version back",
-                    expected=f"it as {os.fsdecode(self._kept_shown)}/{record.number}",
+                    expected=f"it as {os.fsdecode(self._shown)}/{record.number}",
                     found="another file there",
                     advice="look at that file",
                 )
             if now is None:
-                self._rename_to_free(kept, name, directory)
+                self._rename_to_free(name_there, name, directory)
             elif now.is_directory:
-                self._over_directory(kept, name, directory)
+                self._over_directory(name_there, name, directory)
                 self._root.forget(path)
-                self._tree.settled(path)
+                self._tree.finished(path)
             else:
-                os.rename(kept, name, src_dir_fd=self._kept, dst_dir_fd=directory.fd)
+                os.rename(name_there, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd)
         except FileExistsError as error:
             raise self._newer(path, "put its old version back", "newer work", record) from error
         except OSError as error:
             raise self._root.failure(error, path, "put its old version back") from error
 
-    def _rename_to_free(self, kept: bytes, name: bytes, directory: Directory) -> None:
+    def _rename_to_free(self, saved: bytes, name: bytes, directory: Directory) -> None:
         try:
-            rename_no_replace_between(kept, self._kept, name, directory.fd)
+            rename_no_replace_between(saved, self._saved, name, directory.fd)
         except OSError as error:
             if error.errno not in _NO_NAME:
                 raise
-            os.link(kept, name, src_dir_fd=self._kept, dst_dir_fd=directory.fd, follow_symlinks=False)
-            os.unlink(kept, dir_fd=self._kept)
+            os.link(saved, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd, follow_symlinks=False)
+            os.unlink(saved, dir_fd=self._saved)
 
-    def _over_directory(self, kept: bytes, name: bytes, directory: Directory) -> None:
+    def _over_directory(self, saved: bytes, name: bytes, directory: Directory) -> None:
         """Puts a kept entry in place of an empty directory. Its kept name goes last, as no sweep of
         temporaries may take the only one."""
 
         def link(aside: bytes) -> None:
-            os.link(kept, aside, src_dir_fd=self._kept, dst_dir_fd=directory.fd, follow_symlinks=False)
+            os.link(saved, aside, src_dir_fd=self._saved, dst_dir_fd=directory.fd, follow_symlinks=False)
 
         temporary = make_aside(name, link)
         try:
@@ -176,7 +177,7 @@ class Steps:
         except OSError:
             os.unlink(temporary, dir_fd=directory.fd)
             raise
-        os.unlink(kept, dir_fd=self._kept)
+        os.unlink(saved, dir_fd=self._saved)
 
     def _make_directory(self, record: RemovedDirectory) -> str | None:
         path, now = record.path, self._tree.facts(record.path)
@@ -197,31 +198,31 @@ class Steps:
                     directory_over_file(name, directory.fd, 0o700)
             except OSError as error:
                 raise self._root.failure(error, path, "make its directory again") from error
-            self._settled.add(path)
+            self._done.add(path)
         self._tree.note(path, Facts(stat.S_IFDIR, 0, 0, 0))
         return "restored"
 
     # Entries that the sync moved
 
     def _move_back(self, record: Moved) -> str | None:
-        there, here = self._tree.facts(record.target), self._tree.facts(record.path)
+        there, here = self._tree.facts(record.new), self._tree.facts(record.path)
         if here is not None and _is_same(here, record.facts):
             return None
         if here is not None:
             raise self._newer(record.path, "move the file back to it", "newer work")
         if there is None or not _is(there, record.facts):
-            raise self._newer(record.target, "move it back", "that it was changed, replaced or removed since")
+            raise self._newer(record.new, "move it back", "that it was changed, replaced or removed since")
         if not self._tree.dry:
-            target, target_name = self._opened(record.target)
+            there_fd, there_name = self._opened(record.new)
             directory, name = self._opened(record.path)
             try:
-                rename_no_replace_between(target_name, target.fd, name, directory.fd)
+                rename_no_replace_between(there_name, there_fd.fd, name, directory.fd)
             except OSError as error:
                 raise self._root.failure(error, record.path, "move the file back to it") from error
-            self._root.forget(record.target)
-        if record.target in self._held:
-            self._held.add(record.path)
-        self._tree.note(record.target, None)
+            self._root.forget(record.new)
+        if record.new in self._left_alone:
+            self._left_alone.add(record.path)
+        self._tree.note(record.new, None)
         self._tree.note(record.path, record.facts)
         return "moved"
 
@@ -229,30 +230,30 @@ class Steps:
 
     def _set_back(self, record: Changed) -> str | None:
         path = record.path
-        if path in self._held:
+        if path in self._left_alone:
             return None
         # In a dry run, entries that would be back have the metadata that they had when they were removed.
         found = self._tree.look(path)
         if found is None or not _is_like(facts_of(found), record.old):
             return None  # it is gone or another one, which was named
         now = metadata_of(found)
-        lent = self._tree.lent_mode(path)
-        if lent is not None:
-            now = _with_mode(now, lent)
+        mode = self._tree.mode_before(path)
+        if mode is not None:
+            now = _with_mode(now, mode)
         if not self._is_explained(record, now, is_directory=stat.S_ISDIR(found.st_mode)):
-            self._held.add(path)
+            self._left_alone.add(path)
             raise self._newer(path, "set its mode, owner and time back", "that they were changed since")
-        self._settled.add(path)
+        self._done.add(path)
         if self._tree.dry:
             return "changed" if record.wanted is not None and now != record.metadata else None
         done = self._set(record, found)
-        self._tree.settled(path)
+        self._tree.finished(path)
         return "changed" if done and record.wanted is not None else None
 
     def _is_explained(self, record: Changed, now: Metadata, *, is_directory: bool) -> bool:
         """Whether the sync, or this undo, left the entry with the metadata `now`."""
         old, wanted = record.metadata, record.wanted
-        if record.path in self._settled:
+        if record.path in self._done:
             return True
         mtimes = {old.mtime_ns} if wanted is None else {old.mtime_ns, wanted.mtime_ns}
         if not is_directory and now.mtime_ns not in mtimes:
@@ -295,18 +296,18 @@ class Steps:
         self._tree.lend(path.rpartition(b"/")[0])
         return self._root.locate(path, fresh=True)
 
-    def _newer(self, path: bytes, doing: str, found: str, kept: Kept | None = None) -> HeldError:
+    def _newer(self, path: bytes, doing: str, found: str, saved: Saved | None = None) -> NewerWorkError:
         advice = "it stays as it is"
-        if kept is not None and self._has_kept(kept):
-            advice += f"; its old version stays as {os.fsdecode(self._kept_shown)}/{kept.number}"
+        if saved is not None and self._has_old_version(saved):
+            advice += f"; its old version stays as {os.fsdecode(self._shown)}/{saved.number}"
         error = self._root.refused(
             path, doing, expected="what the sync left there", found=found, advice=advice
         )
-        return HeldError(path, str(error))
+        return NewerWorkError(path, str(error))
 
-    def _has_kept(self, kept: Kept) -> bool:
+    def _has_old_version(self, saved: Saved) -> bool:
         try:
-            os.stat(b"%d" % kept.number, dir_fd=self._kept, follow_symlinks=False)
+            os.stat(b"%d" % saved.number, dir_fd=self._saved, follow_symlinks=False)
         except OSError:
             return False
         return True
@@ -325,7 +326,7 @@ def _is_same(now: Facts, old: Facts) -> bool:
 def was_left_by(record: Record, path: bytes, now: Facts) -> bool:
     """Whether taking the record back brings `path` to the state `now`."""
     match record:
-        case Kept(path=there, old=old):
+        case Saved(path=there, old=old):
             return there == path and _is_same(now, old)
         case Moved(path=there, facts=facts):
             return there == path and _is_same(now, facts)

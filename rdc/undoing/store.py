@@ -47,7 +47,7 @@ class StoredSync:
         """The record's path in messages."""
         self.directory = directory
         self._journal = journal
-        self.kept = os.open(b"kept", _DIRECTORY, dir_fd=directory)
+        self.saved = os.open(b"kept", _DIRECTORY, dir_fd=directory)
         """Descriptor of the directory of the kept entries."""
 
     def append(self, records: list[Record], *, fsync: bool) -> int:
@@ -111,7 +111,7 @@ class StoredSync:
         """Bytes of disk space that the kept entries take. Raises RdcError."""
         total = 0
         try:
-            with os.scandir(self.kept) as entries:
+            with os.scandir(self.saved) as entries:
                 for entry in entries:
                     with suppress(FileNotFoundError):
                         total += 512 * entry.stat(follow_symlinks=False).st_blocks
@@ -120,7 +120,7 @@ class StoredSync:
         return total
 
     def close(self) -> None:
-        for fd in (self.kept, self._journal, self.directory):
+        for fd in (self.saved, self._journal, self.directory):
             os.close(fd)
 
 
@@ -264,12 +264,12 @@ class UndoStore:
         directory = os.open(name, _DIRECTORY, dir_fd=self._fd)
         try:
             with suppress(FileNotFoundError):
-                kept = os.open(b"kept", _DIRECTORY, dir_fd=directory)
+                old_versions = os.open(b"kept", _DIRECTORY, dir_fd=directory)
                 try:
-                    for entry in os.listdir(kept):
-                        os.unlink(entry, dir_fd=kept)
+                    for entry in os.listdir(old_versions):
+                        os.unlink(entry, dir_fd=old_versions)
                 finally:
-                    os.close(kept)
+                    os.close(old_versions)
                 os.rmdir(b"kept", dir_fd=directory)
             with suppress(FileNotFoundError):
                 os.unlink(b"journal", dir_fd=directory)

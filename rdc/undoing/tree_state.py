@@ -27,7 +27,7 @@ class TreeState:
         self.dry = dry
         self._would_be: dict[bytes, Facts | None] = {}
         """In a dry run: what would be at a path by now."""
-        self._lent: dict[bytes, int] = {}
+        self._borrowed: dict[bytes, int] = {}
         """The modes that directories had before this process changed them."""
         self._asked: set[bytes] = set()
 
@@ -98,24 +98,24 @@ class TreeState:
         directory, name = self.root.locate(path, fresh=True)
         with suppress(OSError):  # the step that needs the permissions reports the error
             set_mode_on_name(name, directory.fd, stat.S_IMODE(found.st_mode) | 0o700)
-            self._lent[path] = stat.S_IMODE(found.st_mode)
+            self._borrowed[path] = stat.S_IMODE(found.st_mode)
 
-    def lent_mode(self, path: bytes) -> int | None:
+    def mode_before(self, path: bytes) -> int | None:
         """The mode that a directory had before `lend`; None if it has it still."""
-        return self._lent.get(path)
+        return self._borrowed.get(path)
 
-    def settled(self, path: bytes) -> None:
+    def finished(self, path: bytes) -> None:
         """Notes that a directory has its own mode again, or is gone."""
-        self._lent.pop(path, None)
+        self._borrowed.pop(path, None)
         self._asked.discard(path)
 
     def end(self) -> None:
         """Gives the directories that are left the modes that they had."""
-        for path, mode in sorted(self._lent.items(), reverse=True):
+        for path, mode in sorted(self._borrowed.items(), reverse=True):
             with suppress(FileError, OSError):
                 directory, name = self.root.locate(path, fresh=True)
                 set_mode_on_name(name, directory.fd, mode)
-        self._lent.clear()
+        self._borrowed.clear()
 
 
 _THERE = Facts(0, 0, 0, 0)

@@ -11,7 +11,7 @@ from rdc.files.root.root import Root
 from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.progress import Problem
 from rdc.typed import Protocol
-from rdc.undoing.journal import Ended, Finished, Head, Kept, Undoing
+from rdc.undoing.journal import Ended, Finished, Head, Saved, Undoing
 from rdc.undoing.steps import Steps, was_left_by
 from rdc.undoing.store import UndoStore
 from rdc.undoing.tree_state import TreeState
@@ -57,7 +57,7 @@ def _describe(store: UndoStore, number: int) -> UndoableSync:
             entries=entries,
             bytes=record.size(),
             complete=finished is not None,
-            held=None if ended is None else ended.held,
+            left_alone=None if ended is None else ended.left_alone,
         )
     finally:
         record.close()
@@ -86,12 +86,12 @@ def undo_latest(destination: bytes, options: UndoOptions, reporter: UndoReporter
                 run = _Run(
                     root, record, options, reporter, exact=finished is not None and not begun, begun=begun
                 )
-                held = run.perform()
+                left_alone = run.perform()
             finally:
                 record.close()
-            if not (held or options.dry_run):
+            if not (left_alone or options.dry_run):
                 store.drop(numbers[at])
-            return run.report(numbers[at], held, _left(store, numbers[:at]))
+            return run.report(numbers[at], left_alone, _older(store, numbers[:at]))
         return _nothing()
 
 
@@ -99,16 +99,16 @@ def _nothing() -> UndoReport:
     return UndoReport(None, 0, 0, 0, 0, 0, 0, ExitCode.OK)
 
 
-def _left(store: UndoStore, numbers: list[int]) -> int:
+def _older(store: UndoStore, numbers: list[int]) -> int:
     """How many of these syncs can still be undone."""
-    left = 0
+    older = 0
     for number in numbers:
         record = store.stored(number)
         try:
-            left += record.state()[1] is None
+            older += record.state()[1] is None
         finally:
             record.close()
-    return left
+    return older
 
 
 def _check_top(root: Root, record: StoredSync) -> None:
@@ -142,7 +142,7 @@ class _Run:
         self._reporter = reporter
         self._tree = TreeState(root, dry=options.dry_run)
         shown = record.shown + b"/kept"
-        self._steps = Steps(self._tree, record.kept, shown, exact=exact, was_before=self._was_before)
+        self._steps = Steps(self._tree, record.saved, shown, exact=exact, was_before=self._was_before)
         self._begun = begun
         self._counts = {"restored": 0, "removed": 0, "moved": 0, "changed": 0}
 
@@ -153,7 +153,7 @@ class _Run:
         if not self._options.dry_run:
             self._record.cut()
             self._record.append([Undoing()], fsync=self._options.fsync)
-        held = 0
+        left_alone = 0
         try:
             for record in self._record.backwards():
                 if isinstance(record, (Head, Finished, Undoing, Ended)):
@@ -161,12 +161,12 @@ class _Run:
                 try:
                     done = self._steps.take_back(record)
                 except FileError as error:
-                    held += 1
+                    left_alone += 1
                     self._reporter(Problem(ExitCode.PARTIAL, error.path, str(error)))
                     continue
-                if isinstance(record, Kept) and not self._options.dry_run:
+                if isinstance(record, Saved) and not self._options.dry_run:
                     with suppress(FileNotFoundError):
-                        os.unlink(b"%d" % record.number, dir_fd=self._record.kept)
+                        os.unlink(b"%d" % record.number, dir_fd=self._record.saved)
                 if done is not None:
                     self._counts[done] += 1
                     self._reporter(UndoItem(done, record.path))
@@ -176,13 +176,13 @@ class _Run:
             # What was put back must be durable before its record goes.
             if self._options.fsync and not sync_file_systems([self._record.directory]):
                 os.sync()
-            if held:
-                self._record.append([Ended(held, self._record.size())], fsync=self._options.fsync)
-        return held
+            if left_alone:
+                self._record.append([Ended(left_alone, self._record.size())], fsync=self._options.fsync)
+        return left_alone
 
     def _was_before(self, path: bytes, now: Facts) -> bool:
         return self._begun and any(was_left_by(each, path, now) for each in self._record.backwards())
 
-    def report(self, number: int, held: int, left: int) -> UndoReport:
-        code = ExitCode.PARTIAL if held else ExitCode.OK
-        return UndoReport(number=number, **self._counts, held=held, left=left, exit=code)
+    def report(self, number: int, left_alone: int, older: int) -> UndoReport:
+        code = ExitCode.PARTIAL if left_alone else ExitCode.OK
+        return UndoReport(number=number, **self._counts, left_alone=left_alone, older=older, exit=code)

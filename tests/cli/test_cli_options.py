@@ -147,7 +147,7 @@ _SUPPORTED = """
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
---force --preallocate
+--force --preallocate --stop-after --time-limit --stop-at --inplace
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -7,7 +7,7 @@ from rdc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.undo import KeepUndo
+    from rdc.model.sync import KeepUndo
 
 __all__ = ["KEEP_UNDO", "read_keep_undo"]
 
@@ -18,6 +18,13 @@ KEEP_UNDO = Option(
 )
 
 
+_EXCLUDED = {
+    "--backup": "both keep the old versions",
+    "--backup-dir": "both keep the old versions",
+    "--inplace": "it overwrites the old versions",
+}
+
+
 def read_keep_undo(words: Words) -> KeepUndo | None:
     """Reads the value; None if the option is absent. Raises UsageError."""
     last = words.last("--keep-undo")
@@ -25,9 +32,9 @@ def read_keep_undo(words: Words) -> KeepUndo | None:
         return None
     from rdc.model.undo import parse_keep_undo
 
-    for other in ("--backup", "--backup-dir"):
+    for other, why in _EXCLUDED.items():
         if words.has(other):
-            raise UsageError(f"--keep-undo and {other} exclude each other: both keep the old versions")
+            raise UsageError(f"--keep-undo and {other} exclude each other: {why}")
     try:
         return parse_keep_undo(last.value)
     except ValueError as error:

@@ -6,11 +6,13 @@ import os
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -46,8 +48,6 @@ SYNC_OPTIONS = (
             Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
-            Option(("-S", "--sparse"), "make holes where files hold zeros"),
-            Option(("--preallocate",), "reserve the space of a file before it comes; always on but with -S"),
             Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("--mkpath",), "make the directories above DST that are missing"),
             Option(("-n", "--dry-run"), "only show what would be done"),
@@ -81,6 +81,7 @@ SYNC_OPTIONS = (
             KEEP_UNDO,
         ),
     ),
+    WRITING_GROUP,
     FILTER_GROUP,
     OptionGroup(
         "The connection",
@@ -101,6 +102,7 @@ SYNC_OPTIONS = (
             ),
         ),
     ),
+    ENDING_GROUP,
     CATALOG_GROUP,
     OptionGroup(
         "What is shown",
@@ -133,6 +135,7 @@ class SyncRequest:
     json: bool
     catalog: CatalogChoice
     keys: str | None
+    deadline: Deadline | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -180,6 +183,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             sparse=words.has("--sparse"),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
+            inplace=read_inplace(words),
             backup=_backup(words),
             keep_undo=read_keep_undo(words),
             max_memory=read_max_memory(words),
@@ -199,6 +203,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
+        deadline=read_deadline(words),
     )
 
 

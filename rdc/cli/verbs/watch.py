@@ -66,6 +66,8 @@ _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED),
     "--backup-dir",
     "--suffix",
+    "--stop-after",
+    "--stop-at",
     "--stats",
     "--human-readable",
     "--progress",

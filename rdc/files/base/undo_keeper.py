@@ -37,7 +37,7 @@ class UndoKeeper(Protocol):
         """Notes that entries of the directory at `path`, open as `directory`, are about to be made or
         removed, such as temporaries. Raises RdcError."""
 
-    def placing(self, places: Sequence[Placed]) -> dict[bytes, RdcError]:
+    def placing(self, arrivals: Sequence[Placed]) -> dict[bytes, RdcError]:
         """Notes entries that are about to appear, in place of what is at their paths.
 
         Returns the paths that must stay as they are, each with its error. Raises RdcError.

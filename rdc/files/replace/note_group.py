@@ -30,26 +30,31 @@ def note_group(
 
     An old version that gets a second name has another ctime then, which `renamer` explains. Raises RdcError.
     """
-    places = [Placed(each.path, each.directory.fd, os.fstat(each.fileno())) for each in replacements]
-    before = [renamer.found(place.path, place.parent) for place in places]
+    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno())) for each in replacements]
+    before = [renamer.found(arrival.path, arrival.parent) for arrival in arrivals]
     for run in runs:
-        places += [
+        arrivals += [
             Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row))) for row in run.live
         ]
     refused: dict[bytes, FileError] = {}
-    for path, error in undo.placing(places).items():
+    for path, error in undo.placing(arrivals).items():
         if not isinstance(error, FileError):
             raise error
         refused[path] = error
-    for item in replacements:
-        if item.path in refused:
-            item.abandon()
-    for run in runs if refused else ():
-        for row in run.live:
-            if run.path_of(row) in refused:
-                run.drop(row)
-    for place, old in zip(places[: len(before)], before, strict=True):
-        now = renamer.found(place.path, place.parent)
+    if refused:
+        _drop(set(refused), replacements, runs)
+    for arrival, old in zip(arrivals[: len(before)], before, strict=True):
+        now = renamer.found(arrival.path, arrival.parent)
         if old is not None and now is not None and now != old:
             renamer.own_changes.note(identity_of(old), identity_of(now))
     return refused
+
+
+def _drop(paths: set[bytes], replacements: Sequence[Replacement], runs: Sequence[StagedFiles]) -> None:
+    for item in replacements:
+        if item.path in paths:
+            item.abandon()
+    for run in runs:
+        for row in run.live:
+            if run.path_of(row) in paths:
+                run.drop(row)

@@ -27,6 +27,7 @@ from rdc.model.entries import Kind, Metadata
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.backup_keeper import BackupKeeper
+    from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.undo_keeper import UndoKeeper
 
 __all__ = ["EntryWriter"]
@@ -42,6 +43,9 @@ class EntryWriter(WritePermission):
 
     sparse = False
     """Whether new files get holes where their content is zeros."""
+
+    overwrites = False
+    """Whether new content is written into the regular file that is there, which keeps its inode."""
 
     sheds_acls = False
     """Whether new entries lose the ACL that a default ACL of their directory gives them. A sync that carries
@@ -74,6 +78,13 @@ class EntryWriter(WritePermission):
         if self.undo is not None:
             self.undo.entering(path.rpartition(b"/")[0], directory)
 
+    def locate_to_write(self, path: bytes) -> tuple[Directory, bytes]:
+        """Return what `locate` returns, and tell `undo` that the directory is about to change. Raises
+        RdcError."""
+        directory, name = self.locate(path)
+        self.note_entering(path, directory.fd)
+        return directory, name
+
     def note_placing(self, path: bytes, parent: int, new: os.stat_result | None) -> None:
         """Tell `undo` of one entry that is about to appear, as Placed says. Raises RdcError."""
         if self.undo is not None:
@@ -85,6 +96,10 @@ class EntryWriter(WritePermission):
     def write_sparsely(self, on: bool) -> None:
         """Set `sparse`."""
         self.sparse = on
+
+    def overwrite(self, on: bool) -> None:
+        """Set `overwrites`."""
+        self.overwrites = on
 
     def shed_acls(self, on: bool) -> None:
         """Set `sheds_acls`."""

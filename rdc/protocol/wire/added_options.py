@@ -10,9 +10,8 @@ from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.sessions import WINDOW_SECONDS
-from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
-from rdc.model.sync import Backup, SyncOptions
-from rdc.model.undo import MOST_DAYS, KeepUndo
+from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT, UNDO_DAYS
+from rdc.model.sync import Backup, KeepUndo, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
 
@@ -78,7 +77,7 @@ class KeepUndoItems:
     """[bytes, days]; one of them is nil."""
 
     SIZE = Integer(1, SIZE_LIMIT)
-    DAYS = Integer(1, MOST_DAYS)
+    DAYS = Integer(1, UNDO_DAYS)
 
     def pack(self, value: KeepUndo) -> object:
         size = None if value.size is None else self.SIZE.pack(value.size)
@@ -101,6 +100,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "force": Flag(),
     "ignore_errors": Flag(),
     "ignore_times": Flag(),
+    "inplace": Flag(),
     "keep_undo": KeepUndoItems(),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),

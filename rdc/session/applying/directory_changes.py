@@ -129,9 +129,22 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
+        if existing.names != listing.names:
+            existing = self._as_named_by_source(path, listing, existing)
         if self._options.rewrites:
             check = range(len(listing))
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
+
+    def _as_named_by_source(self, path: bytes, listing: Listing, existing: Listing) -> Listing:
+        """`existing` with the source's names of entries that this file system keeps under another form."""
+        if b"".join(existing.names).isascii():
+            return existing
+        from rdc.session.applying.normalised_names import as_named_by_source
+
+        names = as_named_by_source(
+            self._root, path, listing.names, existing.names, dry_run=self._options.dry_run
+        )
+        return existing.named(tuple(names))
 
     def _compare_listings(
         self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]

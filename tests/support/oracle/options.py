@@ -36,6 +36,9 @@ MANNERS = (
     "--no-whole-file",
     "--no-W",
     "--preallocate",
+    "--stop-after=100",
+    "--time-limit=100",
+    "--stop-at=2099-12-31T23:59",
 )
 
 
@@ -100,6 +103,7 @@ SHARED: tuple[SharedOption, ...] = (
     ),
     _valued(*(f"--chmod={mode}" for mode in MODES)),
     _plain("--mkpath"),
+    _plain("--inplace"),
     SharedOption(
         ("--exclude", "--include", "--filter", "-f"), tuple((rule,) for rule in RULES), several=True
     ),

@@ -16,8 +16,8 @@ from pathlib import Path
 from rdc.errors import ExitCode
 from rdc.files.base.temporary_names import UNDO_NAME, is_reserved
 from rdc.files.root.root import Root
-from rdc.model.sync import SyncOptions
-from rdc.model.undo import KeepUndo, UndoItem, UndoOptions, UndoReport
+from rdc.model.sync import KeepUndo, SyncOptions
+from rdc.model.undo import UndoItem, UndoOptions, UndoReport
 from rdc.progress import Problem
 from rdc.undoing.journal import Moved
 from rdc.undoing.store import UndoStore
@@ -189,7 +189,7 @@ class UndoneSyncs:
 
     def _records(self) -> list[int]:
         """The syncs that are not undone yet."""
-        return [sync.number for sync in list_syncs(os.fsencode(self.top)) if sync.held is None]
+        return [sync.number for sync in list_syncs(os.fsencode(self.top)) if sync.left_alone is None]
 
     # Undos
 
@@ -248,7 +248,7 @@ class UndoneSyncs:
         root = Root.open(os.fsencode(self.top))
         with UndoStore.open(root) or UndoStore.make(root, fsync=False) as store:
             record = store.stored(store.numbers()[-1])
-            moves = [(each.path, each.target) for each in record.backwards() if isinstance(each, Moved)]
+            moves = [(each.path, each.new) for each in record.backwards() if isinstance(each, Moved)]
             record.close()
         return moves
 

@@ -121,6 +121,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
                     ("force", True),
+                    ("inplace", True),
                     ("mkpath", True),
                     ("modify_window", 2),
                 )

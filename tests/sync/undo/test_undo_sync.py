@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.base.temporary_names import UNDO_NAME
-from rdc.model.sync import Backup, SyncOptions
-from rdc.model.undo import KeepUndo
+from rdc.model.sync import Backup, KeepUndo, SyncOptions
 from rdc.undoing.undo import list_syncs
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.tree_strategies import pairs, plain_trees
@@ -46,7 +45,7 @@ def test_everything_comes_back(way: Way, fsync: bool, tmp_path: Path) -> None:
     assert describe(read_tree(source), read_beside(top)) == []
     done = undone(top)
     assert (done.report, done.events) == (rehearsed.report, rehearsed.events)
-    assert (done.report.exit, done.report.number, done.report.left) == (ExitCode.OK, 1, 0)
+    assert (done.report.exit, done.report.number, done.report.older) == (ExitCode.OK, 1, 0)
     assert unlike(before, census(top)) == []
     assert undone(top).report.number is None
 
@@ -118,7 +117,7 @@ def test_newer_work_stays_and_is_named(tmp_path: Path) -> None:
     assert describe(newer, found) == []
     assert (top / "was" / "newer").read_bytes() == b"made since"
     (held,) = list_syncs(os.fsencode(top))
-    assert held.held == 4
+    assert held.left_alone == 4
     store = top / STORE / "1" / "kept"
     assert sorted((store / name).read_bytes() for name in os.listdir(store)) == [
         b"a directory now",

@@ -32,6 +32,7 @@ __all__ = [
     "DedupeOptions",
     "DedupeReport",
     "DedupeReporter",
+    "DirectoryRules",
     "DirectorySummary",
     "Disconnected",
     "DuplicateFile",
@@ -73,6 +74,9 @@ __all__ = [
     "Reporter",
     "Resumed",
     "RuleAction",
+    "RuleModifiers",
+    "RuleSide",
+    "RuleSyntax",
     "Sample",
     "ScanOptions",
     "ScanProblem",
@@ -149,6 +153,7 @@ _MODULES = {
     "DedupeOptions": "rdc.model.instances",
     "DedupeReport": "rdc.model.instances",
     "DedupeReporter": "rdc.instances.events",
+    "DirectoryRules": "rdc.model.filter_rules",
     "DirectorySummary": "rdc.model.scan",
     "Disconnected": "rdc.model.watch",
     "DuplicateFile": "rdc.model.duplicates",
@@ -164,7 +169,7 @@ _MODULES = {
     "ExitCode": "rdc.errors",
     "FileChangedError": "rdc.errors",
     "FileError": "rdc.errors",
-    "FilterRule": "rdc.model.sync",
+    "FilterRule": "rdc.model.filter_rules",
     "Halted": "rdc.model.watch",
     "InStep": "rdc.model.watch",
     "IncompatiblePeerError": "rdc.errors",
@@ -189,7 +194,10 @@ _MODULES = {
     "RemoteShell": "rdc.model.location",
     "Reporter": "rdc.progress",
     "Resumed": "rdc.model.watch",
-    "RuleAction": "rdc.model.sync",
+    "RuleAction": "rdc.model.filter_rules",
+    "RuleModifiers": "rdc.model.filter_rules",
+    "RuleSide": "rdc.model.filter_rules",
+    "RuleSyntax": "rdc.model.filter_rules",
     "Sample": "rdc.model.check",
     "ScanOptions": "rdc.model.scan",
     "ScanProblem": "rdc.model.scan",
@@ -285,6 +293,14 @@ if TYPE_CHECKING:
         DuplicateReport,
         DuplicateSummary,
     )
+    from rdc.model.filter_rules import (
+        DirectoryRules,
+        FilterRule,
+        RuleAction,
+        RuleModifiers,
+        RuleSide,
+        RuleSyntax,
+    )
     from rdc.model.instances import Action, DedupeOptions, DedupeReport, DuplicateListing, Instance
     from rdc.model.location import Location, RemoteShell, parse_location
     from rdc.model.scan import (
@@ -309,16 +325,7 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import (
-        Backup,
-        FilterRule,
-        KeepUndo,
-        MessageCost,
-        Purpose,
-        RuleAction,
-        SyncOptions,
-        SyncReport,
-    )
+    from rdc.model.sync import Backup, KeepUndo, MessageCost, Purpose, SyncOptions, SyncReport
     from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,

@@ -71,8 +71,9 @@ def _check_append_only(options: SyncOptions, title: str) -> None:
         raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
     if options.backup is not None:
         raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
-    if options.inplace:
-        raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out --inplace")
+    if options.overwrites:
+        name = "--append" if options.append else "--inplace"
+        raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out {name}")
     if options.keep_undo is not None:
         raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --keep-undo")
 
@@ -81,6 +82,6 @@ def _check_undo(options: SyncOptions, access: Access) -> None:
     title = access.title
     if access.no_undo and options.keep_undo is not None:
         raise TrustError(f"{title} keeps nothing to undo: leave out --keep-undo")
-    if access.keep_undo is not None and (options.inplace or options.backup is not None):
-        excluded = "--inplace" if options.inplace else "--backup"
+    if access.keep_undo is not None and (options.overwrites or options.backup is not None):
+        excluded = "--backup" if not options.overwrites else "--append" if options.append else "--inplace"
         raise TrustError(f"{title} keeps each sync to be undone, which excludes {excluded}: leave it out")

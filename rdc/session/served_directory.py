@@ -105,6 +105,13 @@ class ServedDirectory:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
         return root
 
+    def top(self) -> Root:
+        return self._top()
+
+    @property
+    def title(self) -> str:
+        return self._access.title
+
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`."""
         return self._kind(path) is not None

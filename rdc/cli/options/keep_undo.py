@@ -22,6 +22,8 @@ _EXCLUDED = {
     "--backup": "both keep the old versions",
     "--backup-dir": "both keep the old versions",
     "--inplace": "it overwrites the old versions",
+    "--append": "it overwrites the old versions",
+    "--append-verify": "it overwrites the old versions",
 }
 
 

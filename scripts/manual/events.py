@@ -22,7 +22,7 @@ from rdc.report.duplicates_json import DuplicatesJson
 from rdc.report.json_events import JsonEvents
 from rdc.report.similar_json import SimilarJson
 from rdc.report.sync_json import SyncJson
-from rdc.report.undo_json import UndoJson
+from rdc.report.undo.events import UndoJson
 from rdc.report.watch_json import WatchJson
 from scripts.manual.notes import MissingNoteError, notes
 

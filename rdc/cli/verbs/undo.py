@@ -112,13 +112,13 @@ def _undo_journal(request: UndoRequest, environment: Environment) -> ExitCode:
 
 
 def _json_output(environment: Environment, *, dry_run: bool) -> _Output:
-    from rdc.report.undo_json import UndoJson
+    from rdc.report.undo.events import UndoJson
 
     return UndoJson(environment.data, environment.flush, environment.clock, dry_run=dry_run)
 
 
 def _terminal_output(request: UndoRequest, environment: Environment) -> _Output:
-    from rdc.report.undo_terminal import UndoTerminal
+    from rdc.report.undo.terminal import UndoTerminal
 
     return UndoTerminal(
         environment.data,

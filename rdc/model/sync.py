@@ -138,6 +138,8 @@ class SyncOptions:
     both sides are root."""
     sparse: bool = False
     """Write zeros of file content as holes."""
+    allocate: bool = False
+    """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
     inplace: bool = False
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
@@ -149,6 +151,9 @@ class SyncOptions:
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = None
     """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
+    rules_after: bool = False
+    """With `delete`: rule files of the destination count as they are when everything else is in place, not as
+    they were before the run."""
     mkpath: bool = False
     """Make the directories above the destination that are missing."""
     one_file_system: bool = False

@@ -14,10 +14,11 @@ from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_append
+from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_append, read_sparse
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass, replace
@@ -67,10 +68,8 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
-            Option(
-                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
-                "the same: it is always after",
-            ),
+            Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
+            Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
@@ -149,18 +148,20 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
 def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
+    rules = read_rules(words, read_rule_file)
     style, log = read_style(words, source, destination), read_log(words, source, destination)
     return SyncRequest(
         source=source,
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
+            rules_after=words.has("--delete-after") and has_rule_files(rules),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
-            rules=read_rules(words, read_rule_file),
+            rules=rules,
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
             items=style.lists or log is not None or words.has("--json"),
             list_unchanged=style.unchanged and style.lists,
@@ -182,11 +183,12 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             hard_links=words.has("--hard-links"),
             acls=words.has("--acls"),
             xattrs=words.has("--xattrs"),
-            sparse=words.has("--sparse"),
+            sparse=read_sparse(words),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
             inplace=words.has("--inplace"),
             append=read_append(words),
+            allocate=read_allocate(words),
             backup=_backup(words),
             keep_undo=read_keep_undo(words),
             max_memory=read_max_memory(words),

@@ -111,6 +111,7 @@ class AllRules:
 
 
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "allocate": Flag(),
     "append": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
@@ -128,6 +129,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "omit_dir_times": Flag(),
     "omit_link_times": Flag(),
     "rules": AllRules(),
+    "rules_after": Flag(),
     "safe_links": Flag(),
     "whole_file": Flag(),
 }

@@ -153,7 +153,7 @@ _SUPPORTED = """
 --info --list-only --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format
 --outbuf --8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
---append --append-verify
+--append --append-verify --no-sparse --no-S
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "AlternateUse",
+    "Alternates",
     "Attribution",
     "Backup",
     "Bin",
@@ -118,6 +120,8 @@ __all__ = [
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "AlternateUse": "rdc.model.sync",
+    "Alternates": "rdc.model.sync",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
     "Bin": "rdc.model.scan",
@@ -279,7 +283,17 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import Backup, FilterRule, MessageCost, Purpose, RuleAction, SyncOptions, SyncReport
+    from rdc.model.sync import (
+        Alternates,
+        AlternateUse,
+        Backup,
+        FilterRule,
+        MessageCost,
+        Purpose,
+        RuleAction,
+        SyncOptions,
+        SyncReport,
+    )
     from rdc.model.watch import (
         Disconnected,
         Halted,

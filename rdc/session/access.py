@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import TrustError
+from rdc.model.sync import AlternateUse
 from rdc.protocol.messages.registry import Role
 from rdc.records import dataclass, replace
 
@@ -29,12 +30,18 @@ class Access:
     """The peer may set owners and groups."""
 
 
+def _compares(options: SyncOptions) -> bool:
+    """Whether files go that an alternate directory has."""
+    return options.alternates is not None and options.alternates.use is AlternateUse.COMPARE
+
+
 def granted_options(open_: Open, access: Access) -> SyncOptions:
     """The options that the session gets. Raises TrustError, which names the refused option.
 
     Deletions report the names of existing entries, even in a dry run. A write-only directory therefore
     refuses deletions, too.
     """
+    # long because each restriction is one test
     options, title = open_.asked, access.title
     if open_.role is Role.SOURCE:
         if access.write_only:
@@ -47,6 +54,8 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
         raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
     elif options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
+    elif _compares(options) and (access.append_only or access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --compare-dest")
     elif options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")
     return replace(options, owner=options.owner if access.owners else False)

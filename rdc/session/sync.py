@@ -35,6 +35,7 @@ from rdc.session.trees.destination_root import (
     asked_attributes,
     keeps,
     keeps_owner,
+    lists_whole,
     open_destination,
     wants_listing,
 )
@@ -290,7 +291,7 @@ class SyncRun:
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
         finally:
-            destination_root.root.release()
+            destination_root.release()
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
 
@@ -310,8 +311,8 @@ class SyncRun:
         yield from self._open(Role.DESTINATION, self._destination.path)
         from rdc.session.source.conversation import Source
 
-        # --checksum compares by listing; otherwise the destination may want a manifest.
-        offer = None if self._options.checksum else self._owner_there
+        # Some options need the listing; otherwise the destination may want a manifest.
+        offer = None if lists_whole(self._options) else self._owner_there
         half = Source(
             tree,
             self._filters,

@@ -55,7 +55,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--ignore-times", "-I", "--modify-window", "-@"): _TIME,
     ("--fuzzy", "-y"): _FIND,
-    ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
     ("--cvs-exclude", "-C", "-F", "--files-from"): _FILTER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
@@ -74,6 +75,7 @@ SYNC_OPTIONS = (
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
         ),
     ),
+    ALTERNATES_GROUP,
     FILTER_GROUP,
     OptionGroup(
         "The connection",
@@ -169,6 +171,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
             backup=_backup(words),
+            alternates=read_alternates(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),
         ),

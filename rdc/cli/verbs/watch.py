@@ -14,6 +14,7 @@ from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
+from rdc.model.sync import AlternateUse
 from rdc.model.watch import (
     UNWATCHED,
     Disconnected,
@@ -65,6 +66,7 @@ watch until it is back.
 _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED),
     "--backup-dir",
+    *(f"--{use.value}-dest" for use in AlternateUse),
     "--suffix",
     "--stats",
     "--human-readable",

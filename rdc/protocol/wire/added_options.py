@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.limits.sessions import ALTERNATE_DIRECTORIES
 from rdc.limits.wire import MODE_CHANGES_BYTES
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, of_type
 from rdc.records import dataclass, replace
 
@@ -72,7 +73,26 @@ class ModeChangesText:
         return value
 
 
+class AlternatesItems:
+    """[use, directory, ...]."""
+
+    DIRECTORY = Blob(1, PATH_BYTES)
+
+    def pack(self, value: Alternates) -> object:
+        return [value.use.value, *map(self.DIRECTORY.pack, value.directories)]
+
+    def unpack(self, raw: object) -> Alternates:
+        items = of_type(raw, tuple)
+        if not 2 <= len(items) <= 1 + ALTERNATE_DIRECTORIES:
+            raise ValueError(f"expected 2 to {1 + ALTERNATE_DIRECTORIES} items, found {len(items)}")
+        directories = tuple(map(self.DIRECTORY.unpack, items[1:]))
+        if any(b"\0" in directory for directory in directories):
+            raise ValueError("a directory has a NUL byte")
+        return Alternates(AlternateUse(of_type(items[0], str)), directories)
+
+
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "alternates": AlternatesItems(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
     "mkpath": Flag(),

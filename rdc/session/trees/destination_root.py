@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
+    from rdc.session.trees.alternate_directories import AlternateDirectories
 
 __all__ = [
     "ANYWHERE",
@@ -24,6 +25,7 @@ __all__ = [
     "Site",
     "asked_attributes",
     "keeps",
+    "lists_whole",
     "open_destination",
     "unkept_attributes",
     "wants_listing",
@@ -35,6 +37,10 @@ class Site(Protocol):
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         """Opens a directory, like Root.open."""
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
+        outside of what is served."""
 
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`, a dangling symlink included."""
@@ -51,6 +57,12 @@ class _Anywhere:
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         return Root.open(path, create=create, writable=writable, mode=mode)
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        if other.startswith(b"../") and not os.path.lexists(path):
+            # In a dry run the directory is not made, so the kernel cannot resolve a way out of it.
+            return os.path.join(_above(path), other[3:])
+        return os.path.join(path, other)
 
     def has(self, path: bytes) -> bool:
         return os.path.lexists(path)
@@ -125,9 +137,14 @@ def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> b
     """Whether to ask for the source's whole listing at once.
 
     That pays if all entries are new. It is necessary with --checksum, because manifests do not cover
-    contents.
+    contents, and with --link-dest and --compare-dest, which replace what is up to date.
     """
-    return options.checksum or site.is_bare(path)
+    return lists_whole(options) or site.is_bare(path)
+
+
+def lists_whole(options: SyncOptions) -> bool:
+    """Whether files that are equal on both sides may need something, so that every directory is compared."""
+    return options.checksum or (options.alternates is not None and options.alternates.changes_existing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +157,14 @@ class DestinationRoot:
     new: bool
     """This run makes the directory, so it is empty. In a dry run `root` is an existing directory above
     it."""
+    alternates: AlternateDirectories | None = None
+    """The alternate directories; None: the run has none."""
+
+    def release(self) -> None:
+        """Closes all descriptors."""
+        self.root.release()
+        if self.alternates is not None:
+            self.alternates.release()
 
 
 def open_destination(
@@ -156,9 +181,16 @@ def open_destination(
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     destination_root.root.write_sparsely(options.sparse)
+    here = path if destination_root.name is None else os.path.dirname(path)
     if options.backup is not None and not (options.dry_run and destination_root.new):
-        here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)
+    if options.alternates is not None:
+        from rdc.session.trees.alternate_directories import open_alternates
+
+        opened = open_alternates(
+            options.alternates, lambda directory: site.open(site.beside(here, directory))
+        )
+        return replace(destination_root, alternates=opened)
     return destination_root
 
 

@@ -9,7 +9,7 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
 )
 from rdc.model.entries import Kind
-from rdc.model.sync import Backup
+from rdc.model.sync import Alternates, AlternateUse, Backup
 from rdc.protocol.messages.registry import (
     BlockAnswer,
     BlockRequest,
@@ -105,6 +105,15 @@ from tests.support.wire.wire_strategies import (
     widths,
 )
 
+ADDED = NamedValues(
+    (
+        ("alternates", Alternates(AlternateUse.LINK, (b"../a", b"b"))),
+        ("backup", Backup(b"~", b"old")),
+        ("chmod", "D755,F644"),
+        ("mkpath", True),
+    )
+)
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(
@@ -114,8 +123,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.binary(min_size=16, max_size=16),
         options,
         st.none() | st.just("bundles x"),
-        st.none()
-        | st.just(NamedValues((("backup", Backup(b"~", b"old")), ("chmod", "D755,F644"), ("mkpath", True)))),
+        st.none() | st.just(ADDED),
     ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),

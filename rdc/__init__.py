@@ -17,11 +17,14 @@ __all__ = [
     "Action",
     "AlternateUse",
     "Alternates",
+    "Aspect",
     "Attribution",
     "Backup",
     "Bin",
     "BinaryReader",
     "Catalog",
+    "CheckOptions",
+    "CheckReport",
     "Chunk",
     "ChunkParams",
     "Chunker",
@@ -40,6 +43,7 @@ __all__ = [
     "DuplicateOrder",
     "DuplicateReport",
     "DuplicateSummary",
+    "EntryDiffers",
     "Estimate",
     "Event",
     "ExitCode",
@@ -70,6 +74,7 @@ __all__ = [
     "Reporter",
     "Resumed",
     "RuleAction",
+    "Sample",
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
@@ -101,6 +106,7 @@ __all__ = [
     "WatchOptions",
     "WatchReport",
     "WatchReporter",
+    "check",
     "chunks",
     "cuts",
     "dedupe",
@@ -122,11 +128,14 @@ _MODULES = {
     "Action": "rdc.model.instances",
     "AlternateUse": "rdc.model.sync",
     "Alternates": "rdc.model.sync",
+    "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
     "Bin": "rdc.model.scan",
     "BinaryReader": "rdc.library.streams",
     "Catalog": "rdc.catalog.catalog",
+    "CheckOptions": "rdc.model.check",
+    "CheckReport": "rdc.model.check",
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
@@ -145,6 +154,7 @@ _MODULES = {
     "DuplicateOrder": "rdc.model.duplicates",
     "DuplicateReport": "rdc.model.duplicates",
     "DuplicateSummary": "rdc.model.duplicates",
+    "EntryDiffers": "rdc.model.check",
     "Estimate": "rdc.similarity.estimate",
     "Event": "rdc.progress",
     "ExitCode": "rdc.errors",
@@ -175,6 +185,7 @@ _MODULES = {
     "Reporter": "rdc.progress",
     "Resumed": "rdc.model.watch",
     "RuleAction": "rdc.model.sync",
+    "Sample": "rdc.model.check",
     "ScanOptions": "rdc.model.scan",
     "ScanProblem": "rdc.model.scan",
     "ScanReport": "rdc.model.scan",
@@ -206,6 +217,7 @@ _MODULES = {
     "WatchOptions": "rdc.model.watch",
     "WatchReport": "rdc.model.watch",
     "WatchReporter": "rdc.watching.reporter",
+    "check": "rdc.session.check",
     "chunks": "rdc.library.streams",
     "cuts": "rdc.library.streams",
     "dedupe": "rdc.library.dedupe",
@@ -251,6 +263,7 @@ if TYPE_CHECKING:
     from rdc.library.scan import scan
     from rdc.library.similar import similar
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
+    from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
     from rdc.model.duplicates import (
         DuplicateFile,
         DuplicateGroup,
@@ -305,6 +318,7 @@ if TYPE_CHECKING:
         WatchReport,
     )
     from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter, StopSignal
+    from rdc.session.check import check
     from rdc.session.sync import sync
     from rdc.signature.tree import Level, SignatureTree
     from rdc.similarity.estimate import Estimate

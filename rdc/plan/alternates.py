@@ -93,6 +93,8 @@ def _same_content(
         return True
     if found & Difference.SIZE:
         return False
+    if options.rewrites:
+        return False
     if options.checksum:
         return not wanted.sizes[row]
     return options.size_only or not found & Difference.TIME

@@ -30,32 +30,41 @@ class Access:
     """The peer may set owners and groups."""
 
 
-def _compares(options: SyncOptions) -> bool:
-    """Whether files go that an alternate directory has."""
-    return options.alternates is not None and options.alternates.use is AlternateUse.COMPARE
-
-
 def granted_options(open_: Open, access: Access) -> SyncOptions:
     """The options that the session gets. Raises TrustError, which names the refused option.
 
     Deletions report the names of existing entries, even in a dry run. A write-only directory therefore
     refuses deletions, too.
     """
-    # long because each restriction is one test
     options, title = open_.asked, access.title
     if open_.role is Role.SOURCE:
         if access.write_only:
             raise TrustError(f"{title} is write-only: nothing can be fetched from it")
     elif access.read_only:
         raise TrustError(f"{title} is read-only")
-    elif options.delete and access.append_only:
-        raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
-    elif options.backup is not None and access.append_only:
-        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
-    elif options.delete and (access.no_delete or access.write_only):
-        raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
-    elif _compares(options) and (access.append_only or access.no_delete or access.write_only):
-        raise TrustError(f"nothing may be deleted in {title}: leave out --compare-dest")
-    elif options.owner and not access.owners:
-        raise TrustError(f"{title} keeps no owners: leave out --owner")
+    else:
+        _check_changes(options, access)
     return replace(options, owner=options.owner if access.owners else False)
+
+
+def _check_changes(options: SyncOptions, access: Access) -> None:
+    """Raises TrustError for an option that changes what the peer may not change."""
+    # long because each restriction is one test
+    title = access.title
+    guarded = access.append_only or access.no_delete or access.write_only
+    if options.alternates is not None and options.alternates.use is AlternateUse.COMPARE and guarded:
+        # Files go that an alternate directory has.
+        raise TrustError(f"nothing may be deleted in {title}: leave out --compare-dest")
+    if access.append_only:
+        if options.delete:
+            raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
+        if options.backup is not None:
+            raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
+        if options.inplace:
+            raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out --inplace")
+    if options.delete and (access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
+    if options.force and guarded:
+        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
+    if options.owner and not access.owners:
+        raise TrustError(f"{title} keeps no owners: leave out --owner")

@@ -209,5 +209,5 @@ def test_a_directory_in_the_way_is_emptied_or_says_why_not(tmp_path: Path) -> No
 def test_nothing_is_emptied_without_delete(tmp_path: Path) -> None:
     case = Case(tmp_path, SyncOptions())
     assert case.extraneous.make_way(b"d/empty", 0) is None
-    assert case.extraneous.make_way(b"d/full", 0) == "and it is not empty; --delete removes it"
+    assert case.extraneous.make_way(b"d/full", 0) == "and it is not empty; --delete or --force removes it"
     assert (case.extraneous.make_way(b"d/none", 0) or "").startswith("which cannot be read: ")

@@ -6,10 +6,13 @@ import os
 
 from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -45,7 +48,6 @@ SYNC_OPTIONS = (
             Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
-            Option(("-S", "--sparse"), "make holes where files hold zeros"),
             Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("--mkpath",), "make the directories above DST that are missing"),
             Option(("-n", "--dry-run"), "only show what would be done"),
@@ -54,10 +56,11 @@ SYNC_OPTIONS = (
             Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
         ),
     ),
+    COMPARING_GROUP,
     OptionGroup(
         "Deleting",
         (
-            Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
             Option(
                 ("--delete-after", "--delete-delay", "--delete-during", "--del"),
                 "the same: it is always after",
@@ -65,6 +68,8 @@ SYNC_OPTIONS = (
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
+            Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
+            Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
         ),
     ),
     OptionGroup(
@@ -76,6 +81,7 @@ SYNC_OPTIONS = (
         ),
     ),
     ALTERNATES_GROUP,
+    WRITING_GROUP,
     FILTER_GROUP,
     OptionGroup(
         "The connection",
@@ -96,6 +102,7 @@ SYNC_OPTIONS = (
             ),
         ),
     ),
+    ENDING_GROUP,
     CATALOG_GROUP,
     OptionGroup(
         "What is shown",
@@ -128,6 +135,7 @@ class SyncRequest:
     json: bool
     catalog: CatalogChoice
     keys: str | None
+    deadline: Deadline | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -162,6 +170,11 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             existing=words.has("--existing"),
             ignore_existing=words.has("--ignore-existing"),
             size_only=words.has("--size-only"),
+            ignore_times=words.has("--ignore-times"),
+            modify_window=read_modify_window(words),
+            whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+            ignore_errors=words.has("--ignore-errors"),
+            force=words.has("--force"),
             min_size=_size(words, "--min-size") or 0,
             max_size=_size(words, "--max-size"),
             hard_links=words.has("--hard-links"),
@@ -170,6 +183,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             sparse=words.has("--sparse"),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
+            inplace=read_inplace(words),
             backup=_backup(words),
             alternates=read_alternates(words),
             max_memory=read_max_memory(words),
@@ -189,6 +203,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
+        deadline=read_deadline(words),
     )
 
 

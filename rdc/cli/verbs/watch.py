@@ -68,6 +68,8 @@ _WITHOUT = {
     "--backup-dir",
     *(f"--{use.value}-dest" for use in AlternateUse),
     "--suffix",
+    "--stop-after",
+    "--stop-at",
     "--stats",
     "--human-readable",
     "--progress",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
-from rdc.limits.sessions import ALTERNATE_DIRECTORIES
+from rdc.limits.sessions import ALTERNATE_DIRECTORIES, WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES
 from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
-from rdc.protocol.wire.fields import Blob, Flag, of_type
+from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -95,7 +95,13 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "alternates": AlternatesItems(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "force": Flag(),
+    "ignore_errors": Flag(),
+    "ignore_times": Flag(),
+    "inplace": Flag(),
     "mkpath": Flag(),
+    "modify_window": Integer(0, WINDOW_SECONDS),
+    "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
 

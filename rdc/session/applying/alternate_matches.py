@@ -97,6 +97,13 @@ class _Look:
         self._directory = directory
         self._listings = listings
         self._wanted = directory.listing
+        self._compared = listings
+        """The listings, with the times that --modify-window takes for those of the source."""
+        window = context.options.modify_window
+        if window is not None:
+            from rdc.plan.modify_window import with_equal_times
+
+            self._compared = [with_equal_times(one, directory.listing, window) for one in listings]
         xattrs = context.xattrs
         self._sets = {} if xattrs is None else xattrs.of(directory.first, len(directory.listing))
 
@@ -106,7 +113,7 @@ class _Look:
         return best_match(
             self._wanted,
             row,
-            self._listings,
+            self._compared,
             preserved=self._context.preserved,
             options=self._context.options,
             same_attributes=self._same_attributes(row),
@@ -143,7 +150,7 @@ class _Look:
         """Yields the files that the destination has and that an alternate directory has as the source has
         them. A name that becomes a link to another file is left out."""
         context, here = self._context, self._directory.existing
-        if context.options.ignore_existing or context.options.checksum or context.root.append_only:
+        if context.options.ignore_existing or context.options.rereads or context.root.append_only:
             return
         rows_here = {name: at for at, name in enumerate(here.names)}
         linked = self._linked()

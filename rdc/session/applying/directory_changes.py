@@ -7,15 +7,12 @@ deepest first.
 
 from __future__ import annotations
 
-import stat
-
-from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import copying_code, itemize
 from rdc.plan.rotation import rotated
-from rdc.progress import ItemChanged, Problem
+from rdc.progress import ItemChanged
 from rdc.records import replace
 from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
 from rdc.session.applying.announced_directory import AnnouncedDirectory
@@ -24,7 +21,6 @@ from rdc.session.applying.directory_permissions import DirectoryPermissions
 from rdc.session.applying.directory_table import DirectoryTable
 from rdc.session.applying.entry_changes import EntryChanges
 from rdc.session.applying.touched_directories import TouchedDirectories
-from rdc.session.applying.writing_code import writing_code
 from rdc.session.trees.announced_entries import check_included
 from rdc.tree.filters import FilterList
 
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
     from rdc.session.applying.alternate_files import AlternateFiles
     from rdc.session.applying.alternate_matches import AlternateMatches
     from rdc.session.applying.applying_context import ApplyingContext
-    from rdc.session.trees.wanted_xattrs import WantedXattrs
 
 __all__ = ["DirectoryChanges"]
 
@@ -87,6 +82,10 @@ class DirectoryChanges:
         """Announces the directory at `path`: `compare` may follow."""
         self._expected[path] = announced
 
+    def unlisted(self) -> list[bytes]:
+        """Directories that exist on both sides, were announced, and have not been compared yet."""
+        return [path for path, one in self._expected.items() if not (one.new or one.lost)]
+
     def expect_nothing(self) -> None:
         """Forgets all announced directories, the root among them."""
         self._expected.clear()
@@ -134,13 +133,29 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
+        if existing.names != listing.names:
+            existing = self._as_named_by_source(path, listing, existing)
+        if self._options.rewrites:
+            check = range(len(listing))
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
+
+    def _as_named_by_source(self, path: bytes, listing: Listing, existing: Listing) -> Listing:
+        """`existing` with the source's names of entries that this file system keeps under another form."""
+        if b"".join(existing.names).isascii():
+            return existing
+        from rdc.session.applying.normalised_names import as_named_by_source
+
+        names = as_named_by_source(
+            self._root, path, listing.names, existing.names, dry_run=self._options.dry_run
+        )
+        return existing.named(tuple(names))
 
     def _compare_listings(
         self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
     ) -> None:
         """Compares a directory that both sides have, and starts all changes in it."""
         # long because each step decides whether the directory itself is touched
+        directory = self._with_equal_times(directory)
         path, existing = directory.path, directory.existing
         comparison = compare(
             directory.listing,
@@ -157,7 +172,7 @@ class DirectoryChanges:
         changes = worked or (self._options.delete and bool(comparison.extra))
         borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
         if self._xattrs is not None:
-            _note_for_xattrs(self._xattrs, directory.first, comparison)
+            self._xattrs.note_compared(directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost, elsewhere)
         touched = announced.touched or borrowed or changed
         if comparison.extra and not (path == b"" and self._start.only):
@@ -167,6 +182,15 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched:
             self._touched.add(path, announced.metadata)
+
+    def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
+        """`directory` as --modify-window has it compared."""
+        window = self._options.modify_window
+        if window is None:
+            return directory
+        from rdc.plan.modify_window import with_equal_times
+
+        return replace(directory, listing=with_equal_times(directory.listing, directory.existing, window))
 
     def _as_announced(self, path: bytes, listing: Listing) -> Listing:
         """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
@@ -257,7 +281,7 @@ class DirectoryChanges:
         lost = False
         if new and not self._options.dry_run:
             replaces = decision is not None and decision.change is Change.REPLACE
-            lost = not self._make_directory(path, metadata, replaces=replaces)
+            lost = not self._permissions.make_directory(path, metadata, replaces=replaces)
         narrowed = False
         if new:
             metadata = self._permissions.guarded(row, metadata)
@@ -281,24 +305,6 @@ class DirectoryChanges:
         else:
             self._landing.report(ItemChanged(changed, (path or b".") + b"/"))
 
-    def _make_directory(self, path: bytes, metadata: Metadata, *, replaces: bool) -> bool:
-        """Makes a directory that only its owner may use until its contents are there; False on failure.
-
-        `replaces`: an entry of another kind is in its place.
-        """
-        try:
-            if replaces:
-                self._root.replace_with_directory(path, 0o700)
-                made = False  # another program may have made it meanwhile
-            else:
-                made = self._root.make_directory(path, 0o700)
-            if not made:
-                self._permissions.narrow(path, replace(metadata, mode=stat.S_IRWXU))
-        except FileError as error:
-            self._events.report(Problem(writing_code(error), path, str(error)))
-            return False
-        return True
-
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant."""
         self._permissions.narrow(path, metadata)
@@ -313,6 +319,10 @@ class DirectoryChanges:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             existing = self._root.metadata(b"")
+            if self._options.modify_window is not None:
+                from rdc.plan.modify_window import with_equal_time
+
+                existing = with_equal_time(existing, announced.metadata, self._options.modify_window)
             differing = difference(Kind.DIRECTORY, announced.metadata, existing, preserved=self._preserved)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):
@@ -385,12 +395,3 @@ class DirectoryChanges:
             self._touched.set_metadata(
                 self._root, self._events, owner=self._preserved.owner, with_root=not self._start.only
             )
-
-
-def _note_for_xattrs(xattrs: WantedXattrs, first: int, comparison: Comparison) -> None:
-    """Notes which entries the run reports anyway, so that their extended attributes need no report."""
-    xattrs.note_reported([first + row for row in comparison.touched])
-    for decision in comparison.decisions:
-        new = decision.change in (Change.CREATE, Change.REPLACE)
-        if decision.change is not Change.CHECK or decision.difference:
-            xattrs.note_reported((first + decision.row,), new=new)

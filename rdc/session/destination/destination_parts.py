@@ -85,6 +85,7 @@ class DestinationParts:
             clones=context.clones,
             leaves_size=options.is_left_for_size,
             alternates=destination_root.alternates,
+            whole=options.whole_file,
         )
         self.router = FileRouter(transfer)
         self.deletion = Deletion(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
+from rdc.model.sync import AlternateUse
 from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
@@ -136,15 +137,15 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once.
 
-    That pays if all entries are new. It is necessary with --checksum, because manifests do not cover
-    contents, and with --link-dest and --compare-dest, which replace what is up to date.
+    That pays if all entries are new. It is necessary where contents are compared, because manifests do
+    not cover them, and with --link-dest and --compare-dest, which replace what is up to date.
     """
     return lists_whole(options) or site.is_bare(path)
 
 
 def lists_whole(options: SyncOptions) -> bool:
     """Whether files that are equal on both sides may need something, so that every directory is compared."""
-    return options.checksum or (options.alternates is not None and options.alternates.changes_existing)
+    return options.rereads or (options.alternates is not None and options.alternates.changes_existing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +182,13 @@ def open_destination(
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     destination_root.root.write_sparsely(options.sparse)
+    destination_root.root.overwrite(options.inplace)
     here = path if destination_root.name is None else os.path.dirname(path)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
     if options.alternates is not None:
+        if options.inplace and options.alternates.use is AlternateUse.LINK:
+            raise UsageError("--inplace and --link-dest exclude each other: a link shares its content")
         from rdc.session.trees.alternate_directories import open_alternates
 
         opened = open_alternates(

@@ -110,7 +110,10 @@ ADDED = NamedValues(
         ("alternates", Alternates(AlternateUse.LINK, (b"../a", b"b"))),
         ("backup", Backup(b"~", b"old")),
         ("chmod", "D755,F644"),
+        ("force", True),
+        ("inplace", True),
         ("mkpath", True),
+        ("modify_window", 2),
     )
 )
 

@@ -34,6 +34,7 @@ __all__ = [
     "DedupeOptions",
     "DedupeReport",
     "DedupeReporter",
+    "DirectoryRules",
     "DirectorySummary",
     "Disconnected",
     "DuplicateFile",
@@ -74,6 +75,9 @@ __all__ = [
     "Reporter",
     "Resumed",
     "RuleAction",
+    "RuleModifiers",
+    "RuleSide",
+    "RuleSyntax",
     "Sample",
     "ScanOptions",
     "ScanProblem",
@@ -145,6 +149,7 @@ _MODULES = {
     "DedupeOptions": "rdc.model.instances",
     "DedupeReport": "rdc.model.instances",
     "DedupeReporter": "rdc.instances.events",
+    "DirectoryRules": "rdc.model.filter_rules",
     "DirectorySummary": "rdc.model.scan",
     "Disconnected": "rdc.model.watch",
     "DuplicateFile": "rdc.model.duplicates",
@@ -160,7 +165,7 @@ _MODULES = {
     "ExitCode": "rdc.errors",
     "FileChangedError": "rdc.errors",
     "FileError": "rdc.errors",
-    "FilterRule": "rdc.model.sync",
+    "FilterRule": "rdc.model.filter_rules",
     "Halted": "rdc.model.watch",
     "InStep": "rdc.model.watch",
     "IncompatiblePeerError": "rdc.errors",
@@ -184,7 +189,10 @@ _MODULES = {
     "RemoteShell": "rdc.model.location",
     "Reporter": "rdc.progress",
     "Resumed": "rdc.model.watch",
-    "RuleAction": "rdc.model.sync",
+    "RuleAction": "rdc.model.filter_rules",
+    "RuleModifiers": "rdc.model.filter_rules",
+    "RuleSide": "rdc.model.filter_rules",
+    "RuleSyntax": "rdc.model.filter_rules",
     "Sample": "rdc.model.check",
     "ScanOptions": "rdc.model.scan",
     "ScanProblem": "rdc.model.scan",
@@ -272,6 +280,14 @@ if TYPE_CHECKING:
         DuplicateReport,
         DuplicateSummary,
     )
+    from rdc.model.filter_rules import (
+        DirectoryRules,
+        FilterRule,
+        RuleAction,
+        RuleModifiers,
+        RuleSide,
+        RuleSyntax,
+    )
     from rdc.model.instances import Action, DedupeOptions, DedupeReport, DuplicateListing, Instance
     from rdc.model.location import Location, RemoteShell, parse_location
     from rdc.model.scan import (
@@ -300,10 +316,8 @@ if TYPE_CHECKING:
         Alternates,
         AlternateUse,
         Backup,
-        FilterRule,
         MessageCost,
         Purpose,
-        RuleAction,
         SyncOptions,
         SyncReport,
     )

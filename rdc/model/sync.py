@@ -7,6 +7,7 @@ from enum import Enum
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.limits.sessions import WINDOW_SECONDS
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
 from rdc.records import dataclass, field
 
 __all__ = [
@@ -20,36 +21,6 @@ __all__ = [
     "SyncOptions",
     "SyncReport",
 ]
-
-
-class RuleAction(Enum):
-    """What happens to an entry that a FilterRule matches.
-
-    >>> import rdc
-    >>> rdc.RuleAction("-")
-    <RuleAction.EXCLUDE: '-'>
-    """
-
-    INCLUDE = "+"
-    EXCLUDE = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class FilterRule:
-    """One rule of an ordered list. The first rule that matches an entry decides; no match means include.
-
-    >>> import rdc
-    >>> rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o").pattern
-    b'*.o'
-    """
-
-    action: RuleAction
-    pattern: bytes
-    """The pattern as in rsync: '*' stops at '/', '**' does not. A leading '/' anchors it at the root, and a
-    trailing '/' restricts it to directories. With any other '/' it matches the tail of the whole path."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +109,7 @@ class SyncOptions:
     force_empty: bool = False
     """Let --delete empty a destination if the source root is empty."""
     dry_run: bool = False
-    rules: tuple[FilterRule, ...] = ()
+    rules: tuple[FilterRule | DirectoryRules, ...] = ()
     fsync: bool = True
     items: bool = True
     """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
@@ -191,6 +162,9 @@ class SyncOptions:
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
     `update` and `size_only`, which would pass it over."""
+    append: bool = False
+    """Of the files that differ, change only those that are shorter at the destination; write as `inplace`
+    does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     mkpath: bool = False
@@ -226,7 +200,13 @@ class SyncOptions:
     @property
     def narrows(self) -> bool:
         """Whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
-        return self.update or self.existing or self.ignore_existing or self.size_only or self.bounds_sizes
+        some = self.update or self.existing or self.ignore_existing or self.size_only
+        return some or self.append or self.bounds_sizes
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether new content is written into the files that are there."""
+        return self.inplace or self.append
 
     @property
     def bounds_sizes(self) -> bool:

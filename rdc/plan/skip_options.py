@@ -1,4 +1,5 @@
-"""What -u, --existing, --ignore-existing, --size-only, --max-size and --min-size remove from a comparison.
+"""What -u, --existing, --ignore-existing, --size-only, --append, --max-size and --min-size remove from a
+comparison.
 
 The rules are rsync's. A skipped entry stays unchanged, its metadata too. An entry of another kind at the
 destination never counts as newer. Directories that both sides have are never skipped.
@@ -41,7 +42,7 @@ def narrow(
     """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude."""
     # long because each option of rsync is one test, in rsync's order
     unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
-    checked = () if options.ignore_existing else comparison.checked
+    checked = () if options.ignore_existing or options.append else comparison.checked
     if unfit:
         checked = tuple(row for row in checked if row not in unfit)
     decisions, touched = _not_skipped(
@@ -95,6 +96,9 @@ def _not_skipped(
         decisions = [
             decision for decision in decisions if not _is_newer(decision, wanted, existing, preserved)
         ]
+    if options.append:
+        touched = ()
+        decisions = [decision for decision in decisions if not _as_long(decision, wanted, existing)]
     if options.existing:
         decisions = [decision for decision in decisions if decision.change is not Change.CREATE]
     if options.ignore_existing:
@@ -114,6 +118,15 @@ def _is_newer(decision: Decision, wanted: Listing, existing: Listing, preserved:
         wanted.kinds[decision.row] == Kind.FILE
         and decision.change not in (Change.CREATE, Change.REPLACE)
         and _newer(existing, decision.existing_row, wanted, decision.row, preserved)
+    )
+
+
+def _as_long(decision: Decision, wanted: Listing, existing: Listing) -> bool:
+    """Returns whether the destination has a file of other content that is not shorter than the new one."""
+    return (
+        wanted.kinds[decision.row] == Kind.FILE
+        and decision.change in (Change.CONTENT, Change.CHECK)
+        and existing.sizes[decision.existing_row] >= wanted.sizes[decision.row]
     )
 
 

@@ -30,7 +30,7 @@ from rdc.session.trees.destination_root import (
     open_destination,
     wants_listing,
 )
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.version import __version__
 
 TYPE_CHECKING = False
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.destination_root import Site
+    from rdc.tree.filters import FilterList
 
 __all__ = ["Admission", "Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
 
@@ -105,7 +106,7 @@ def answer(
     open_, round_ = yield from _receive_open()
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
-    filters = FilterList(admitted.options.rules)
+    filters = filter_list(admitted.options.rules)
     if READS_ANEW in (open_.needs or "").split(" "):
         signer = FileSigner(signer.params)
     if open_.role is Role.SOURCE:

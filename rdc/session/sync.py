@@ -39,7 +39,7 @@ from rdc.session.trees.destination_root import (
     open_destination,
     wants_listing,
 )
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -143,7 +143,7 @@ class SyncRun:
         self._options = options
         self._events = EventRelay(reporter)
         self._secret = new_secret()
-        self._filters = FilterList(options.rules)
+        self._filters = filter_list(options.rules)
         self._signer = FileSigner(catalog=catalog)
         self._pack = self._options.compress is not False
         self._files = 0

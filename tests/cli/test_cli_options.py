@@ -146,9 +146,11 @@ _SUPPORTED = """
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
+--cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --link-dest --compare-dest --copy-dest
+--append --append-verify
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

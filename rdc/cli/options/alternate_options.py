@@ -33,10 +33,11 @@ def read_alternates(words: Words) -> Alternates | None:
     if len(kinds) > 1:
         raise UsageError(f"{kinds[0]} and {kinds[1]} exclude each other")
     (name,) = kinds
-    if name == "--link-dest" and words.has("--inplace"):
-        raise UsageError(
-            "--inplace and --link-dest exclude each other: writing into a link would change the file in DIR"
-        )
+    for writing in ("--inplace", "--append", "--append-verify"):
+        if name == "--link-dest" and words.has(writing):
+            raise UsageError(
+                f"{writing} and {name} exclude each other: writing into a link would change the file in DIR"
+            )
     if len(given) > ALTERNATE_DIRECTORIES:
         raise UsageError(f"{name}: {len(given)} directories, the limit is {ALTERNATE_DIRECTORIES}")
     if not all(one.value for one in given):

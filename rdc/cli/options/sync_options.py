@@ -12,7 +12,7 @@ from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rule
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
+from rdc.cli.options.writing_options import WRITING_GROUP, read_append
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -183,7 +183,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             sparse=words.has("--sparse"),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
-            inplace=read_inplace(words),
+            inplace=words.has("--inplace"),
+            append=read_append(words),
             backup=_backup(words),
             alternates=read_alternates(words),
             max_memory=read_max_memory(words),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.alternate_directories import AlternateDirectories
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.filters import DestinationFilters
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
 
@@ -32,6 +33,7 @@ class ApplyingContext:
     """The destination's root directory is new."""
     start: Start
     options: SyncOptions
+    filters: DestinationFilters
     preserved: Preserved
     manifest: Manifest
     """The source's. A file is named by its row."""

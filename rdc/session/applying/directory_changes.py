@@ -22,7 +22,6 @@ from rdc.session.applying.directory_table import DirectoryTable
 from rdc.session.applying.entry_changes import EntryChanges
 from rdc.session.applying.touched_directories import TouchedDirectories
 from rdc.session.trees.announced_entries import check_included
-from rdc.tree.filters import FilterList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +44,8 @@ class DirectoryChanges:
         self._root = root = context.root
         self._start = start = context.start
         self._options = options = context.options
-        self._rules = FilterList(options.rules)
+        self._rules = context.filters.announced
+        self._protected = context.filters.protected if options.delete else None
         self._manifest = context.manifest
         self._landing = context.landing
         self._extraneous = context.extraneous
@@ -130,6 +130,8 @@ class DirectoryChanges:
             check_included(path, self._as_announced(path, listing), self._rules)
         if not path and not self._start.only:
             announced = self._change_root(announced)
+        if self._protected is not None and not announced.new:
+            self._protected.prepare(path)
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return

@@ -90,7 +90,7 @@ class DestinationParts:
         self.router = FileRouter(transfer)
         self.deletion = Deletion(
             destination_root.root,
-            filters,
+            filters.protected,
             events,
             limit=options.max_delete,
             dry=options.dry_run,
@@ -100,7 +100,7 @@ class DestinationParts:
         self.extraneous = ExtraneousEntries(
             destination_root.root,
             options,
-            filters,
+            filters.protected,
             self.deletion,
             events,
             single=bool(start.only),
@@ -117,6 +117,7 @@ class DestinationParts:
             new=new,
             start=start,
             options=options,
+            filters=filters,
             preserved=context.preserved,
             manifest=self.wanted,
             landing=self.landing,

@@ -93,7 +93,7 @@ class Description:
         """The inodes of the directory that the walk yields next."""
         self._tree = tree
         self._boundary = boundary
-        self._filters = filters
+        self._filters = filters.at_source(tree.filtered)
         self._secret = secret
         self._events = events
         self.manifest = Manifest()

@@ -28,6 +28,7 @@ __all__ = [
     "keeps",
     "lists_whole",
     "open_destination",
+    "served_path",
     "unkept_attributes",
     "wants_listing",
 ]
@@ -82,6 +83,11 @@ class _Anywhere:
 
 
 ANYWHERE: Site = _Anywhere()
+
+
+def served_path(path: bytes, site: Site) -> bytes | None:
+    """The absolute path within the served directory that `path` stands for; None on the whole machine."""
+    return None if site is ANYWHERE else os.path.normpath(b"/" + path)
 
 
 def keeps_owner(options: SyncOptions) -> bool:
@@ -158,6 +164,8 @@ class DestinationRoot:
     new: bool
     """This run makes the directory, so it is empty. In a dry run `root` is an existing directory above
     it."""
+    served: bytes | None = None
+    """The path of `root` within a served directory; None if it lies anywhere."""
     alternates: AlternateDirectories | None = None
     """The alternate directories; None: the run has none."""
 
@@ -181,14 +189,18 @@ def open_destination(
         destination_root = _open(path, start, options, site)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    destination_root.root.write_sparsely(options.sparse)
-    destination_root.root.overwrite(options.inplace)
     here = path if destination_root.name is None else os.path.dirname(path)
+    if site is not ANYWHERE:
+        destination_root = replace(destination_root, served=served_path(here, site))
+    destination_root.root.write_sparsely(options.sparse)
+    destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
     if options.alternates is not None:
-        if options.inplace and options.alternates.use is AlternateUse.LINK:
-            raise UsageError("--inplace and --link-dest exclude each other: a link shares its content")
+        if options.overwrites and options.alternates.use is AlternateUse.LINK:
+            raise UsageError(
+                "--inplace or --append and --link-dest exclude each other: a link shares its content"
+            )
         from rdc.session.trees.alternate_directories import open_alternates
 
         opened = open_alternates(

@@ -11,7 +11,8 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
-from rdc.session.trees.destination_root import ANYWHERE
+from rdc.session.trees.destination_root import ANYWHERE, served_path
+from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class SourceTree:
     """The one entry, if the path had no trailing slash (rsync's rule); None for all entries."""
     changes: ModeChanges | None = None
     """What changes the permissions that are announced; None for nothing."""
+    served: bytes | None = None
+    """The path of `root` within a served directory; None if it lies anywhere."""
 
     @classmethod
     def open(cls, path: bytes, site: Site = ANYWHERE, *, chmod: str = "") -> SourceTree:
@@ -48,12 +51,18 @@ class SourceTree:
             changes = mode_changes(chmod)
         name = entry_of(path)
         if not name:
-            return cls(site.open(path), None, changes)
-        tree = cls(site.open(os.path.dirname(path) or b"."), name, changes)
+            return cls(site.open(path), None, changes, served_path(path, site))
+        directory = os.path.dirname(path) or b"."
+        tree = cls(site.open(directory), name, changes, served_path(directory, site))
         if tree.root.kind(name) is None:
             tree.root.close()
             raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
         return tree
+
+    @property
+    def filtered(self) -> FilteredTree:
+        """The tree as filter rules are about it."""
+        return FilteredTree(self.root, self.only or b"", self.served)
 
     def boundary(self, options: SyncOptions) -> MountBoundary | None:
         """The mount boundary of walks; None for no boundary."""

@@ -26,8 +26,13 @@ def comparable(case: Case) -> bool:
         return False  # --chmod with set-id bits: only where owners are kept
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
-    if "--inplace" in words and words & {"-u", "--update", "--size-only"}:
-        return False
+    appends = words & {"--append", "--append-verify"}
+    if (appends or "--inplace" in words) and words & {"-u", "--update", "--size-only"}:
+        return False  # refused
+    if appends and words & {"-W", "--whole-file"}:
+        return False  # refused by rsync
+    if appends and (words & {"-c", "--checksum"} or not _lengthened(wanted, held)):
+        return False  # the one is refused, and what rsync makes of the other is no version of either side
     if not words & {"-H", "--hard-links"} and _set_in_turn(case):
         return False
     if words & {"-u", "--update"} and not (_coarse(wanted) and _coarse(held)):
@@ -36,6 +41,16 @@ def comparable(case: Case) -> bool:
     return "--ignore-existing" not in words or not any(
         isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
         for path, node in wanted.items()
+    )
+
+
+def _lengthened(wanted: Tree, held: Tree) -> bool:
+    """Whether each file that is shorter at DST is the beginning of the one at SRC."""
+    pairs = ((node, held.get(path)) for path, node in wanted.items())
+    return all(
+        len(old.content) >= len(new.content) or new.content.startswith(old.content)
+        for new, old in pairs
+        if isinstance(new, File) and isinstance(old, File)
     )
 
 

@@ -104,6 +104,7 @@ SHARED: tuple[SharedOption, ...] = (
     _valued(*(f"--chmod={mode}" for mode in MODES)),
     _plain("--mkpath"),
     _plain("--inplace"),
+    _plain("--append", "--append-verify"),
     SharedOption(
         ("--exclude", "--include", "--filter", "-f"), tuple((rule,) for rule in RULES), several=True
     ),

@@ -9,6 +9,14 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
 )
 from rdc.model.entries import Kind
+from rdc.model.filter_rules import (
+    DirectoryRules,
+    FilterRule,
+    RuleAction,
+    RuleModifiers,
+    RuleSide,
+    RuleSyntax,
+)
 from rdc.model.sync import Alternates, AlternateUse, Backup
 from rdc.protocol.messages.registry import (
     BlockAnswer,
@@ -105,16 +113,10 @@ from tests.support.wire.wire_strategies import (
     widths,
 )
 
-ADDED = NamedValues(
-    (
-        ("alternates", Alternates(AlternateUse.LINK, (b"../a", b"b"))),
-        ("backup", Backup(b"~", b"old")),
-        ("chmod", "D755,F644"),
-        ("force", True),
-        ("inplace", True),
-        ("mkpath", True),
-        ("modify_window", 2),
-    )
+RULES = (
+    FilterRule(RuleAction.EXCLUDE, b"*.o"),
+    FilterRule(RuleAction.INCLUDE, b"/x", RuleModifiers(RuleSide.DESTINATION, True, True, True)),
+    DirectoryRules(b".rules", RuleSyntax.EXCLUDE, RuleSide.BOTH, inherited=False, words=True, above=True),
 )
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
@@ -126,7 +128,22 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.binary(min_size=16, max_size=16),
         options,
         st.none() | st.just("bundles x"),
-        st.none() | st.just(ADDED),
+        st.none()
+        | st.just(
+            NamedValues(
+                (
+                    ("alternates", Alternates(AlternateUse.LINK, (b"../a", b"b"))),
+                    ("append", True),
+                    ("backup", Backup(b"~", b"old")),
+                    ("chmod", "D755,F644"),
+                    ("force", True),
+                    ("inplace", True),
+                    ("mkpath", True),
+                    ("modify_window", 2),
+                    ("rules", RULES),
+                )
+            )
+        ),
     ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),

@@ -7,8 +7,13 @@ from enum import Enum
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.limits.sessions import WINDOW_SECONDS
+from rdc.model.entries import Kind
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
 from rdc.records import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.symlinks import LinkChoice
 
 __all__ = [
     "AlternateUse",
@@ -113,6 +118,9 @@ class SyncOptions:
     fsync: bool = True
     items: bool = True
     """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
+    list_unchanged: bool = False
+    """Report unchanged entries, too. Files whose contents are compared are not among them, nor is anything
+    where hard links, ACLs or extended attributes are kept."""
     compress: bool | None = None
     """True: always, False: never, None: where it helps (not within one process)."""
     owner: bool | None = None
@@ -172,6 +180,18 @@ class SyncOptions:
     one_file_system: bool = False
     """Neither side enters a directory on another file system than its top. The source lists it without
     entries, and the destination deletes nothing in it."""
+    safe_links: bool = False
+    """Leave alone what symlinks of the source would become that lead out of the tree, by their text."""
+    copy_links: bool = False
+    """The source takes every symlink for what it leads to."""
+    copy_dirlinks: bool = False
+    """The source takes symlinks to directories for these directories."""
+    copy_unsafe_links: bool = False
+    """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
+    omit_dir_times: bool = False
+    """Directories keep the mtimes that they have or get at the destination."""
+    omit_link_times: bool = False
+    """Symlinks keep the mtimes that they have or get at the destination."""
     chmod: str = ""
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
@@ -193,6 +213,12 @@ class SyncOptions:
         return self.checksum or self.rewrites
 
     @property
+    def visits_all(self) -> bool:
+        """Whether each entry is looked at, though the trees seem equal."""
+        elsewhere = self.alternates is not None and self.alternates.changes_existing
+        return self.rereads or self.list_unchanged or elsewhere
+
+    @property
     def removes(self) -> bool:
         """Whether the run may remove entries that the source lacks."""
         return self.delete or self.force
@@ -201,7 +227,22 @@ class SyncOptions:
     def narrows(self) -> bool:
         """Whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
         some = self.update or self.existing or self.ignore_existing or self.size_only
-        return some or self.append or self.bounds_sizes
+        return some or self.append or self.safe_links or self.bounds_sizes
+
+    @property
+    def follows(self) -> LinkChoice | None:
+        """The symlinks that the source takes for what they lead to; None for no option about them."""
+        if not (self.copy_links or self.copy_dirlinks or self.copy_unsafe_links):
+            return None
+        from rdc.model.symlinks import LinkChoice
+
+        return LinkChoice(self.copy_links, self.copy_dirlinks, self.copy_unsafe_links)
+
+    @property
+    def untimed(self) -> frozenset[Kind]:
+        """Kinds of entries whose mtimes do not count."""
+        kinds = ((Kind.DIRECTORY, self.omit_dir_times), (Kind.SYMLINK, self.omit_link_times))
+        return frozenset(kind for kind, omitted in kinds if omitted)
 
     @property
     def overwrites(self) -> bool:

@@ -1,5 +1,5 @@
-"""What -u, --existing, --ignore-existing, --size-only, --append, --max-size and --min-size remove from a
-comparison.
+"""What -u, --existing, --ignore-existing, --size-only, --append, --safe-links and bounds of sizes remove
+from a comparison.
 
 The rules are rsync's. A skipped entry stays unchanged, its metadata too. An entry of another kind at the
 destination never counts as newer. Directories that both sides have are never skipped.
@@ -37,11 +37,20 @@ class Narrowed:
 
 
 def narrow(
-    comparison: Comparison, wanted: Listing, existing: Listing, *, options: SyncOptions, preserved: Preserved
+    comparison: Comparison,
+    wanted: Listing,
+    existing: Listing,
+    *,
+    options: SyncOptions,
+    preserved: Preserved,
+    path: bytes = b"",
 ) -> Narrowed:
-    """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude."""
+    """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude. `path`: of
+    the directory."""
     # long because each option of rsync is one test, in rsync's order
     unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
+    if options.safe_links:
+        unfit |= _unsafe_links(wanted, path)
     checked = () if options.ignore_existing or options.append else comparison.checked
     if unfit:
         checked = tuple(row for row in checked if row not in unfit)
@@ -132,6 +141,18 @@ def _as_long(decision: Decision, wanted: Listing, existing: Listing) -> bool:
 
 def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
     return frozenset(row for row in wanted.rows_of(Kind.FILE) if options.is_left_for_size(wanted.sizes[row]))
+
+
+def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
+    """Returns the rows of symlinks that lead out of the tree."""
+    from rdc.model.symlinks import leads_outside
+
+    names = wanted.names
+    return frozenset(
+        row
+        for row, target in wanted.links().items()
+        if leads_outside(target, path + b"/" + names[row] if path else names[row])
+    )
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:

@@ -46,7 +46,16 @@ if TYPE_CHECKING:
     from rdc.session.trees.destination_root import Site
     from rdc.tree.filters import FilterList
 
-__all__ = ["Admission", "Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
+__all__ = [
+    "Admission",
+    "Admitted",
+    "FollowedTree",
+    "Following",
+    "answer",
+    "as_asked",
+    "greeting",
+    "serve_stdio",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +66,20 @@ class Admitted:
     path: bytes
     """Relative to `site`."""
     options: SyncOptions
+    destination: bytes | None = None
+    """The path that the tree goes to, if that is in this process."""
 
 
 Admission: TypeAlias = "Callable[[Open], Admitted]"
 """Decides what an Open may have. It refuses with an RdcError, which goes to the far side."""
 
 
-def _as_asked(open_: Open) -> Admitted:
-    """Grants everything: a peer that can start this process may do what the process's user may."""
-    return Admitted(ANYWHERE, open_.path or b".", open_.asked)
+def as_asked(open_: Open, destination: bytes | None = None) -> Admitted:
+    """Grants everything: a peer that can start this process may do what the process's user may.
+
+    `destination`: as in Admitted.
+    """
+    return Admitted(ANYWHERE, open_.path or b".", open_.asked, destination)
 
 
 def greeting(params: ChunkParams) -> Hello:
@@ -94,7 +108,7 @@ Following: TypeAlias = "Callable[[FollowedTree], Conversation[None]]"
 
 def answer(
     signer: FileSigner,
-    admit: Admission = _as_asked,
+    admit: Admission = as_asked,
     following: Following | None = None,
     clones: StagedClones | None = None,
 ) -> Conversation[None]:
@@ -140,7 +154,7 @@ def _answer_as_source(
     from rdc.session.trees.source_tree import SourceTree
 
     site, path, options = admitted.site, admitted.path, admitted.options
-    tree = SourceTree.open(path, site, chmod=options.chmod)
+    tree = SourceTree.open(path, site, options, destination=admitted.destination)
     try:
         yield Send(Opened(), round_)
         received = yield Receive()
@@ -225,7 +239,7 @@ def serve_stdio(
     try:
         connection = Connection(False, greeting(signer.params))
         connection.entries.limit = entries_memory(max_memory)
-        run(answer(signer, admit or _as_asked, following), connection, transport)
+        run(answer(signer, admit or as_asked, following), connection, transport)
     except RdcError as error:
         # The far side received the error and shows it to its user.
         return error.code

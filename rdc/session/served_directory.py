@@ -120,6 +120,13 @@ class ServedDirectory:
                 inner.append(name)
         return b"/".join(inner)
 
+    def top(self) -> Root:
+        return self._top()
+
+    @property
+    def title(self) -> str:
+        return self._access.title
+
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`."""
         return self._kind(path) is not None

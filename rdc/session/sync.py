@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from functools import partial
 
 from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -29,13 +30,12 @@ from rdc.records import replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.serve import answer, greeting
+from rdc.session.serve import answer, as_asked, greeting
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
     asked_attributes,
     keeps,
     keeps_owner,
-    lists_whole,
     open_destination,
     wants_listing,
 )
@@ -159,7 +159,7 @@ class SyncRun:
         from rdc.session.trees.source_tree import SourceTree
 
         # Report a mistake in SRC as an error of this side, not of the far side.
-        SourceTree.open(self._source.path, chmod=self._options.chmod).root.close()
+        SourceTree.open(self._source.path, options=self._options).root.release()
         self._check_nesting()
         self._pack = self._options.compress is True
         clones = self._staged_clones()
@@ -167,7 +167,8 @@ class SyncRun:
             contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer,
             contextlib.nullcontext() if clones is None else contextlib.closing(clones),
         ):
-            link = InProcessLink(self._fetch(clones), answer(signer, clones=clones), self._stop)
+            admit = partial(as_asked, destination=self._destination.path)
+            link = InProcessLink(self._fetch(clones), answer(signer, admit, clones=clones), self._stop)
             return self._report(link.run(), link)
 
     def _staged_clones(self) -> StagedClones | None:
@@ -242,7 +243,7 @@ class SyncRun:
                 from rdc.session.trees.source_tree import SourceTree
 
                 # Check SRC before dialling: a mistyped path should not ask for a password first.
-                tree = SourceTree.open(self._source.path, chmod=self._options.chmod)
+                tree = SourceTree.open(self._source.path, options=self._options)
                 stack.callback(tree.root.release)
                 conversation = self._send(tree)
             else:
@@ -311,8 +312,8 @@ class SyncRun:
         yield from self._open(Role.DESTINATION, self._destination.path)
         from rdc.session.source.conversation import Source
 
-        # Some options need the listing; otherwise the destination may want a manifest.
-        offer = None if lists_whole(self._options) else self._owner_there
+        # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
+        offer = None if self._options.visits_all else self._owner_there
         half = Source(
             tree,
             self._filters,

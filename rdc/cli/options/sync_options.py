@@ -9,7 +9,9 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
+from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.cli.options.writing_options import WRITING_GROUP, read_append
@@ -18,8 +20,12 @@ from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
-from rdc.records import dataclass
-from rdc.report.sync_terminal import TerminalStyle
+from rdc.records import dataclass, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.report.logged_output import LogChoice
+    from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
 
@@ -83,6 +89,7 @@ SYNC_OPTIONS = (
     ALTERNATES_GROUP,
     WRITING_GROUP,
     FILTER_GROUP,
+    KIND_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -104,22 +111,7 @@ SYNC_OPTIONS = (
     ),
     ENDING_GROUP,
     CATALOG_GROUP,
-    OptionGroup(
-        "What is shown",
-        (
-            Option(("-v", "--verbose"), "name each changed entry"),
-            Option(("-i", "--itemize-changes"), "the same with rsync's 11-character code"),
-            Option(("-q", "--quiet"), "show nothing but errors"),
-            Option(
-                ("-h", "--human-readable"), "round the sizes in --stats (alone, -h is no help: --help is)"
-            ),
-            Option(("--stats",), "show what was sent, received and reused, and by which messages"),
-            Option(("--progress",), "show progress, by lines where no bar can be drawn"),
-            Option(("-P",), "the same as --partial --progress"),
-            Option(("--json",), "one JSON event a line on stdout instead"),
-            Option(("--help",), "show this text"),
-        ),
-    ),
+    OUTPUT_GROUP,
 )
 
 
@@ -136,6 +128,9 @@ class SyncRequest:
     catalog: CatalogChoice
     keys: str | None
     deadline: Deadline | None
+    log: LogChoice | None
+    buffering: str | None
+    """How stdout is buffered: "N", "L" or "B"; None as usual."""
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -148,7 +143,13 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
+    request = _read_request(words, read_rule_file, command)
+    return replace(request, options=with_kinds(request.options, words))
+
+
+def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
+    style, log = read_style(words, source, destination), read_log(words, source, destination)
     return SyncRequest(
         source=source,
         destination=destination,
@@ -161,7 +162,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             dry_run=words.has("--dry-run"),
             rules=read_rules(words, read_rule_file),
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
-            items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
+            items=style.lists or log is not None or words.has("--json"),
+            list_unchanged=style.unchanged and style.lists,
             compress=_choice(words, "--compress", "--no-compress"),
             owner=_choice(words, "--owner", "--no-owner"),
             bandwidth=_bandwidth(words),
@@ -191,20 +193,13 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             chmod=_chmod(words),
         ),
         shell=_shell(words),
-        style=TerminalStyle(
-            names=words.has("--verbose"),
-            itemize=words.has("--itemize-changes"),
-            stats=words.has("--stats"),
-            human=words.has("--human-readable"),
-            quiet=words.has("--quiet"),
-            dry_run=words.has("--dry-run"),
-            local=source.host is None and destination.host is None,
-            progress=words.has("--progress") or words.has("-P"),
-        ),
+        style=style,
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
         deadline=read_deadline(words),
+        log=log,
+        buffering=read_buffering(words),
     )
 
 

@@ -35,6 +35,14 @@ class ComparedDirectory:
     existing: Listing
     """As the destination has it."""
 
+    def with_equal_times(self, window: int | None) -> ComparedDirectory:
+        """This directory as --modify-window has it compared. `window`: in seconds; None for no window."""
+        if window is None:
+            return self
+        from rdc.plan.modify_window import with_equal_times
+
+        return replace(self, listing=with_equal_times(self.listing, self.existing, window))
+
 
 class AllowedChanges:
     """Decides which differences of a directory a run may act on."""
@@ -85,6 +93,7 @@ class AllowedChanges:
             directory.existing,
             options=self._options,
             preserved=self._preserved,
+            path=directory.path,
         )
         if narrowed.skipped:
             self._extraneous.note_difference()

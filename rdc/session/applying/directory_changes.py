@@ -10,7 +10,7 @@ from __future__ import annotations
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
-from rdc.plan.itemize import copying_code, itemize
+from rdc.plan.itemize import copying_code, itemize, unchanged_code
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged
 from rdc.records import replace
@@ -53,6 +53,7 @@ class DirectoryChanges:
         self._preserved = context.preserved
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
+        self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
         owner = context.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
         self._entries = EntryChanges(context, self._permissions)
@@ -157,7 +158,7 @@ class DirectoryChanges:
     ) -> None:
         """Compares a directory that both sides have, and starts all changes in it."""
         # long because each step decides whether the directory itself is touched
-        directory = self._with_equal_times(directory)
+        directory = directory.with_equal_times(self._options.modify_window)
         path, existing = directory.path, directory.existing
         comparison = compare(
             directory.listing,
@@ -166,6 +167,7 @@ class DirectoryChanges:
             checksum=self._options.checksum,
             unverified=check,
         )
+        self._report_unchanged(directory, comparison)
         comparison, lost = self._allowed.narrow(directory, comparison)
         elsewhere = None
         if self._alternates is not None:
@@ -185,14 +187,12 @@ class DirectoryChanges:
         if touched:
             self._touched.add(path, announced.metadata)
 
-    def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
-        """`directory` as --modify-window has it compared."""
-        window = self._options.modify_window
-        if window is None:
-            return directory
-        from rdc.plan.modify_window import with_equal_times
+    def _report_unchanged(self, directory: ComparedDirectory, comparison: Comparison) -> None:
+        """Reports unchanged entries where the user wants to see them."""
+        if self._lists_unchanged:
+            from rdc.session.applying.unchanged_entries import report_unchanged
 
-        return replace(directory, listing=with_equal_times(directory.listing, directory.existing, window))
+            report_unchanged(directory, comparison, self._options, self._events)
 
     def _as_announced(self, path: bytes, listing: Listing) -> Listing:
         """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
@@ -334,6 +334,8 @@ class DirectoryChanges:
             announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
             self._root_metadata = metadata
             if not differing:
+                if self._lists_unchanged:
+                    self._events.report(ItemChanged(unchanged_code(Kind.DIRECTORY), b"./"))
                 return announced
             decision = Decision(Change.METADATA, -1, -1, differing)
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)

@@ -124,7 +124,8 @@ class Destination:
         self._parts = parts = DestinationParts(
             self._context,
             self._partial_files,
-            seeks=not (destination_root.new or options.whole_file) and (options.rereads or not self._whole),
+            seeks=not (destination_root.new or options.whole_file)
+            and (options.visits_all or not self._whole),
             new=destination_root.new,
             boundary=self._boundary,
             links=self._links,

@@ -88,7 +88,7 @@ class Description:
         if hard_links:
             from rdc.tree.hard_links import LinkTable
 
-            self._links = LinkTable()
+            self._links = LinkTable(aliased=tree.root.followed is not None)
         self._inodes: PackedInodes | None = None
         """The inodes of the directory that the walk yields next."""
         self._tree = tree
@@ -126,6 +126,9 @@ class Description:
         """Starts a new walk and forgets the entries of the last one."""
         self.manifest.clear()
         self._fold = None
+        followed = self._tree.root.followed
+        if followed is not None:
+            followed.begin(self._report, self._filters.excluded)
         if self._kinds:
             from rdc.session.trees.tree_xattrs import TreeXattrs
 

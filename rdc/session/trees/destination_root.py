@@ -26,7 +26,6 @@ __all__ = [
     "Site",
     "asked_attributes",
     "keeps",
-    "lists_whole",
     "open_destination",
     "served_path",
     "unkept_attributes",
@@ -52,6 +51,13 @@ class Site(Protocol):
 
     def is_bare(self, path: bytes) -> bool:
         """Whether `path` is missing or an empty directory, so that all entries will be new."""
+
+    def top(self) -> Root:
+        """The directory outside of which nothing is read, opened for the caller."""
+
+    @property
+    def title(self) -> str:
+        """What messages call `top`; empty where it is the whole machine."""
 
 
 class _Anywhere:
@@ -80,6 +86,11 @@ class _Anywhere:
             return True
         except OSError:
             return False
+
+    def top(self) -> Root:
+        return Root.open(b"/")
+
+    title = ""
 
 
 ANYWHERE: Site = _Anywhere()
@@ -143,15 +154,10 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once.
 
-    That pays if all entries are new. It is necessary where contents are compared, because manifests do
-    not cover them, and with --link-dest and --compare-dest, which replace what is up to date.
+    That pays if all entries are new. It is necessary where each entry is looked at: manifests do not cover
+    contents, and equal parts of them are not compared.
     """
-    return lists_whole(options) or site.is_bare(path)
-
-
-def lists_whole(options: SyncOptions) -> bool:
-    """Whether files that are equal on both sides may need something, so that every directory is compared."""
-    return options.rereads or (options.alternates is not None and options.alternates.changes_existing)
+    return options.visits_all or site.is_bare(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +199,10 @@ def open_destination(
     if site is not ANYWHERE:
         destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
+    if options.untimed:
+        from rdc.files.root.listing_view import omit_times
+
+        omit_times(destination_root.root, options.untimed)
     destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)

@@ -39,25 +39,48 @@ class SourceTree:
     """The path of `root` within a served directory; None if it lies anywhere."""
 
     @classmethod
-    def open(cls, path: bytes, site: Site = ANYWHERE, *, chmod: str = "") -> SourceTree:
-        """Opens the tree at `path`. `chmod`: as in SyncOptions.
+    def open(
+        cls,
+        path: bytes,
+        site: Site = ANYWHERE,
+        options: SyncOptions | None = None,
+        *,
+        destination: bytes | None = None,
+    ) -> SourceTree:
+        """Opens the tree at `path`, and shows its entries as `options` ask. `destination`: the path that it
+        is synced to, if that is on this machine.
 
-        Raises FileError if nothing is there, UsageError if `chmod` is no change of permissions.
+        Raises FileError if nothing is there, UsageError if `chmod` of the options is no change of
+        permissions.
         """
         changes = None
-        if chmod:
+        if options is not None and options.chmod:
             from rdc.session.trees.mode_changes import mode_changes
 
-            changes = mode_changes(chmod)
+            changes = mode_changes(options.chmod)
         name = entry_of(path)
         if not name:
-            return cls(site.open(path), None, changes, served_path(path, site))
-        directory = os.path.dirname(path) or b"."
-        tree = cls(site.open(directory), name, changes, served_path(directory, site))
-        if tree.root.kind(name) is None:
-            tree.root.close()
-            raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+            tree = cls(site.open(path), None, changes, served_path(path, site))
+        else:
+            directory = os.path.dirname(path) or b"."
+            tree = cls(site.open(directory), name, changes, served_path(directory, site))
+            if tree.root.kind(name) is None:
+                tree.root.close()
+                raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+        if options is not None:
+            tree._show(site, options, destination)
         return tree
+
+    def _show(self, site: Site, options: SyncOptions, destination: bytes | None) -> None:
+        """Has the root show entries as `options` ask."""
+        if options.untimed:
+            from rdc.files.root.listing_view import omit_times
+
+            omit_times(self.root, options.untimed)
+        if options.follows is not None:
+            from rdc.session.trees.link_following import follow_links
+
+            follow_links(self.root, self.only, options.follows, site, destination)
 
     @property
     def filtered(self) -> FilteredTree:

@@ -137,10 +137,12 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
                     ("force", True),
+                    ("list_unchanged", True),
                     ("inplace", True),
                     ("mkpath", True),
                     ("modify_window", 2),
                     ("rules", RULES),
+                    ("safe_links", True),
                 )
             )
         ),

@@ -59,7 +59,6 @@ class DirectoryChanges:
         self._entries = EntryChanges(context, self._permissions)
         self._allowed = AllowedChanges(context)
         self._alternates: AlternateFiles | None = None
-        """None: the run has no alternate directories."""
         if context.alternates is not None:
             from rdc.session.applying.alternate_files import AlternateFiles
 
@@ -340,10 +339,8 @@ class DirectoryChanges:
             decision = Decision(Change.METADATA, -1, -1, differing)
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
         elsewhere = self._context.alternates if announced.new else None
-        from_elsewhere = None
-        if elsewhere is not None:
-            from_elsewhere = elsewhere.top_difference(announced.metadata, self._preserved)
-        self._report_directory(code, b"", from_elsewhere)
+        known = None if elsewhere is None else elsewhere.top_difference(announced.metadata, self._preserved)
+        self._report_directory(code, b"", known)
         if self._xattrs is not None:
             self._xattrs.note_root_reported()
         self._root_metadata = announced.metadata

@@ -166,6 +166,8 @@ class SyncOptions:
     """Write zeros of file content as holes."""
     alternates: Alternates | None = None
     """Directories in which files of the destination may be found unchanged; None: no directories."""
+    allocate: bool = False
+    """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
     inplace: bool = False
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with

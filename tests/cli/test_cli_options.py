@@ -153,8 +153,8 @@ _SUPPORTED = """
 --info --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format --outbuf
 --8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
+--append --append-verify --no-sparse --no-S
 --link-dest --compare-dest --copy-dest
---append --append-verify
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -108,6 +108,7 @@ class AllRules:
 
 
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "allocate": Flag(),
     "alternates": AlternatesItems(),
     "append": Flag(),
     "backup": BackupItems(),

@@ -30,9 +30,9 @@ __all__ = [
     "wire",
 ]
 
-# msgpack allocates an array after its head. With at most 16 items per array, the deepest accepted nesting
-# (1,024) allocates 128 KiB. Many values travel in one binary field instead (columns.py).
-ARRAY_ITEMS = 16
+# msgpack allocates an array after its head. With at most 64 items per array, the deepest accepted nesting
+# (1,024) allocates 512 KiB. An Open has two items for each added option. Many values travel in one binary field instead (columns.py).
+ARRAY_ITEMS = 64
 
 # Only Hello is a map: it leaves room for keys of later versions.
 MAP_KEYS = 64

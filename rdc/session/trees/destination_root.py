@@ -199,6 +199,7 @@ def open_destination(
     if site is not ANYWHERE:
         destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
+    destination_root.root.keep_long_holes(not options.allocate)
     if options.untimed:
         from rdc.files.root.listing_view import omit_times
 

@@ -132,13 +132,14 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         | st.just(
             NamedValues(
                 (
+                    ("allocate", True),
                     ("alternates", Alternates(AlternateUse.LINK, (b"../a", b"b"))),
                     ("append", True),
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
                     ("force", True),
-                    ("list_unchanged", True),
                     ("inplace", True),
+                    ("list_unchanged", True),
                     ("mkpath", True),
                     ("modify_window", 2),
                     ("rules", RULES),

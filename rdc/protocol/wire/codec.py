@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 # msgpack allocates an array after its head. With at most 64 items per array, the deepest accepted nesting
-# (1,024) allocates 512 KiB. An Open has two items for each added option. Many values travel in one binary field instead (columns.py).
+# (1,024) allocates 512 KiB. An Open has two items for each added option. Many values travel in one binary
+# field instead (columns.py).
 ARRAY_ITEMS = 64
 
 # Only Hello is a map: it leaves room for keys of later versions.

@@ -67,6 +67,7 @@ _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED),
     *(f"--{use.value}-dest" for use in AlternateUse),
     "--info",
+    "--list-only",
     "--log-file",
     "--log-file-format",
     "--msgs2stderr",

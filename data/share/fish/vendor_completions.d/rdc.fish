@@ -88,6 +88,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -l info -x -d 'choose what
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l progress -d 'show progress, by lines where no bar can be drawn'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s P -d 'the same as --partial --progress'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l out-format -l log-format -x -d 'a line for each change, such as '\''%i %l %n%L'\'''
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l list-only -d 'list SRC and copy nothing; the same as to leave out DST'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l log-file -r -d 'append what happens to this file'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l log-file-format -x -d 'the lines about changes in it (default: '\''%i %n%L'\'')'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l outbuf -x -d 'write stdout unbuffered, by lines or by blocks: N, L or B'

@@ -71,7 +71,10 @@ def find_alternates(
     found: dict[int, AlternateMatch] = {}
     directories: dict[int, AlternateMatch] = {}
     fresh = {one.row for one in comparison.decisions if one.change in (Change.CREATE, Change.REPLACE)}
+    replacing = {one.row for one in comparison.decisions if one.change is Change.REPLACE}
     for row in fresh:
+        if row in replacing and directory.listing.kinds[row] == Kind.SYMLINK:
+            continue  # as in rsync: only a new symlink is looked for elsewhere
         match = look.match(row)
         if match is not None and directory.listing.kinds[row] == Kind.DIRECTORY:
             directories[row] = match

@@ -71,10 +71,7 @@ def find_alternates(
     found: dict[int, AlternateMatch] = {}
     directories: dict[int, AlternateMatch] = {}
     fresh = {one.row for one in comparison.decisions if one.change in (Change.CREATE, Change.REPLACE)}
-    replacing = {one.row for one in comparison.decisions if one.change is Change.REPLACE}
-    for row in fresh:
-        if row in replacing and directory.listing.kinds[row] == Kind.SYMLINK:
-            continue  # as in rsync: only a new symlink is looked for elsewhere
+    for row in fresh - _replacing_symlinks(directory, comparison):
         match = look.match(row)
         if match is not None and directory.listing.kinds[row] == Kind.DIRECTORY:
             directories[row] = match
@@ -83,6 +80,16 @@ def find_alternates(
     if context.options.alternates is not None and context.options.alternates.changes_existing:
         found.update(look.existing(fresh))
     return AlternateMatches({row: look.entry(row, match) for row, match in found.items()}, directories)
+
+
+def _replacing_symlinks(directory: ComparedDirectory, comparison: Comparison) -> Set[int]:
+    """Symlinks that replace another entry. As in rsync, only a new symlink is looked for elsewhere."""
+    kinds = directory.listing.kinds
+    return {
+        one.row
+        for one in comparison.decisions
+        if one.change is Change.REPLACE and kinds[one.row] == Kind.SYMLINK
+    }
 
 
 class _Look:

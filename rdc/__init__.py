@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "AlternateUse",
+    "Alternates",
     "Aspect",
     "Attribution",
     "Backup",
@@ -128,6 +130,8 @@ __all__ = [
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "AlternateUse": "rdc.model.sync",
+    "Alternates": "rdc.model.sync",
     "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
@@ -308,7 +312,15 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import Backup, MessageCost, Purpose, SyncOptions, SyncReport
+    from rdc.model.sync import (
+        Alternates,
+        AlternateUse,
+        Backup,
+        MessageCost,
+        Purpose,
+        SyncOptions,
+        SyncReport,
+    )
     from rdc.model.watch import (
         Disconnected,
         Halted,

@@ -155,6 +155,7 @@ _SUPPORTED = """
 --outbuf --8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --append --append-verify --no-sparse --no-S
+--link-dest --compare-dest --copy-dest
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -47,7 +47,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
     ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--fuzzy", "-y"): _FIND,
-    ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
     ("--files-from",): _FILTER,

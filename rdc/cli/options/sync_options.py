@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
@@ -84,6 +85,7 @@ SYNC_OPTIONS = (
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
         ),
     ),
+    ALTERNATES_GROUP,
     WRITING_GROUP,
     FILTER_GROUP,
     KIND_GROUP,
@@ -190,6 +192,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             append=read_append(words),
             allocate=read_allocate(words),
             backup=_backup(words),
+            alternates=read_alternates(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),
         ),

@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "AlternateUse",
+    "Alternates",
     "Aspect",
     "Attribution",
     "Backup",
@@ -136,6 +138,8 @@ __all__ = [
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "AlternateUse": "rdc.model.sync",
+    "Alternates": "rdc.model.sync",
     "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
@@ -325,7 +329,16 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import Backup, KeepUndo, MessageCost, Purpose, SyncOptions, SyncReport
+    from rdc.model.sync import (
+        Alternates,
+        AlternateUse,
+        Backup,
+        KeepUndo,
+        MessageCost,
+        Purpose,
+        SyncOptions,
+        SyncReport,
+    )
     from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,

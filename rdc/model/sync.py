@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rdc.model.symlinks import LinkChoice
 
 __all__ = [
+    "AlternateUse",
+    "Alternates",
     "Backup",
     "FilterRule",
     "KeepUndo",
@@ -44,6 +46,49 @@ class Backup:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+class AlternateUse(Enum):
+    """What a sync does with a file that it finds unchanged in an alternate directory.
+
+    >>> import rdc
+    >>> rdc.AlternateUse("link")
+    <AlternateUse.LINK: 'link'>
+    """
+
+    LINK = "link"
+    """It becomes a hard link, or a copy if its metadata differ."""
+    COMPARE = "compare"
+    """It is left out, or copied if its metadata differ."""
+    COPY = "copy"
+    """It is copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternates:
+    """Alternate directories: trees like the destination, such as older backups, that may have its files.
+
+    >>> import rdc
+    >>> rdc.Alternates(rdc.AlternateUse.LINK, (b"../yesterday",)).directories
+    (b'../yesterday',)
+    """
+
+    use: AlternateUse
+    directories: tuple[bytes, ...]
+    """1 to 20, the preferred one first. Each is relative to the destination, or absolute."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def option(self) -> str:
+        """The name of the option, such as "--link-dest"."""
+        return f"--{self.use.value}-dest"
+
+    @property
+    def changes_existing(self) -> bool:
+        """Whether they also decide about files that the destination has already."""
+        return self.use is not AlternateUse.COPY
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +183,8 @@ class SyncOptions:
     both sides are root."""
     sparse: bool = False
     """Write zeros of file content as holes."""
+    alternates: Alternates | None = None
+    """Directories in which files of the destination may be found unchanged; None: no directories."""
     allocate: bool = False
     """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
     inplace: bool = False
@@ -194,7 +241,8 @@ class SyncOptions:
     @property
     def visits_all(self) -> bool:
         """Whether each entry is looked at, though the trees seem equal."""
-        return self.rereads or self.list_unchanged
+        elsewhere = self.alternates is not None and self.alternates.changes_existing
+        return self.rereads or self.list_unchanged or elsewhere
 
     @property
     def removes(self) -> bool:

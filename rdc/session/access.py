@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import TrustError
+from rdc.model.sync import AlternateUse
 from rdc.protocol.messages.registry import Role
 from rdc.records import dataclass, replace
 
@@ -54,13 +55,18 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
 
 def _check_changes(options: SyncOptions, access: Access) -> None:
     """Raises TrustError for an option that changes what the peer may not change."""
+    # long because each restriction is one test
     title = access.title
+    guarded = access.append_only or access.no_delete or access.write_only
+    if options.alternates is not None and options.alternates.use is AlternateUse.COMPARE and guarded:
+        # Files go that an alternate directory has.
+        raise TrustError(f"nothing may be deleted in {title}: leave out --compare-dest")
     if access.append_only:
         _check_append_only(options, title)
     _check_undo(options, access)
     if options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
-    if options.force and (access.append_only or access.no_delete or access.write_only):
+    if options.force and guarded:
         raise TrustError(f"nothing may be deleted in {title}: leave out --force")
     if options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")

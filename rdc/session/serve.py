@@ -212,7 +212,7 @@ def _answer_as_destination(
         half = Destination(context, whole=whole, in_sync_store=signer.catalog)
         yield from half.run(round_)
     finally:
-        destination_root.root.release()
+        destination_root.release()
 
 
 def serve_stdio(

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.errors import ExitCode, FileError, RdcError, TrustError, printable
 from rdc.files.base.append_only import MadeEntries
 from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root.root import Root
@@ -104,6 +104,22 @@ class ServedDirectory:
         if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
         return root
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        """The path that `other` means relative to the directory at `path`, by the text of both.
+
+        No link is ever followed below the served directory, so '..' means the directory that the text has.
+        """
+        inner: list[bytes] = []
+        for name in (other if other.startswith(b"/") else path + b"/" + other).split(b"/"):
+            if name == b"..":
+                if not inner:
+                    shown = printable(other)
+                    raise TrustError(f"{shown} leads out of {self._access.title}: name a directory inside it")
+                inner.pop()
+            elif name not in (b"", b"."):
+                inner.append(name)
+        return b"/".join(inner)
 
     def top(self) -> Root:
         return self._top()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
-from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
@@ -86,6 +87,7 @@ SYNC_OPTIONS = (
             KEEP_UNDO,
         ),
     ),
+    ALTERNATES_GROUP,
     WRITING_GROUP,
     FILTER_GROUP,
     KIND_GROUP,
@@ -93,6 +95,8 @@ SYNC_OPTIONS = (
         "The connection",
         (
             Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
+            Option(("-s", "--secluded-args", "--protect-args"), "no path goes through that shell; always on"),
+            Option(("--inc-recursive", "--i-r"), "fetch contents while the tree is being listed; always on"),
             Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
             Option(
                 ("--keys",), "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)", "DIR"
@@ -175,7 +179,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             size_only=words.has("--size-only"),
             ignore_times=words.has("--ignore-times"),
             modify_window=read_modify_window(words),
-            whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+            whole_file=read_whole_file(words),
             ignore_errors=words.has("--ignore-errors"),
             force=words.has("--force"),
             min_size=_size(words, "--min-size") or 0,
@@ -191,6 +195,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             allocate=read_allocate(words),
             backup=_backup(words),
             keep_undo=read_keep_undo(words),
+            alternates=read_alternates(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),
         ),

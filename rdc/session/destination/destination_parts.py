@@ -85,6 +85,7 @@ class DestinationParts:
             pack=context.pack,
             clones=context.clones,
             leaves_size=options.is_left_for_size,
+            alternates=destination_root.alternates,
             whole=options.whole_file,
         )
         self.router = FileRouter(transfer)
@@ -126,6 +127,7 @@ class DestinationParts:
             events=events,
             links=links,
             xattrs=attributes,
+            alternates=destination_root.alternates,
             skipped=self.skipped,
         )
         self.directories = DirectoryChanges(self._applying)
@@ -147,6 +149,7 @@ class DestinationParts:
         yield from self.router.move(self.deletion.spare, round_)
         round_ = yield from fetch(round_)
         self.landing.flush()
+        self.directories.finish_alternates()
         if self._options.delete:
             self.extraneous.delete(entries, read_errors)
         self.directories.replace_blocking_directories(read_errors)
@@ -186,6 +189,8 @@ class DestinationParts:
         self.router.close()
         with contextlib.suppress(RdcError):
             self.landing.flush()
+        with contextlib.suppress(RdcError):
+            self.directories.finish_alternates()
         self.landing.abandon()
 
     def account(self, code: ExitCode) -> Done:

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["PartialFiles", "left_alone", "refused_name"]
 
 
+def _left_out(filters: FilterList, path: bytes) -> bool:
+    try:
+        return filters.excluded(path, False)
+    except FileError:
+        return True  # its rules cannot be read, so its directory is left alone, which the run reports
+
+
 def refused_name(path: bytes) -> str:
     """The message for an entry of the source that is refused because of its name."""
     return (
@@ -106,7 +113,7 @@ class PartialFiles:
                 continue  # the directory vanished
             counted = (name for name in foreign if directory or only in (None, name))
             found += [join(directory, name) for name in counted]
-        return [path for path in found if not filters.excluded(path, False)]
+        return [path for path in found if not _left_out(filters, path)]
 
     def sweep(self) -> None:
         """Removes all remaining temporaries of rdc."""

@@ -130,6 +130,9 @@ class SyncOptions:
     source."""
     max_delete: int | None = None
     """Delete at most this many entries, then end with exit code 25."""
+    max_delete_share: int | None = None
+    """Delete at most so many per cent of the destination's entries, then end with exit code 25. All entries
+    count that no filter rule protects and that are there when deletions begin, the new ones included."""
     force_empty: bool = False
     """Let --delete empty a destination if the source root is empty."""
     dry_run: bool = False

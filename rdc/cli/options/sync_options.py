@@ -72,7 +72,7 @@ SYNC_OPTIONS = (
             Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
             Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
-            Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
+            Option(("--max-delete",), "delete at most N entries, or N% of DST, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
             Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
             Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
@@ -163,6 +163,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             delete_excluded=words.has("--delete-excluded"),
             rules_after=words.has("--delete-after") and has_rule_files(rules),
             max_delete=_max_delete(words),
+            max_delete_share=_max_delete_share(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
             rules=rules,
@@ -263,12 +264,23 @@ def _chmod(words: Words) -> str:
 
 def _max_delete(words: Words) -> int | None:
     last = words.last("--max-delete")
-    if last is None:
+    if last is None or last.value.endswith("%"):
         return None
     # isascii() excludes the digits of other scripts. The length bounds the time of int().
     if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 18):
         raise UsageError(f"--max-delete={last.value}: a number of entries, 0 or more, is expected")
     return int(last.value)
+
+
+def _max_delete_share(words: Words) -> int | None:
+    """Returns the per cent of --max-delete=N%."""
+    last = words.last("--max-delete")
+    if last is None or not last.value.endswith("%"):
+        return None
+    number = last.value[:-1]
+    if not (number.isascii() and number.isdigit() and len(number) <= 3 and int(number) <= 100):
+        raise UsageError(f"--max-delete={last.value}: a share from 0% to 100% is expected")
+    return int(number)
 
 
 def _size(words: Words, name: str) -> int | None:

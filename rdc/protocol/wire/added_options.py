@@ -143,6 +143,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "inplace": Flag(),
     "keep_undo": KeepUndoItems(),
     "list_unchanged": Flag(),
+    "max_delete_share": Integer(0, 100, optional=True),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
     "omit_dir_times": Flag(),

@@ -94,6 +94,7 @@ class DestinationParts:
             filters.protected,
             events,
             limit=options.max_delete,
+            share=options.max_delete_share,
             dry=options.dry_run,
             boundary=boundary,
             partial_files=partial_files,

@@ -139,8 +139,8 @@ class Steps:
                     path,
                     "put its old version back",
                     expected=f"it as {os.fsdecode(self._shown)}/{record.number}",
-                    found="another file there",
-                    advice="look at that file",
+                    found="that it was written to since, under another name that it has",
+                    advice="what is there was kept; look at that file",
                 )
             if now is None:
                 self._rename_to_free(name_there, name, directory)

@@ -227,6 +227,9 @@ class UndoneSyncs:
         touched = {path for path in after.keys() | newer.keys() if after.get(path) != newer.get(path)}
         self.tally.newer += len(touched)
         touched |= {old for old, new in self._moves() if new in touched}  # the user took its only copy
+        # Who writes to one name of a file writes to its old version, too: that one is named, and stays away.
+        files = {before[path][-1] for path in touched & before.keys()}
+        touched |= {path for path, entry in before.items() if entry[-1] in files}
         self._undo()
         found = census(self.top)
         for path in touched:

@@ -27,7 +27,7 @@ class Undone:
         return [event for event in self.events if isinstance(event, UndoItem)]
 
     @property
-    def held(self) -> list[bytes]:
+    def left_alone(self) -> list[bytes]:
         """Paths that were left alone."""
         return [event.path for event in self.events if isinstance(event, Problem)]
 

@@ -61,7 +61,7 @@ def test_any_pair_of_trees(
     options = SyncOptions(delete=delete, checksum=checksum, fsync=False, keep_undo=KEEP)
     changed = run_sync(source, top, options).done
     if list_syncs(os.fsencode(top)):
-        assert undone(top).held == []
+        assert undone(top).left_alone == []
     else:
         assert (changed.changed, changed.deleted) == (0, 0)
     assert unlike(before, census(top)) == []
@@ -82,9 +82,9 @@ def test_syncs_are_undone_one_after_the_other(tmp_path: Path) -> None:
         (source / "f").write_bytes(b"%d" % number * (number + 1))
         keeping(source, top)
     for content in (b"11", b"0"):
-        assert undone(top).held == []
+        assert undone(top).left_alone == []
         assert (top / "f").read_bytes() == content
-    assert undone(top).held == []
+    assert undone(top).left_alone == []
     assert os.listdir(top) == [STORE]
 
 
@@ -105,7 +105,7 @@ def test_newer_work_stays_and_is_named(tmp_path: Path) -> None:
     os.chmod(top / "mode", 0o640)
     done = undone(top)
     assert done.report.exit is ExitCode.PARTIAL
-    assert sorted(done.held) == [b"f", b"mode", b"new", b"was"]
+    assert sorted(done.left_alone) == [b"f", b"mode", b"new", b"was"]
     newer = tree({
         **{os.fsdecode(path): node for path, node in HELD.items() if path},
         "f": File(b"the new content, edited", 0o644, os.stat(top / "f").st_mtime_ns),
@@ -147,7 +147,7 @@ def test_hard_links_come_back(tmp_path: Path) -> None:
     before = census(top)
     keeping(source, top, SyncOptions(delete=True, hard_links=True, fsync=False, keep_undo=KEEP))
     assert os.stat(top / "c").st_ino == os.stat(top / "d").st_ino
-    assert undone(top).held == []
+    assert undone(top).left_alone == []
     assert unlike(before, census(top)) == []
 
 
@@ -161,7 +161,7 @@ def test_the_store_is_closed_and_no_listing_shows_it(tmp_path: Path) -> None:
     assert describe(read_tree(source), read_tree(tmp_path / "copy")) == []
     run = run_sync(tmp_path / "copy", top, SyncOptions(delete=True, fsync=False))
     assert (run.done.changed, run.done.deleted, run.events[1:]) == (0, 0, [])
-    assert undone(top).held == []
+    assert undone(top).left_alone == []
 
 
 def test_a_source_cannot_write_into_the_store(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_what_a_power_cut_left_of_a_last_line_does_not_count(tmp_path: Path) -> 
     keeping(source, top)
     with open(top / STORE / "1" / "journal", "ab") as journal:
         journal.write(b'["make","bm90IHRoZXJl",[32768,1,\0\0\0')
-    assert undone(top).held == []
+    assert undone(top).left_alone == []
     assert unlike(before, census(top)) == []
 
 

@@ -298,7 +298,7 @@ class SyncRun:
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
         finally:
-            destination_root.root.release()
+            destination_root.release()
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
 

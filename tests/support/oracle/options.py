@@ -37,6 +37,8 @@ MANNERS = (
     "-g",
     "--no-whole-file",
     "--no-W",
+    "-s",
+    "--i-r",
     "--preallocate",
     "--out-format=%i %n%L",
     "--outbuf=L",

@@ -7,11 +7,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, ProtocolError
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
+from rdc.model.sync import SyncOptions
+from rdc.protocol.messages.registry import Role
+from rdc.tree.filters import FilterList
+from rdc.tree.unbound_filters import UnboundFilters
 from tests.support.oracle.cases import Case
 from tests.support.oracle.filter_cases import filter_cases, filter_differences
+from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import command
-from tests.support.trees.trees import Directory, File, Tree, write_tree
+from tests.support.trees.trees import Directory, File, Tree, read_tree, write_tree
 
 
 @settings(max_examples=12)
@@ -146,3 +152,56 @@ def test_the_name_of_a_directory_is_no_wildcard(tmp_path: Path) -> None:
     }
     _, _, found = synced(tmp_path, source, {b"": Directory()}, "--filter=: .f")
     assert found == {"d[1]", "d[1]/.f", "d1", "d1/x"}
+
+
+SOURCE: Tree = {
+    **TOP,
+    b"a/.f": File(b"- x\nP *.keep\n"),
+    b"a/x": File(b"1"),
+    b"a/y": File(b"1"),
+    b"h": File(b"1"),
+}
+HERE: Tree = {
+    **TOP,
+    b"a/.f": File(b"- *.keep\n"),
+    b"a/1.keep": File(b"2"),
+    b"a/x": File(b"2"),
+    b"h": File(b"2"),
+}
+RULES = (
+    FilterRule(RuleAction.EXCLUDE, b"h", RuleModifiers(RuleSide.SOURCE)),
+    DirectoryRules(b".f"),
+)
+
+
+@pytest.mark.parametrize("dialler", list(Role))
+def test_each_side_reads_its_own_files_whoever_dials(dialler: Role, tmp_path: Path) -> None:
+    write_tree(tmp_path / "source", SOURCE)
+    write_tree(tmp_path / "here", HERE)
+    options = SyncOptions(delete=True, fsync=False, rules=RULES)
+    sync_in_turns(tmp_path / "source", tmp_path / "here", options, dialler=dialler)
+    assert set(read_tree(tmp_path / "here")) == {b"", b"a", b"a/.f", b"a/1.keep", b"a/y"}
+
+
+def test_a_source_that_tells_what_a_rule_hides_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules before the first per-directory one hold, whatever the source's files say."""
+    write_tree(tmp_path / "source", SOURCE)
+    write_tree(tmp_path / "here", HERE)
+    monkeypatch.setattr(UnboundFilters, "at_source", lambda self, tree: FilterList(()))
+    with pytest.raises(ProtocolError, match="which a filter rule leaves out"):
+        sync_in_turns(
+            tmp_path / "source", tmp_path / "here", SyncOptions(delete=True, fsync=False, rules=RULES)
+        )
+    assert read_tree(tmp_path / "here")[b"h"] == HERE[b"h"]
+
+
+def test_a_check_names_the_mistake_of_either_end(tmp_path: Path) -> None:
+    bad: Tree = {**TOP, b"a/.f": File(b"bogus\n")}
+    write_tree(tmp_path / "source", bad)
+    write_tree(tmp_path / "copy", bad)
+    ended = command("check", "--filter=: .f", f"{tmp_path}/source/", f"{tmp_path}/copy/")
+    assert ended.code == ExitCode.PARTIAL
+    assert "source/a/.f: line 1" in ended.err
+    assert "copy/a/.f: line 1" in ended.err

@@ -138,7 +138,7 @@ class ExtraneousEntries:
         else:
             if self._options.rules_after:
                 self._read_rules_again()
-            for path, kind in self.found:
+            for path, kind in self._deletion.announced(self.found, self._filters):
                 if not self._deletion.remove(path, kind):
                     self._differ = True
 

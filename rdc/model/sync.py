@@ -20,6 +20,7 @@ __all__ = [
     "Alternates",
     "Backup",
     "FilterRule",
+    "KeepUndo",
     "MessageCost",
     "Purpose",
     "RuleAction",
@@ -88,6 +89,24 @@ class Alternates:
     def changes_existing(self) -> bool:
         """Whether they also decide about files that the destination has already."""
         return self.use is not AlternateUse.COPY
+
+
+@dataclass(frozen=True, slots=True)
+class KeepUndo:
+    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days
+    30
+    """
+
+    size: int | None = None
+    """Bytes that all syncs of the destination together may keep."""
+    days: int | None = None
+    """Days for which each sync is kept."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +202,8 @@ class SyncOptions:
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
+    keep_undo: KeepUndo | None = None
+    """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
     rules_after: bool = False
     """With `delete`: rule files of the destination count as they are when everything else is in place, not as
     they were before the run."""

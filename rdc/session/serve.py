@@ -6,7 +6,7 @@ import os
 
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
 from rdc.protocol.messages.registry import (
     Describe,
     Follow,
@@ -195,6 +195,8 @@ def _answer_as_destination(
     yield Send(Describe(whole, preserved), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
+        if options.keep_undo is not None:
+            raise UsageError("rdc watch keeps nothing to undo, and this directory asks for it: use rdc sync")
         from rdc.session.destination.following import LiveDestination
 
         live = LiveDestination(path, site, terms, whole=whole, preserved=preserved)

@@ -8,6 +8,7 @@ import os
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError, printable
 from rdc.files.base.append_only import MadeEntries
+from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.session.access import Access, granted_options
@@ -166,9 +167,12 @@ class ServedDirectory:
             return None  # a link or a file is in the way: opening the path reports it
 
     def _inner(self, path: bytes) -> bytes:
-        """`path` relative to the directory. Raises FileError for '..'."""
+        """`path` relative to the directory. Raises FileError for '..' and for reserved names."""
         components = [name for name in path.split(b"/") if name not in (b"", b".")]
         if b".." in components:
             shown = printable(self._label.rstrip(b"/") + b"/" + path)
             raise FileError(path, f"{shown}: expected a path inside {self._access.title}, found '..' in it")
+        if any(map(is_reserved, components)):
+            shown = printable(self._label.rstrip(b"/") + b"/" + path)
+            raise FileError(path, f"{shown}: expected a path, found a name that rdc keeps for itself")
         return b"/".join(components)

@@ -9,6 +9,7 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
@@ -84,6 +85,7 @@ SYNC_OPTIONS = (
             Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix"),
             Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR"),
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
+            KEEP_UNDO,
         ),
     ),
     ALTERNATES_GROUP,
@@ -195,6 +197,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             append=read_append(words),
             allocate=read_allocate(words),
             backup=_backup(words),
+            keep_undo=read_keep_undo(words),
             alternates=read_alternates(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),

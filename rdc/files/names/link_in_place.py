@@ -69,6 +69,7 @@ def link_file(
         if root.append_only and _is_taken(new_name, here.fd):
             # Checked first, because a temporary name would already change the ctime of the old file.
             raise root.append_only_refusal(new, "make it a hard link")
+        root.note_entering(new, here.fd)
         for attempt in range(ATTEMPTS):
             temporary = make_aside(new_name, link)
             try:
@@ -79,6 +80,8 @@ def link_file(
                 if backed_up and root.backups is not None:
                     with suppress(FileNotFoundError):
                         root.backups.keep(new, new_name, here.fd)
+                if root.undo is not None:
+                    root.note_placing(new, here.fd, found)
                 if root.append_only:
                     rename_to_free_name(temporary, new_name, here.fd)
                 else:

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.sessions import ALTERNATE_DIRECTORIES, WINDOW_SECONDS
-from rdc.limits.wire import MODE_CHANGES_BYTES
+from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.filter_rules import are_plain
-from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
+from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
 
@@ -75,6 +75,27 @@ class ModeChangesText:
         return value
 
 
+class KeepUndoItems:
+    """[bytes, days]; one of them is nil."""
+
+    SIZE = Integer(1, SIZE_LIMIT)
+    DAYS = Integer(1, UNDO_DAYS)
+
+    def pack(self, value: KeepUndo) -> object:
+        size = None if value.size is None else self.SIZE.pack(value.size)
+        return [size, None if value.days is None else self.DAYS.pack(value.days)]
+
+    def unpack(self, raw: object) -> KeepUndo:
+        items = of_type(raw, tuple)
+        if len(items) != 2 or (items[0] is None) == (items[1] is None):
+            raise ValueError("expected bytes or days")
+        size, days = items
+        return KeepUndo(
+            None if size is None else self.SIZE.unpack(size),
+            None if days is None else self.DAYS.unpack(days),
+        )
+
+
 class AlternatesItems:
     """[use, directory, ...]."""
 
@@ -121,6 +142,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "ignore_errors": Flag(),
     "ignore_times": Flag(),
     "inplace": Flag(),
+    "keep_undo": KeepUndoItems(),
     "list_unchanged": Flag(),
     "max_delete_share": Integer(0, 100, optional=True),
     "mkpath": Flag(),

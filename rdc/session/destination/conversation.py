@@ -187,6 +187,7 @@ class Destination:
                 if self._xattrs is not None:
                     top = None if self._start.only else self._start.metadata
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
+                parts.finish_undo()
         except BaseException:
             if self._parts is not None:
                 self._parts.wind_down()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from rdc.errors import ExitCode, RdcError
+from rdc.progress import Problem
 from rdc.protocol.messages.registry import Done
 from rdc.session.applying.applying_context import ApplyingContext
 from rdc.session.applying.deletion import Deletion
@@ -176,6 +177,13 @@ class DestinationParts:
 
         within = self.directories.worked_in if adopted else None
         XattrSetter(self._applying, attributes).run(top, within=within)
+
+    def finish_undo(self) -> None:
+        """Notes, after all changes, that the run came to its end, if it is kept to be undone."""
+        undo = self._destination_root.root.undo
+        if undo is not None:
+            for text in undo.finish():
+                self._events.report(Problem(ExitCode.OK, b"", text))
 
     def wind_down(self) -> None:
         """Ends an interrupted run: commits complete files and leaves partial files for the next run."""

@@ -10,7 +10,7 @@ import os
 
 from rdc.errors import FileError, printable
 from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import is_temporary_of
+from rdc.files.base.temporary_names import UNDO_NAME, is_temporary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class PartialFiles:
                 foreign = foreign_names(self._root, directory, names)
             except FileError:
                 continue  # the directory vanished
-            counted = (name for name in foreign if directory or only in (None, name))
+            counted = (name for name in foreign if directory or (only in (None, name) and name != UNDO_NAME))
             found += [join(directory, name) for name in counted]
         return [path for path in found if not _left_out(filters, path)]
 

@@ -207,6 +207,7 @@ def open_destination(
     destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
+    _keep_undo(destination_root.root, options)
     if options.alternates is not None:
         if options.overwrites and options.alternates.use is AlternateUse.LINK:
             raise UsageError(
@@ -219,6 +220,20 @@ def open_destination(
         )
         return replace(destination_root, alternates=opened)
     return destination_root
+
+
+def _keep_undo(root: Root, options: SyncOptions) -> None:
+    """Has `root` keep what undoing the run needs, if that is asked for. Raises UsageError."""
+    if options.keep_undo is None:
+        return
+    if options.backup is not None:
+        raise UsageError("an undo keeps the old versions, and so do backups: leave out one of them")
+    if options.overwrites:
+        raise UsageError("an undo keeps old versions, which --inplace and --append overwrite: leave out one")
+    if not options.dry_run:
+        from rdc.undoing.keeper import SyncUndo
+
+        root.keep_undo(SyncUndo(root, options.keep_undo, fsync=options.fsync))
 
 
 def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> None:

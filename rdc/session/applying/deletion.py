@@ -79,12 +79,34 @@ class Deletion:
 
     def _limit_to_share(self, percent: int) -> None:
         """Limits deletions to so many per cent of the entries that are here now and that no rule protects."""
+        most = self.entries() * percent // 100
+        self._limit = most if self._limit is None else min(self._limit, most)
+
+    def entries(self) -> int:
+        """How many entries are here that no filter rule protects."""
         from rdc.progress import silent
         from rdc.tree.walk import PackedWalk
 
-        entries = sum(listing.count for _, listing in PackedWalk(self._root, self._filters, silent))
-        most = entries * percent // 100
-        self._limit = most if self._limit is None else min(self._limit, most)
+        return sum(listing.count for _, listing in PackedWalk(self._root, self._filters, silent))
+
+    def count(self, found: Iterable[tuple[bytes, int]]) -> int:
+        """How many entries would go if these paths were removed, without a limit. Nothing changes."""
+        from rdc.progress import silent
+        from rdc.session.runtime.event_relay import EventRelay
+
+        rehearsal = Deletion(
+            self._root,
+            self._filters,
+            EventRelay(silent),
+            limit=None,
+            dry=True,
+            boundary=self._boundary,
+        )
+        rehearsal._spared = self._spared
+        for path, kind in found:
+            if self._dry or self._root.kind(path) is not None:
+                rehearsal.remove(path, kind)
+        return rehearsal.deleted
 
     def spare(self, path: bytes) -> None:
         """Notes, in a dry run, a file that a real run would have renamed before."""

@@ -47,7 +47,7 @@ def block(number: int) -> Block:
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(scenes(specials=False), option_words())
+    @given(scenes(specials=True), option_words())
     def compare(scene: Scene, words: tuple[str, ...]) -> None:
         case = Case(scene, words)
         name = repr(case)

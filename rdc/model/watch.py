@@ -31,6 +31,7 @@ UNWATCHED = (
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "chmod",
     "ignore_times", "modify_window", "ignore_errors", "force", "append",
     "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
+    "devices", "specials",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""

@@ -43,7 +43,11 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
         raise TrustError(f"{title} is read-only")
     else:
         _check_changes(options, access)
-    return replace(options, owner=options.owner if access.owners else False)
+    if access.owners:
+        return options
+    # A device grants more than any owner does.
+    makes_devices = options.devices and open_.role is Role.SOURCE
+    return replace(options, owner=False, devices=makes_devices)
 
 
 def _check_changes(options: SyncOptions, access: Access) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.protocol.wire.fields import Codec
 
-__all__ = ["ADDED_OPTIONS", "AddedOptions", "NamedValues", "added_values", "with_added"]
+__all__ = ["ADDED_OPTIONS", "DISPENSABLE", "AddedOptions", "NamedValues", "added_values", "with_added"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "copy_dirlinks": Flag(),
     "copy_links": Flag(),
     "copy_unsafe_links": Flag(),
+    "devices": Flag(),
     "force": Flag(),
     "ignore_errors": Flag(),
     "ignore_times": Flag(),
@@ -106,9 +107,13 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "omit_link_times": Flag(),
     "rules": AllRules(),
     "safe_links": Flag(),
+    "specials": Flag(),
     "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
+
+DISPENSABLE = frozenset({"devices", "specials"})
+"""Options that a session can do without: a side that does not know them makes no such entries."""
 
 _DEFAULTS = SyncOptions()
 

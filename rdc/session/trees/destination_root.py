@@ -8,7 +8,7 @@ from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import Kind
+from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import Preserved
 from rdc.records import dataclass, replace
 from rdc.typed import Protocol
@@ -24,6 +24,7 @@ __all__ = [
     "Site",
     "asked_attributes",
     "keeps",
+    "make_nodes",
     "open_destination",
     "served_path",
     "unkept_attributes",
@@ -188,6 +189,13 @@ def open_destination(
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)
     return destination_root
+
+
+def make_nodes(root: Root, options: SyncOptions) -> None:
+    """Has a destination's `root` show special files as what they are, and make those that this process may
+    make: devices are made by root alone, as in rsync."""
+    root.shown_nodes = options.nodes
+    root.made_nodes = options.nodes if os.geteuid() == 0 else options.nodes - DEVICES
 
 
 def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> None:

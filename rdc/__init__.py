@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "AlternateUse",
+    "Alternates",
     "Aspect",
     "Attribution",
     "Backup",
@@ -54,6 +56,7 @@ __all__ = [
     "IncompatiblePeerError",
     "Instance",
     "ItemChanged",
+    "KeepUndo",
     "Level",
     "LevelSummary",
     "Limited",
@@ -102,6 +105,11 @@ __all__ = [
     "TrustError",
     "TypeSummary",
     "USER_CATALOG",
+    "UndoItem",
+    "UndoOptions",
+    "UndoReport",
+    "UndoReporter",
+    "UndoableSync",
     "UsageError",
     "UserCatalog",
     "WatchEvent",
@@ -122,12 +130,16 @@ __all__ = [
     "sign_file",
     "similar",
     "sync",
+    "undo",
+    "undoable_syncs",
     "watch",
     "__version__",
 ]
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "AlternateUse": "rdc.model.sync",
+    "Alternates": "rdc.model.sync",
     "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
@@ -167,6 +179,7 @@ _MODULES = {
     "IncompatiblePeerError": "rdc.errors",
     "Instance": "rdc.model.instances",
     "ItemChanged": "rdc.progress",
+    "KeepUndo": "rdc.model.sync",
     "Level": "rdc.signature.tree",
     "LevelSummary": "rdc.model.scan",
     "Limited": "rdc.model.watch",
@@ -215,6 +228,11 @@ _MODULES = {
     "TrustError": "rdc.errors",
     "TypeSummary": "rdc.model.scan",
     "USER_CATALOG": "rdc.catalog.location",
+    "UndoItem": "rdc.model.undo",
+    "UndoOptions": "rdc.model.undo",
+    "UndoReport": "rdc.model.undo",
+    "UndoReporter": "rdc.undoing.undo",
+    "UndoableSync": "rdc.model.undo",
     "UsageError": "rdc.errors",
     "UserCatalog": "rdc.catalog.location",
     "WatchEvent": "rdc.model.watch",
@@ -235,6 +253,8 @@ _MODULES = {
     "sign_file": "rdc.catalog.signer",
     "similar": "rdc.library.similar",
     "sync": "rdc.session.sync",
+    "undo": "rdc.library.undo",
+    "undoable_syncs": "rdc.library.undo",
     "watch": "rdc.watching.watch",
 }
 
@@ -267,6 +287,7 @@ if TYPE_CHECKING:
     from rdc.library.scan import scan
     from rdc.library.similar import similar
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
+    from rdc.library.undo import undo, undoable_syncs
     from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
     from rdc.model.duplicates import (
         DuplicateFile,
@@ -308,7 +329,17 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import Backup, MessageCost, Purpose, SyncOptions, SyncReport
+    from rdc.model.sync import (
+        Alternates,
+        AlternateUse,
+        Backup,
+        KeepUndo,
+        MessageCost,
+        Purpose,
+        SyncOptions,
+        SyncReport,
+    )
+    from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,
         Halted,
@@ -328,6 +359,7 @@ if TYPE_CHECKING:
     from rdc.similarity.pairs import SimilarPair, SimilarPairs
     from rdc.similarity.saved import SimilarityIndexError
     from rdc.similarity.traits import Traits
+    from rdc.undoing.undo import UndoReporter
     from rdc.watching.reporter import WatchReporter
     from rdc.watching.watch import watch
 

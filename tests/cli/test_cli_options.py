@@ -150,8 +150,12 @@ _SUPPORTED = """
 --executability -E --devices --specials -D --no-devices --no-specials --no-D
 --cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
+--secluded-args -s --protect-args --inc-recursive --i-r
+--info --list-only --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format
+--outbuf --8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
---append --append-verify
+--append --append-verify --no-sparse --no-S
+--link-dest --compare-dest --copy-dest
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -52,7 +52,11 @@ REPORTER: rdc.Reporter = EVENTS.of_a_job
 DEDUPE_REPORTER: rdc.DedupeReporter = EVENTS.of_a_dedupe
 WATCH_REPORTER: rdc.WatchReporter = EVENTS.of_a_watch
 STOP: rdc.StopSignal = threading.Event()
-RULES = (rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o"),)
+RULES: tuple[rdc.FilterRule | rdc.DirectoryRules, ...] = (
+    rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o"),
+    rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"own", rdc.RuleModifiers(side=rdc.RuleSide.DESTINATION)),
+    rdc.DirectoryRules(b".gitignore", rdc.RuleSyntax.GIT),
+)
 
 
 def costs(report: rdc.SyncReport) -> dict[rdc.Purpose, list[rdc.MessageCost]]:
@@ -76,6 +80,20 @@ def synced(place: rdc.Location) -> rdc.ExitCode:
         return error.code
     print(costs(report))
     return report.exit
+
+
+def undone(place: str) -> list[bytes]:
+    paths: list[bytes] = []
+
+    def report(event: rdc.UndoItem | rdc.Problem, /) -> None:
+        paths.append(event.path)
+
+    reporter: rdc.UndoReporter = report
+    rdc.sync("src/", place, rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)))
+    syncs: tuple[rdc.UndoableSync, ...] = rdc.undoable_syncs(place)
+    taken_back: rdc.UndoReport = rdc.undo(place, rdc.UndoOptions(dry_run=True), reporter=reporter)
+    print(len(syncs), taken_back.exit)
+    return paths
 
 
 def checked() -> list[bytes]:

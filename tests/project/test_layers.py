@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("chunking",),
     ("signature",),
     ("similarity", "tree"),
-    ("catalog", "plan"),
+    ("catalog", "plan", "undoing"),
     ("session", "survey", "instances"),
     ("daemon", "watching", "report", "install"),
     ("library",),
@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "files": (("base",), ("own", "root"), ("bulk", "facts"), ("replace",), ("names",)),
     "kernel": (
         ("constants",),
-        ("columns", "cut", "hash", "recipe", "rows", "similarity", "x86"),
+        ("columns", "cut", "hash", "recipe", "rows", "samples", "similarity", "x86"),
         ("count", "search"),
         ("",),
     ),

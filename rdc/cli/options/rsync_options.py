@@ -9,24 +9,21 @@ __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
 _LINKS = "no path below DST is ever resolved through a symlink; --safe-links leaves unsafe ones out"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
-_TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
+_TEMPORARY = "each file is rebuilt beside the old one and renamed over it, or written in place with --inplace"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
 _IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
-_LOG = "use -i, or --json for programs"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
 _FILTER = "use --exclude, --include or --filter"
-_LIST = "use -n -i"
 
 _REFUSED: dict[tuple[str, ...], str] = {
-    ("--info", "--debug", "--stderr", "--msgs2stderr"): "use -v, -i or --stats",
+    ("--debug",): "use -v, -i or --info",
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
-    ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
     ("--relative", "-R", "--implied-dirs", "--i-d"): "sync each directory to its own place",
-    ("--write-devices",): _TEMPORARY,
+    ("--write-devices",): "a device is never written to",
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
     ("--munge-links",): _LINKS,
@@ -39,7 +36,10 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
-    ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
+    (
+        "--remove-source-files",
+        "--remove-sent-files",
+    ): "the source is never changed; remove files there once a sync has ended with 0",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
@@ -47,17 +47,13 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
     ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--fuzzy", "-y"): _FIND,
-    ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
     ("--files-from",): _FILTER,
     ("--from0", "-0"): "rule files have one rule a line",
-    ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
+    ("--old-args",): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",
-    ("--blocking-io", "--outbuf"): "leave it out",
-    ("--8-bit-output", "-8"): "control characters are shown as \\xNN; --json gives exact paths",
-    ("--out-format", "--log-format", "--log-file", "--log-file-format"): _LOG,
-    ("--list-only",): _LIST,
+    ("--blocking-io",): "leave it out",
     ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",
     ("--iconv",): "names are copied byte for byte",

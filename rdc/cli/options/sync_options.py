@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 
+from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
-from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
+from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_append
+from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_append, read_sparse
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass, replace
-from rdc.report.sync_terminal import TerminalStyle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.report.log_file import LogChoice
+    from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
 
@@ -61,12 +69,11 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
-            Option(
-                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
-                "the same: it is always after",
-            ),
+            Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
+            Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
-            Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
+            Option(("--max-delete",), "delete at most N entries, or N% of DST, then exit with 25", "N"),
+            Option(("--guard",), "delete nothing if more than N% of DST would go, then exit with 25", "N%"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
             Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
             Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
@@ -78,8 +85,10 @@ SYNC_OPTIONS = (
             Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix"),
             Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR"),
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
+            KEEP_UNDO,
         ),
     ),
+    ALTERNATES_GROUP,
     WRITING_GROUP,
     FILTER_GROUP,
     KIND_GROUP,
@@ -87,6 +96,8 @@ SYNC_OPTIONS = (
         "The connection",
         (
             Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
+            Option(("-s", "--secluded-args", "--protect-args"), "no path goes through that shell; always on"),
+            Option(("--inc-recursive", "--i-r"), "fetch contents while the tree is being listed; always on"),
             Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
             Option(
                 ("--keys",), "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)", "DIR"
@@ -104,22 +115,7 @@ SYNC_OPTIONS = (
     ),
     ENDING_GROUP,
     CATALOG_GROUP,
-    OptionGroup(
-        "What is shown",
-        (
-            Option(("-v", "--verbose"), "name each changed entry"),
-            Option(("-i", "--itemize-changes"), "the same with rsync's 11-character code"),
-            Option(("-q", "--quiet"), "show nothing but errors"),
-            Option(
-                ("-h", "--human-readable"), "round the sizes in --stats (alone, -h is no help: --help is)"
-            ),
-            Option(("--stats",), "show what was sent, received and reused, and by which messages"),
-            Option(("--progress",), "show progress, by lines where no bar can be drawn"),
-            Option(("-P",), "the same as --partial --progress"),
-            Option(("--json",), "one JSON event a line on stdout instead"),
-            Option(("--help",), "show this text"),
-        ),
-    ),
+    OUTPUT_GROUP,
 )
 
 
@@ -136,6 +132,9 @@ class SyncRequest:
     catalog: CatalogChoice
     keys: str | None
     deadline: Deadline | None
+    log: LogChoice | None
+    buffering: str | None
+    """How stdout is buffered: "N", "L" or "B"; None as usual."""
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -154,19 +153,25 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
 def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
+    rules = read_rules(words, read_rule_file)
+    style, log = read_style(words, source, destination), read_log(words, source, destination)
     return SyncRequest(
         source=source,
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
+            rules_after=words.has("--delete-after") and has_rule_files(rules),
             max_delete=_max_delete(words),
+            max_delete_share=_max_delete_share(words),
+            guard=_guard(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
-            rules=read_rules(words, read_rule_file),
+            rules=rules,
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
-            items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
+            items=style.lists or log is not None or words.has("--json"),
+            list_unchanged=style.unchanged and style.lists,
             compress=_choice(words, "--compress", "--no-compress"),
             owner=_choice(words, "--owner", "--no-owner"),
             bandwidth=_bandwidth(words),
@@ -177,7 +182,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             size_only=words.has("--size-only"),
             ignore_times=words.has("--ignore-times"),
             modify_window=read_modify_window(words),
-            whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+            whole_file=read_whole_file(words),
             ignore_errors=words.has("--ignore-errors"),
             force=words.has("--force"),
             min_size=_size(words, "--min-size") or 0,
@@ -185,30 +190,26 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             hard_links=words.has("--hard-links"),
             acls=words.has("--acls"),
             xattrs=words.has("--xattrs"),
-            sparse=words.has("--sparse"),
+            sparse=read_sparse(words),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
             inplace=words.has("--inplace"),
             append=read_append(words),
+            allocate=read_allocate(words),
             backup=_backup(words),
+            keep_undo=read_keep_undo(words),
+            alternates=read_alternates(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),
         ),
         shell=_shell(words),
-        style=TerminalStyle(
-            names=words.has("--verbose"),
-            itemize=words.has("--itemize-changes"),
-            stats=words.has("--stats"),
-            human=words.has("--human-readable"),
-            quiet=words.has("--quiet"),
-            dry_run=words.has("--dry-run"),
-            local=source.host is None and destination.host is None,
-            progress=words.has("--progress") or words.has("-P"),
-        ),
+        style=style,
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
         deadline=read_deadline(words),
+        log=log,
+        buffering=read_buffering(words),
     )
 
 
@@ -265,12 +266,34 @@ def _chmod(words: Words) -> str:
 
 def _max_delete(words: Words) -> int | None:
     last = words.last("--max-delete")
-    if last is None:
+    if last is None or last.value.endswith("%"):
         return None
     # isascii() excludes the digits of other scripts. The length bounds the time of int().
     if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 18):
         raise UsageError(f"--max-delete={last.value}: a number of entries, 0 or more, is expected")
     return int(last.value)
+
+
+def _max_delete_share(words: Words) -> int | None:
+    """Returns the per cent of --max-delete=N%."""
+    last = words.last("--max-delete")
+    if last is None or not last.value.endswith("%"):
+        return None
+    return _share("--max-delete", last.value)
+
+
+def _guard(words: Words) -> int | None:
+    last = words.last("--guard")
+    return None if last is None else _share("--guard", last.value)
+
+
+def _share(name: str, text: str) -> int:
+    """Returns the per cent of a share such as 50%."""
+    number = text.removesuffix("%")
+    known = number.isascii() and number.isdigit() and len(number) <= 3 and int(number) <= 100
+    if number == text or not known:
+        raise UsageError(f"{name}={text}: a share from 0% to 100% is expected")
+    return int(number)
 
 
 def _size(words: Words, name: str) -> int | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import StopSignal
+    from rdc.report.log_file import SyncOutput
 
 __all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
@@ -44,7 +45,7 @@ Examples:
 
 A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
 to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not have fail
-by name.
+by name. Without DST, SRC is listed.
 """
 
 _CLOSING = """
@@ -72,13 +73,6 @@ class Syncer(Protocol):
     ) -> SyncReport: ...
 
 
-class _Output(Reporter, Protocol):
-    def start(self) -> None: ...
-    def finish(self, report: SyncReport) -> None: ...
-    def fail(self, error: RdcError) -> None: ...
-    def close(self) -> None: ...
-
-
 def help_text() -> str:
     """Returns the text of --help."""
     return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
@@ -91,6 +85,10 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         if parsed.has("--help"):
             environment.show_help(help_text())
             return ExitCode.OK
+        if parsed.has("--list-only") or len(parsed.operands) == 1:
+            from rdc.cli.source_listing import list_operand
+
+            return list_operand(parsed, environment)
         request = read_request(parsed, lambda name: read_rule_file(name, environment))
     except RdcError as error:
         # --json reports every failure as an event, usage errors included.
@@ -106,7 +104,12 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
 
 
 def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
-    output = _json_output(environment) if request.json else _terminal_output(request, environment)
+    environment.buffer(request.buffering)
+    output: SyncOutput = _json_output(environment) if request.json else _terminal_output(request, environment)
+    if request.log is not None:
+        from rdc.report.log_file import LoggedOutput
+
+        output = LoggedOutput(output, request.log)
     with reporting(output):
         output.start()
         report = _report(request, syncer, output)
@@ -133,14 +136,14 @@ def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncRep
         raise request.deadline.error from error
 
 
-def _json_output(environment: Environment) -> _Output:
+def _json_output(environment: Environment) -> SyncOutput:
     from rdc.report.sync_json import SyncJson
 
     return SyncJson(environment.data, environment.flush, environment.clock)
 
 
-def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
+def _terminal_output(request: SyncRequest, environment: Environment) -> SyncOutput:
     style = request.style
-    scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
+    scrolling = environment.stdout_is_terminal and (style.lists)
     progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
     return SyncTerminal(style, environment.data, environment.talk, progress, environment.clock)

@@ -14,6 +14,7 @@ from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
+from rdc.model.sync import AlternateUse
 from rdc.model.watch import (
     UNWATCHED,
     Disconnected,
@@ -26,7 +27,7 @@ from rdc.model.watch import (
     WatchReport,
 )
 from rdc.progress import Event
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -64,6 +65,16 @@ watch until it is back.
 
 _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED),
+    *(f"--{use.value}-dest" for use in AlternateUse),
+    "--info",
+    "--list-only",
+    "--log-file",
+    "--log-file-format",
+    "--msgs2stderr",
+    "--no-human-readable",
+    "--out-format",
+    "--outbuf",
+    "--stderr",
     "--stop-after",
     "--stop-at",
     "--stats",
@@ -169,7 +180,10 @@ def _read(words: Words, environment: Environment) -> _Request:
     if rescan > RESCAN_SECONDS:
         raise UsageError(f"--rescan={rescan}: at most {RESCAN_SECONDS} seconds (0: never)")
     request = read_request(words, lambda name: read_rule_file(name, environment), command="rdc watch")
-    return _Request(request, WatchOptions(request.options, rescan, _hook(words)))
+    # A second -v or -i says nothing more: unchanged entries would be listed in each turn.
+    return _Request(
+        request, WatchOptions(replace(request.options, list_unchanged=False), rescan, _hook(words))
+    )
 
 
 def _hook(words: Words) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class EntryChanges:
             return True
         if kind == Kind.SYMLINK:
             target, metadata = link_targets[decision.row], listing.metadata(decision.row)
-            return self._change_symlink(path, target, metadata, decision)
+            return self.change_symlink(path, target, metadata, decision)
         if kind in NODES:
             number, metadata = listing.sizes[decision.row], listing.metadata(decision.row)
             return self._change_node(path, Kind(kind), number, metadata, decision)
@@ -121,7 +121,7 @@ class EntryChanges:
         else:
             self._router.touch(files, sum([listing.sizes[row] for row in rows]))
 
-    def _change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
+    def change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
         """Replaces a symlink or sets its metadata. Returns True if that touches its directory."""
         replaced = decision.change is not Change.METADATA
         if not self._options.dry_run:
@@ -183,7 +183,7 @@ class EntryChanges:
                 self._events.report(Problem(ExitCode.PARTIAL, path, text))
                 continue
             if entry.kind == Kind.SYMLINK:
-                self._change_symlink(path, entry.target, entry.metadata, decision)
+                self.change_symlink(path, entry.target, entry.metadata, decision)
                 continue
             if entry.kind in NODES:
                 self._change_node(path, Kind(entry.kind), entry.size, entry.metadata, decision)

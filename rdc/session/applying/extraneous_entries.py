@@ -6,7 +6,7 @@ from array import array
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
-from rdc.limits.sessions import REMOVED_FILES
+from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 
@@ -116,7 +116,8 @@ class ExtraneousEntries:
         `entries`, `read_errors`: of the source.
         """
         # A renamed file would have no backup.
-        kept = self._options.backup is not None
+        # Nor would it stay if a rule that has just arrived protects it.
+        kept = self._options.backup is not None or self._options.rules_after
         stopped = kept or self._forbidden_by(read_errors) or self._seems_lost(entries)
         return self._options.delete and not stopped
 
@@ -135,9 +136,34 @@ class ExtraneousEntries:
         elif self._seems_lost(entries):
             self._refuse("the source is empty; --force-empty deletes all the same")
         else:
-            for path, kind in self.found:
+            if self._options.rules_after:
+                self._read_rules_again()
+            if self._stopped_by_guard():
+                return
+            for path, kind in self._deletion.announced(self.found, self._filters):
                 if not self._deletion.remove(path, kind):
                     self._differ = True
+
+    def _read_rules_again(self) -> None:
+        """Has the rule files count as they are now. All are read before the first deletion, which may be of
+        one of them."""
+        self._filters.renew()
+        for path, _ in self.found:
+            self._filters.prepare(path.rpartition(b"/")[0])
+
+    def _stopped_by_guard(self) -> bool:
+        """Whether too large a share of the destination would go (--guard). Reports it."""
+        share = self._options.guard
+        if share is None or not len(self.found):
+            return False
+        total = self._deletion.entries()
+        going = 0 if total < GUARDED_ENTRIES else self._deletion.count(self.found)
+        if going * 100 <= share * total:
+            return False
+        text = f"nothing was deleted: {going:,} of {total:,} entries would go, more than --guard={share}%"
+        self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))
+        self._differ = True
+        return True
 
     def _seems_lost(self, entries: int) -> bool:
         """Whether the source is empty. Its file system may not be mounted."""

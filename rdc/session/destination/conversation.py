@@ -102,6 +102,9 @@ class Destination:
         unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))
+        if destination_root.alternates is not None:
+            for line in destination_root.alternates.missing:
+                self._events.report(Problem(ExitCode.OK, b"", line))
         self._own: Manifest | None = None
         self._xattrs_were_right = False
         """Extended attributes of all directories without changes were right before this run."""
@@ -121,7 +124,8 @@ class Destination:
         self._parts = parts = DestinationParts(
             self._context,
             self._partial_files,
-            seeks=not (destination_root.new or options.whole_file) and (options.rereads or not self._whole),
+            seeks=not (destination_root.new or options.whole_file)
+            and (options.visits_all or not self._whole),
             new=destination_root.new,
             boundary=self._boundary,
             links=self._links,
@@ -183,6 +187,7 @@ class Destination:
                 if self._xattrs is not None:
                     top = None if self._start.only else self._start.metadata
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
+                parts.finish_undo()
         except BaseException:
             if self._parts is not None:
                 self._parts.wind_down()
@@ -366,6 +371,7 @@ class Destination:
                 self._options.hard_links
                 or self._xattrs is not None
                 or self._events.codes
+                or self._options.alternates is not None
                 or self._options.dry_run
                 or self._name is not None
             )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import Preserved
+from rdc.model.sync import AlternateUse
 from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
@@ -17,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
+    from rdc.session.trees.alternate_directories import AlternateDirectories
 
 __all__ = [
     "ANYWHERE",
@@ -37,6 +39,10 @@ class Site(Protocol):
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         """Opens a directory, like Root.open."""
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
+        outside of what is served."""
 
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`, a dangling symlink included."""
@@ -60,6 +66,12 @@ class _Anywhere:
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         return Root.open(path, create=create, writable=writable, mode=mode)
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        if other.startswith(b"../") and not os.path.lexists(path):
+            # In a dry run the directory is not made, so the kernel cannot resolve a way out of it.
+            return os.path.join(_above(path), other[3:])
+        return os.path.join(path, other)
 
     def has(self, path: bytes) -> bool:
         return os.path.lexists(path)
@@ -143,10 +155,10 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once.
 
-    That pays if all entries are new. It is necessary where contents are compared, because manifests do not
-    cover them.
+    That pays if all entries are new. It is necessary where each entry is looked at: manifests do not cover
+    contents, and equal parts of them are not compared.
     """
-    return options.rereads or site.is_bare(path)
+    return options.visits_all or site.is_bare(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +173,14 @@ class DestinationRoot:
     it."""
     served: bytes | None = None
     """The path of `root` within a served directory; None if it lies anywhere."""
+    alternates: AlternateDirectories | None = None
+    """The alternate directories; None: the run has none."""
+
+    def release(self) -> None:
+        """Closes all descriptors."""
+        self.root.release()
+        if self.alternates is not None:
+            self.alternates.release()
 
 
 def open_destination(
@@ -176,18 +196,30 @@ def open_destination(
         destination_root = _open(path, start, options, site)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    here = path if destination_root.name is None else os.path.dirname(path)
     if site is not ANYWHERE:
-        here = path if destination_root.name is None else os.path.dirname(path)
         destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
+    destination_root.root.keep_long_holes(not options.allocate)
     if options.untimed:
         from rdc.files.root.listing_view import omit_times
 
         omit_times(destination_root.root, options.untimed)
     destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
-        here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)
+    _keep_undo(destination_root.root, options)
+    if options.alternates is not None:
+        if options.overwrites and options.alternates.use is AlternateUse.LINK:
+            raise UsageError(
+                "--inplace or --append and --link-dest exclude each other: a link shares its content"
+            )
+        from rdc.session.trees.alternate_directories import open_alternates
+
+        opened = open_alternates(
+            options.alternates, lambda directory: site.open(site.beside(here, directory))
+        )
+        return replace(destination_root, alternates=opened)
     return destination_root
 
 
@@ -196,6 +228,20 @@ def make_nodes(root: Root, options: SyncOptions) -> None:
     make: devices are made by root alone, as in rsync."""
     root.shown_nodes = options.nodes
     root.made_nodes = options.nodes if os.geteuid() == 0 else options.nodes - DEVICES
+
+
+def _keep_undo(root: Root, options: SyncOptions) -> None:
+    """Has `root` keep what undoing the run needs, if that is asked for. Raises UsageError."""
+    if options.keep_undo is None:
+        return
+    if options.backup is not None:
+        raise UsageError("an undo keeps the old versions, and so do backups: leave out one of them")
+    if options.overwrites:
+        raise UsageError("an undo keeps old versions, which --inplace and --append overwrite: leave out one")
+    if not options.dry_run:
+        from rdc.undoing.keeper import SyncUndo
+
+        root.keep_undo(SyncUndo(root, options.keep_undo, fsync=options.fsync))
 
 
 def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> None:

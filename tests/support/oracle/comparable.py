@@ -28,6 +28,8 @@ def comparable(case: Case) -> bool:
         return False  # --chmod with set-id bits: only where owners are kept
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
+    if "--ignore-errors" in words and words & {"-C", "--cvs-exclude", "-F"}:
+        return False  # refused: what a rule file with a mistake hides would be deleted
     appends = words & {"--append", "--append-verify"}
     if (appends or "--inplace" in words) and words & {"-u", "--update", "--size-only"}:
         return False  # refused

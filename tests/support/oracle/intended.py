@@ -18,6 +18,7 @@ __all__ = ["INTENDED", "Intended", "adjusted"]
 
 BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
+FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
 EXIT_MAX_DELETE = 25
 
 
@@ -76,6 +77,11 @@ def _not_sent(line: str) -> list[str]:
     return [] if re.match(r"[.>]f\.{9} ", line) else _sent_or_equal(line)
 
 
+def _changed_alone(line: str) -> list[str]:
+    """No line for an unchanged entry, which a second -i lists."""
+    return [] if re.match(r"[.h][fdLDS] {9} ", line) else [line]
+
+
 def _attributes_apart(line: str) -> list[str]:
     """`line` without the letters of ACLs and attributes where it has others."""
     if re.match(r"[.c>]\S[.cstpog]{7}[.ax]{2} ", line) and set(line[2:9]) != {"."}:
@@ -130,6 +136,13 @@ def _needless(path: bytes, tree: View) -> bool:
     )
 
 
+def _emptied(outcome: Outcome) -> Outcome:
+    """rsync -n says that it deletes directories, which then stay, since a rule protects what is in them."""
+    return replace(
+        outcome, plan=tuple(line for line in outcome.plan if not re.fullmatch(r"\*deleting .*/", line))
+    )
+
+
 def _stopped(outcome: Outcome) -> Outcome:
     """Of deletions that stopped at their limit only the number counts."""
 
@@ -147,13 +160,22 @@ def _first_name(line: str) -> list[str]:
     return [re.sub(r"^hf\+{9} (.*) => .*$", r">f+++++++++ \1", line)]
 
 
+def _read_otherwise(case: Case) -> bool:
+    """Whether unchanged entries are to be listed where contents, links or attributes are compared."""
+    return _has("-i", "--itemize-changes")(case) and _has(
+        "-c", "--checksum", "-I", "--ignore-times", "-H", "--hard-links", "-A", "--acls", "-X", "--xattrs"
+    )(case)
+
+
 INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
+    Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
+    Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),
     Intended("`--max-delete`", _has("--max-delete"), _stopped),
     Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),
 )

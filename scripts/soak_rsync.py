@@ -51,7 +51,7 @@ def block(number: int) -> Block:
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(filter_cases() if of_filters else st.builds(Case, scenes(specials=False), option_words()))
+    @given(filter_cases() if of_filters else st.builds(Case, scenes(specials=True), option_words()))
     def compare(case: Case) -> None:
         name = repr(case)
         if name in seen or not comparable(case):

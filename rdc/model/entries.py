@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from enum import IntEnum
+from itertools import compress
 
 from rdc.records import dataclass, replace
 
@@ -13,15 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "DEVICES",
     "EMPTY_LISTING",
     "Identity",
     "Kind",
     "Listing",
     "Metadata",
+    "NODES",
     "PackedInodes",
     "PackedListing",
+    "bytes_of_devices",
+    "check_sizes",
+    "device_number",
     "little_endian",
     "little_endian_integers",
+    "major_and_minor",
     "strings",
 ]
 
@@ -33,7 +40,54 @@ class Kind(IntEnum):
     DIRECTORY = 1
     SYMLINK = 2
     SPECIAL = 3
-    """Devices, sockets and fifos: listed, never transferred."""
+    """Anything else: listed, never transferred. Where both sides know the kinds below and the user wants
+    them, an entry of such a kind has that kind instead."""
+    FIFO = 4
+    SOCKET = 5
+    CHARACTER_DEVICE = 6
+    BLOCK_DEVICE = 7
+
+
+DEVICES = frozenset((Kind.CHARACTER_DEVICE, Kind.BLOCK_DEVICE))
+NODES = frozenset((Kind.FIFO, Kind.SOCKET)) | DEVICES
+"""The kinds of entries that mknod makes."""
+
+_MINOR_BITS = 20
+DEVICE_LIMIT = 1 << 32
+"""Device numbers are below it: Linux has 12 bits for the major number and 20 for the minor number."""
+
+
+def device_number(major: int, minor: int) -> int:
+    """The number of a device as a listing has it. Raises ValueError for a number that Linux does not have."""
+    if not (0 <= minor < 1 << _MINOR_BITS and 0 <= major < DEVICE_LIMIT >> _MINOR_BITS):
+        raise ValueError(f"a device {major}:{minor}")
+    return major << _MINOR_BITS | minor
+
+
+def major_and_minor(number: int) -> tuple[int, int]:
+    """The inverse of device_number."""
+    return number >> _MINOR_BITS, number & (1 << _MINOR_BITS) - 1
+
+
+def check_sizes(kinds: bytes, sizes: Sequence[int]) -> None:
+    """Raises ValueError if an entry that is neither a regular file nor a device has a size, or a device a
+    number that no device has."""
+    # Kind.FILE is 0, so the kinds themselves select the entries that are not regular files.
+    if any(compress(sizes, kinds)):
+        for kind, size in zip(kinds, sizes, strict=True):
+            if kind and size and (kind not in DEVICES or size >= DEVICE_LIMIT):
+                raise ValueError("an entry that is no regular file has a size, or a device no number")
+
+
+def bytes_of_devices(kinds: bytes | bytearray, sizes: bytes | bytearray) -> int:
+    """The sum of the device numbers in a packed column of sizes, which are no sizes."""
+    total = 0
+    for kind in DEVICES:
+        row = kinds.find(kind)
+        while row >= 0:
+            total += int.from_bytes(sizes[8 * row : 8 * row + 8], "little")
+            row = kinds.find(kind, row + 1)
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +127,7 @@ class Listing:
     modes: array[int]
     """Typecode 'H': permission bits."""
     sizes: array[int]
-    """Typecode 'Q': bytes; 0 except for regular files."""
+    """Typecode 'Q': bytes of a regular file; device_number of a device; else 0."""
     mtimes: array[int]
     """Typecode 'q': nanoseconds since the epoch."""
     uids: array[int]
@@ -85,6 +139,14 @@ class Listing:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all its files."""
+        total = sum(self.sizes)
+        if DEVICES.isdisjoint(self.kinds):
+            return total
+        return total - sum(size for kind, size in zip(self.kinds, self.sizes, strict=True) if kind in DEVICES)
 
     def packed(self) -> PackedListing:
         return PackedListing(
@@ -153,7 +215,7 @@ class PackedListing:
     modes: bytes
     """u16: permission bits."""
     sizes: bytes
-    """u64: bytes; 0 except for regular files."""
+    """u64: bytes of a regular file; device_number of a device; else 0."""
     mtimes: bytes
     """i64: nanoseconds since the epoch."""
     uids: bytes
@@ -181,7 +243,7 @@ class PackedListing:
     @property
     def total_size(self) -> int:
         """Bytes of all its files."""
-        return sum(little_endian_integers("Q", self.sizes))
+        return sum(little_endian_integers("Q", self.sizes)) - bytes_of_devices(self.kinds, self.sizes)
 
     def rows_of(self, kind: Kind) -> list[int]:
         """The rows of one kind, in order."""

@@ -7,7 +7,7 @@ from enum import Enum
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.limits.sessions import WINDOW_SECONDS
-from rdc.model.entries import Kind
+from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
 from rdc.records import dataclass, field
 
@@ -220,6 +220,10 @@ class SyncOptions:
     """The source takes symlinks to directories for these directories."""
     copy_unsafe_links: bool = False
     """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
+    devices: bool = True
+    """Make devices, where the destination runs as root and both sides know how."""
+    specials: bool = True
+    """Make fifos and sockets, where both sides know how."""
     omit_dir_times: bool = False
     """Directories keep the mtimes that they have or get at the destination."""
     omit_link_times: bool = False
@@ -269,6 +273,13 @@ class SyncOptions:
         from rdc.model.symlinks import LinkChoice
 
         return LinkChoice(self.copy_links, self.copy_dirlinks, self.copy_unsafe_links)
+
+    @property
+    def nodes(self) -> frozenset[Kind]:
+        """The kinds of fifos, sockets and devices that are wanted."""
+        return (DEVICES if self.devices else frozenset()) | (
+            NODES - DEVICES if self.specials else frozenset()
+        )
 
     @property
     def untimed(self) -> frozenset[Kind]:

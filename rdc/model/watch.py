@@ -32,7 +32,7 @@ UNWATCHED = (
     "ignore_times", "modify_window", "ignore_errors", "force", "append",
     "list_unchanged", "alternates", "guard",
     "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
-    "keep_undo",
+    "devices", "specials", "keep_undo",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""

@@ -6,7 +6,7 @@ from enum import Enum, IntFlag
 from itertools import compress
 from operator import ne
 
-from rdc.model.entries import Kind
+from rdc.model.entries import DEVICES, Kind
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -112,7 +112,7 @@ def compare(
             continue
         if existing_row < 0:
             decisions.append(Decision(Change.CREATE, row, -1, Difference.NONE))
-        elif existing.kinds[existing_row] != kind:
+        elif existing.kinds[existing_row] != kind and not _alike(existing.kinds[existing_row], kind):
             decisions.append(Decision(Change.REPLACE, row, existing_row, Difference.NONE))
         else:
             bits = _difference_of_rows(wanted, row, existing, existing_row, preserved)
@@ -120,11 +120,19 @@ def compare(
                 change, bits = _change_of_file(bits, checksum=checksum, unverified=row in unverified)
             elif kind == Kind.SYMLINK and links[row] != existing_links[existing_row]:
                 change = Change.CONTENT
+            elif kind > Kind.SPECIAL and (existing.kinds[existing_row] != kind or bits & _SIZE):
+                change, bits = Change.CONTENT, bits & ~_SIZE | _CHECKSUM
             else:
                 change = Change.METADATA
             if bits or change is not Change.METADATA:
                 decisions.append(Decision(change, row, existing_row, _DIFFERENCES[bits]))
     return Comparison(tuple(decisions), tuple(extra), tuple(touched), tuple(checked))
+
+
+def _alike(kind: int, other: int) -> bool:
+    """Returns whether two kinds are both devices, or both fifos or sockets: to rsync one kind, with another
+    content."""
+    return kind > Kind.SPECIAL < other and (kind in DEVICES) == (other in DEVICES)
 
 
 def _paired_rows(

@@ -24,7 +24,16 @@ __all__ = [
 DELETING = "*deleting  "
 RENAMING = "*renaming  "
 
-_LETTERS = {Kind.FILE: "f", Kind.DIRECTORY: "d", Kind.SYMLINK: "L", Kind.SPECIAL: "S"}
+_LETTERS = {
+    Kind.FILE: "f",
+    Kind.DIRECTORY: "d",
+    Kind.SYMLINK: "L",
+    Kind.SPECIAL: "S",
+    Kind.FIFO: "S",
+    Kind.SOCKET: "S",
+    Kind.CHARACTER_DEVICE: "D",
+    Kind.BLOCK_DEVICE: "D",
+}
 _COLUMNS = (
     ("c", Difference.CHECKSUM),
     ("s", Difference.SIZE),

@@ -50,7 +50,11 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
         _check_changes(options, access)
         if access.keep_undo is not None:
             options = replace(options, keep_undo=access.keep_undo)
-    return replace(options, owner=options.owner if access.owners else False)
+    if access.owners:
+        return options
+    # A device grants more than any owner does.
+    makes_devices = options.devices and open_.role is Role.SOURCE
+    return replace(options, owner=False, devices=makes_devices)
 
 
 def _check_changes(options: SyncOptions, access: Access) -> None:

@@ -17,7 +17,7 @@ from rdc.protocol.messages.registry import (
     Watch,
 )
 from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import DIALECT, READS_ANEW
+from rdc.protocol.rules.dialect import DIALECT, READS_ANEW, SPECIALS, knows
 from rdc.records import dataclass
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
@@ -27,6 +27,7 @@ from rdc.session.trees.destination_root import (
     ANYWHERE,
     asked_attributes,
     keeps,
+    make_nodes,
     open_destination,
     wants_listing,
 )
@@ -117,27 +118,28 @@ def answer(
     `following`: follows a tree; None if this platform cannot. `clones`: takes clones of files for a
     destination in this process. Raises ProtocolError for an unexpected message.
     """
-    open_, round_ = yield from _receive_open()
+    open_, hello, round_ = yield from _receive_open()
+    knows_nodes = knows(hello, SPECIALS)
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
     filters = filter_list(admitted.options.rules)
     if READS_ANEW in (open_.needs or "").split(" "):
-        signer = FileSigner(signer.params)
+        signer, knows_nodes = FileSigner(signer.params), False
     if open_.role is Role.SOURCE:
-        yield from _answer_as_source(admitted, open_, filters, signer, following, clones, round_)
+        yield from _answer_as_source(admitted, open_, filters, signer, following, clones, round_, knows_nodes)
     else:
-        yield from _answer_as_destination(admitted, open_, filters, signer, round_)
+        yield from _answer_as_destination(admitted, open_, filters, signer, round_, knows_nodes)
 
 
-def _receive_open() -> Conversation[tuple[Open, int]]:
-    """The dialler's Open and the round of the answer to it."""
-    received = yield Receive()
+def _receive_open() -> Conversation[tuple[Open, Hello | None, int]]:
+    """The dialler's Open, its Hello, and the round of the answer."""
+    received, hello = (yield Receive()), None
     if received is not None and isinstance(received.message, Hello):
         # Two halves in one process exchange no Hello.
-        received = yield Receive()
+        hello, received = received.message, (yield Receive())
     if received is None or not isinstance(received.message, Open):
         raise ProtocolError("expected Open")
-    return received.message, received.round + 1
+    return received.message, hello, received.round + 1
 
 
 def _answer_as_source(
@@ -148,8 +150,10 @@ def _answer_as_source(
     following: Following | None,
     clones: StagedClones | None,
     round_: int,
+    knows_nodes: bool,
 ) -> Conversation[None]:
-    """Sends a tree of this machine, or follows it if the dialler asks for that."""
+    """Sends a tree of this machine, or follows it if the dialler asks for that. `knows_nodes`: the far
+    side knows special files by their kinds."""
     from rdc.session.source.conversation import Source
     from rdc.session.trees.source_tree import SourceTree
 
@@ -159,6 +163,8 @@ def _answer_as_source(
         yield Send(Opened(), round_)
         received = yield Receive()
         if received is not None and not isinstance(received.message, Follow):
+            if knows_nodes:
+                tree.root.shown_nodes = options.nodes
             half = Source(
                 tree,
                 filters,
@@ -183,9 +189,10 @@ def _answer_as_source(
 
 
 def _answer_as_destination(
-    admitted: Admitted, open_: Open, filters: FilterList, signer: FileSigner, round_: int
+    admitted: Admitted, open_: Open, filters: FilterList, signer: FileSigner, round_: int, knows_nodes: bool
 ) -> Conversation[None]:
-    """Brings a tree of this machine up to date, once or for as long as the dialler watches its source."""
+    """Brings a tree of this machine up to date, once or for as long as the dialler watches its source.
+    `knows_nodes`: the far side knows special files by their kinds."""
     site, path, options = admitted.site, admitted.path, admitted.options
     from rdc.session.destination.context import SessionTerms, destination_context
 
@@ -206,6 +213,8 @@ def _answer_as_destination(
     from rdc.session.destination.conversation import Destination
 
     destination_root = open_destination(path, start, options, site)
+    if knows_nodes:
+        make_nodes(destination_root.root, options)
     try:
         events = EventRelay(None, items=options.items)
         context = destination_context(terms, destination_root, start, events, preserved)

@@ -27,6 +27,7 @@ from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Problem, silent, stopping
 from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
 from rdc.protocol.rules.connection import Connection
+from rdc.protocol.rules.dialect import SPECIALS, knows
 from rdc.records import replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
@@ -37,6 +38,7 @@ from rdc.session.trees.destination_root import (
     asked_attributes,
     keeps,
     keeps_owner,
+    make_nodes,
     open_destination,
     wants_listing,
 )
@@ -283,13 +285,15 @@ class SyncRun:
         preserved, whole = keeps(path, options), wants_listing(path, options)
         yield from self._open(Role.SOURCE, self._source.path)
         yield Send(Describe(whole, preserved), 0)
-        yield from self._opened()
+        knows_nodes = knows((yield from self._opened()), SPECIALS)
         start, round_ = announced((yield Receive()), entry_of(self._source.inner))
         # Imported here: a run needs only one of the two halves.
         from rdc.session.destination.context import SessionTerms, destination_context
         from rdc.session.destination.conversation import Destination
 
         destination_root = open_destination(self._destination.path, start, self._options)
+        if knows_nodes:
+            make_nodes(destination_root.root, options)
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
@@ -316,6 +320,7 @@ class SyncRun:
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The conversation if the far side is the destination."""
         yield from self._open(Role.DESTINATION, self._destination.path)
+        tree.root.shown_nodes = self._options.nodes
         from rdc.session.source.conversation import Source
 
         # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
@@ -341,14 +346,16 @@ class SyncRun:
         yield Pace(self._options.bandwidth, self._options.timeout)
         yield Send(Open.asking(role, path, self._secret, self._options), 0)
 
-    def _opened(self) -> Conversation[None]:
-        """Waits for Opened."""
+    def _opened(self) -> Conversation[Hello | None]:
+        """Waits for Opened. Returns the far side's Hello; None in one process."""
+        hello = None
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):
-                return
+                return hello
             if received is None or not isinstance(received.message, Hello):
                 raise ProtocolError("expected Hello and Opened")
+            hello = received.message
 
     def _report(self, done: Done, connection: Connection | InProcessLink[Done]) -> SyncReport:
         codes = self._events.codes

@@ -8,7 +8,14 @@ from bisect import bisect_right
 from collections import OrderedDict
 from itertools import accumulate
 
-from rdc.model.entries import Kind, Listing, PackedListing, little_endian_integers, strings
+from rdc.model.entries import (
+    Kind,
+    Listing,
+    PackedListing,
+    bytes_of_devices,
+    little_endian_integers,
+    strings,
+)
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -77,7 +84,8 @@ class ManifestColumns:
         """Sum of all file sizes, in bytes."""
         # In parts: unpacking the whole column at once would double its memory.
         parts = range(0, len(self.sizes), SUMMED_BYTES)
-        return sum([sum(little_endian_integers("Q", self.sizes[at : at + SUMMED_BYTES])) for at in parts])
+        total = sum([sum(little_endian_integers("Q", self.sizes[at : at + SUMMED_BYTES])) for at in parts])
+        return total - bytes_of_devices(self.kinds, self.sizes)
 
     def add(self, path: bytes, listing: PackedListing) -> None:
         """Append the next directory of a walk, complete."""

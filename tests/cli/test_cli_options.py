@@ -147,7 +147,7 @@ _SUPPORTED = """
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
 --copy-links -L --copy-dirlinks -k --copy-unsafe-links --safe-links --omit-dir-times -O --omit-link-times -J
---executability -E
+--executability -E --devices --specials -D --no-devices --no-specials --no-D
 --cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
 --secluded-args -s --protect-args --inc-recursive --i-r

@@ -209,11 +209,11 @@ def read_top_anew(top: Path, wanted: Tree) -> Tree:
     return wanted | {b"": Directory(0o755, top.stat().st_mtime_ns)}
 
 
-def test_a_special_file_is_noted_and_skipped(tmp_path: Path) -> None:
+def test_an_unwanted_special_file_is_noted_and_skipped(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "source", WANTED)
     os.mkfifo(source / "fifo")
     wanted = read_top_anew(source, WANTED)
-    ended = command("sync", f"{source}/", tmp_path / "destination")
+    ended = command("sync", "--no-specials", f"{source}/", tmp_path / "destination")
     check_line(ended, ExitCode.OK, "note: fifo: skipped, neither file, directory nor symlink")
     assert describe(wanted, read_tree(tmp_path / "destination")) == []
 

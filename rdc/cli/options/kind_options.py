@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 __all__ = ["KIND_GROUP", "with_kinds"]
 
 KIND_GROUP = OptionGroup(
-    "Symlinks and times",
+    "Symlinks, special files and times",
     (
         Option(("-L", "--copy-links"), "take each symlink of SRC for what it leads to"),
         Option(("-k", "--copy-dirlinks"), "the same for symlinks to directories"),
         Option(("--copy-unsafe-links",), "the same for symlinks that lead out of SRC"),
         Option(("--safe-links",), "make no symlink that leads out of DST"),
+        Option(("-D",), "the same as --devices --specials; always on, as are these"),
+        Option(("--devices",), "copy devices where the receiving side runs as root"),
+        Option(("--specials",), "copy fifos and sockets"),
+        Option(("--no-D",), "copy neither devices nor fifos and sockets"),
+        Option(("--no-devices",), "copy no devices"),
+        Option(("--no-specials",), "copy no fifos and sockets"),
         Option(("-O", "--omit-dir-times"), "do not keep modification times of directories"),
         Option(("-J", "--omit-link-times"), "do not keep modification times of symlinks"),
         Option(
@@ -36,6 +42,14 @@ def with_kinds(options: SyncOptions, words: Words) -> SyncOptions:
         copy_dirlinks=words.has("--copy-dirlinks"),
         copy_unsafe_links=words.has("--copy-unsafe-links"),
         safe_links=words.has("--safe-links"),
+        devices=_is_on(words, "--devices", "--no-devices"),
+        specials=_is_on(words, "--specials", "--no-specials"),
         omit_dir_times=words.has("--omit-dir-times"),
         omit_link_times=words.has("--omit-link-times"),
     )
+
+
+def _is_on(words: Words, yes: str, no: str) -> bool:
+    """Returns the last choice; on without any."""
+    last = words.last(yes, no, "-D", "--no-D")
+    return last is None or last.key in (yes, "-D")

@@ -10,7 +10,6 @@ __all__ = ["REFUSED_RSYNC_OPTIONS"]
 _LINKS = "no path below DST is ever resolved through a symlink; --safe-links leaves unsafe ones out"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it, or written in place with --inplace"
-_DEVICES = "devices, sockets and fifos are named and skipped"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
 _IDS = "owners and groups are kept by number"
@@ -30,7 +29,8 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--munge-links",): _LINKS,
     ("--keep-dirlinks", "-K"): "a symlink at DST that is in a directory's way is replaced, never followed",
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
-    ("--devices", "--copy-devices", "--specials", "-D", "--drop-D"): _DEVICES,
+    ("--copy-devices",): "read the device into a file, and sync that one",
+    ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,

@@ -51,6 +51,12 @@ class ConfinedAccess:
     views: tuple[ListingView, ...] = ()
     """What changes the entries that listings show, in order."""
 
+    shown_nodes: frozenset[Kind] = frozenset()
+    """The kinds of fifos, sockets and devices that listings show as what they are, not as SPECIAL."""
+
+    made_nodes: frozenset[Kind] = frozenset()
+    """The kinds of fifos, sockets and devices that may be made."""
+
     untimed: frozenset[Kind] = frozenset()
     """Kinds of entries whose mtimes are shown as 0 and never set."""
 

@@ -15,7 +15,7 @@ from rdc.limits.paths import (
     NAME_BYTES,
     PATH_DEPTH,
 )
-from rdc.model.entries import Listing, PackedInodes, PackedListing
+from rdc.model.entries import Kind, Listing, PackedInodes, PackedListing
 from rdc.typed import TypeVar
 
 __all__ = ["DirectoryLister"]
@@ -55,7 +55,7 @@ class DirectoryLister(ConfinedAccess):
         """
         taker = (on_temporary or _ignore) if skip_temporaries else None
         found = self._list(path, lambda fd: read_packed(fd, taker))
-        return (self._viewed(path, found, None)[0] if self.views else found).unpacked()
+        return self._viewed(path, found, None)[0].unpacked()
 
     def list_packed(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
@@ -68,30 +68,33 @@ class DirectoryLister(ConfinedAccess):
         # A shorter path is within both bounds of paths, so it needs no check.
         if self.views or not path or len(path) > PATH_DEPTH:
             found = self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
-            return self._viewed(path, found, None)[0] if self.views else found
+            return self._viewed(path, found, None)[0]
         try:
             # One call opens and lists: a walk does little else.
-            return list_beneath(self._directory.fd, path, on_temporary or _ignore)
+            found = list_beneath(self._directory.fd, path, on_temporary or _ignore)
         except OSError as error:
             check_path(path)
             raise self._listing_failure(error, path) from error
+        return self._viewed(path, found, None)[0] if Kind.SPECIAL in found.kinds else found
 
     def list_inodes(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
     ) -> tuple[PackedListing, PackedInodes]:
         """Return what `list_packed` returns, and the inode behind each entry."""
         found, inodes = self._list(path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore))
-        if self.views:
-            found, shown = self._viewed(path, found, inodes)
-            inodes = inodes if shown is None else shown
-        return found, inodes
+        found, shown = self._viewed(path, found, inodes)
+        return found, inodes if shown is None else shown
 
     def _viewed(
         self, path: bytes, listing: PackedListing, inodes: PackedInodes | None
     ) -> tuple[PackedListing, PackedInodes | None]:
-        """Return what the views show of a directory."""
+        """Return what is shown of a directory, where that differs from what is there."""
         for view in self.views:
             listing, inodes = view.shown(self, path, listing, inodes)
+        if self.shown_nodes and Kind.SPECIAL in listing.kinds:
+            from rdc.files.root.node_kinds import with_node_kinds
+
+            listing = with_node_kinds(self, path, listing)
         return listing, inodes
 
     def _list(self, path: bytes, read: Callable[[int], T]) -> T:

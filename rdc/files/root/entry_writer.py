@@ -1,4 +1,5 @@
-"""EntryWriter: the operations of Root that make, change and remove directories, symlinks and metadata."""
+"""EntryWriter: the operations of Root that make, change and remove directories, symlinks, special files and
+metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
 from rdc.limits.paths import PATH_BYTES
-from rdc.model.entries import Kind, Metadata
+from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -38,9 +39,9 @@ LONG_HOLE_BYTES = 16 << 10
 leaving it out does."""
 
 SYMLINK_ATTEMPTS = 256
-"""How often a symlink is made under a temporary name. A sweep of another process may remove the temporary,
-which cannot be locked, before its rename. With 64 attempts, a sweep that never paused once removed all of
-them, on a busy machine without Linux's own calls."""
+"""How often a symlink or special file is made under a temporary name. A sweep of another process may remove
+the temporary, which cannot be locked, before its rename. With 64 attempts, a sweep that never paused once
+removed all of them, on a busy machine without Linux's own calls."""
 
 
 class EntryWriter(WritePermission):
@@ -200,18 +201,50 @@ class EntryWriter(WritePermission):
                 found=repr(target[:40]),
                 advice="this link is left alone",
             )
+
+        def make(aside: bytes, parent: int) -> None:
+            os.symlink(target, aside, dir_fd=parent)
+
+        self._replace(path, "make the link", Kind.SYMLINK, make, metadata, owner=owner, new=new)
+
+    def replace_node(
+        self, path: bytes, kind: Kind, number: int, metadata: Metadata, *, owner: bool, new: bool
+    ) -> None:
+        """Make `path` a fifo, socket or device, like `replace_symlink`. `number`: a device's, as
+        rdc.model.entries.device_number gives it."""
+        from rdc.files.root.node_kinds import FORMAT_OF_KIND
+
+        device = os.makedev(*major_and_minor(number)) if kind in DEVICES else 0
+
+        def make(aside: bytes, parent: int) -> None:
+            os.mknod(aside, FORMAT_OF_KIND[kind] | 0o600, device, dir_fd=parent)
+
+        self._replace(path, "make the special file", Kind.SPECIAL, make, metadata, owner=owner, new=new)
+
+    def _replace(
+        self,
+        path: bytes,
+        doing: str,
+        kind: Kind,
+        make: Callable[[bytes, int], None],
+        metadata: Metadata | None,
+        *,
+        owner: bool,
+        new: bool,
+    ) -> None:
+        """Put what `make` makes under a temporary name in the place of the entry at `path`."""
         self.spend(path, 0, entries=1)
 
-        def make(name: bytes, parent: int) -> None:
+        def put(name: bytes, parent: int) -> None:
             self.note_entering(path, parent)
             for attempt in range(SYMLINK_ATTEMPTS):
-                temporary = make_aside(name, lambda aside: os.symlink(target, aside, dir_fd=parent))
+                temporary = make_aside(name, lambda aside: make(aside, parent))
                 try:
                     if metadata is not None:
                         made = stat_entry(temporary, parent)
-                        wanted = self._timed(Kind.SYMLINK, made, metadata)
+                        wanted = self._timed(kind, made, metadata)
                         set_on_name(temporary, parent, made, wanted, owner=owner)
-                    self._rename_symlink(path, temporary, name, parent, new=new)
+                    self._rename_aside(path, temporary, name, parent, new=new, doing=doing)
                     return
                 except FileNotFoundError:
                     if attempt == SYMLINK_ATTEMPTS - 1:
@@ -220,9 +253,11 @@ class EntryWriter(WritePermission):
                     _unlink_quietly(temporary, parent)
                     raise
 
-        self.perform(path, "make the link", make)
+        self.perform(path, doing, put)
 
-    def _rename_symlink(self, path: bytes, temporary: bytes, name: bytes, parent: int, *, new: bool) -> None:
+    def _rename_aside(
+        self, path: bytes, temporary: bytes, name: bytes, parent: int, *, new: bool, doing: str
+    ) -> None:
         if self.append_only:
             from rdc.files.base.append_only import rename_to_free_name
 
@@ -230,7 +265,7 @@ class EntryWriter(WritePermission):
             try:
                 rename_to_free_name(temporary, name, parent)
             except FileExistsError as error:
-                raise self.append_only_refusal(path, "make the link") from error
+                raise self.append_only_refusal(path, doing) from error
             self.note_made(made)
             return
         if self.undo is not None:

@@ -52,7 +52,7 @@ def with_stats(
     stats: Mapping[int, os.stat_result],
     dropped: Set[int],
 ) -> tuple[PackedListing, PackedInodes | None]:
-    """Return a listing in which `stats` tell what the symlinks in these rows are, without rows `dropped`."""
+    """Return a listing in which `stats` say what the symlinks in these rows are, without rows `dropped`."""
     plain = listing.unpacked()
     kinds, links = bytearray(plain.kinds), plain.links()
     for row, found in stats.items():

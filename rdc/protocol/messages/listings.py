@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from itertools import compress, pairwise
+from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.wire import FRAME_BYTES, SIZE_LIMIT
-from rdc.model.entries import Kind, Listing
+from rdc.model.entries import Kind, Listing, check_sizes
 from rdc.protocol.wire.columns import decode_fixed, encode_fixed, increasing
 from rdc.protocol.wire.fields import of_items
 
@@ -61,9 +61,7 @@ class ListingColumns:
                 raise ValueError(f"mode {max(modes):#o} has more than permission bits")
             if max(sizes) > SIZE_LIMIT:
                 raise ValueError(f"size {max(sizes)} past {SIZE_LIMIT}")
-        # Kind.FILE is 0, so the kinds themselves select the entries that are not regular files.
-        if any(compress(sizes, kinds)):
-            raise ValueError("an entry that is no regular file has a size")
+        check_sizes(kinds, sizes)
         if len(targets) != kinds.count(Kind.SYMLINK):
             raise ValueError(f"{len(targets)} targets for {kinds.count(Kind.SYMLINK)} symlinks")
         return Listing(names, kinds, modes, sizes, mtimes, uids, gids, targets)

@@ -8,7 +8,7 @@ from rdc.limits.wire import FEATURES_BYTES, HELLO_BYTES, SOFTWARE_BYTES
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
-from rdc.protocol.wire.added_options import AddedOptions, NamedValues, added_values, with_added
+from rdc.protocol.wire.added_options import DISPENSABLE, AddedOptions, NamedValues, added_values, with_added
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
 from rdc.protocol.wire.record_fields import Options, PreservedCode
@@ -77,7 +77,8 @@ class Open(WireMessage):
     def asking(role: Role, path: bytes, secret: bytes, options: SyncOptions) -> Open:
         """An Open that asks for all of `options`."""
         added = added_values(options)
-        needs = None if added is None else " ".join(name for name, _ in added.items)
+        names = () if added is None else [name for name, _ in added.items if name not in DISPENSABLE]
+        needs = " ".join(names) or None
         return Open(role, path, secret, options, needs, added)
 
     @property

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, compress
+from itertools import accumulate
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.wire import ROWS_PER_PART, SIZE_LIMIT
-from rdc.model.entries import Kind, PackedListing
+from rdc.model.entries import Kind, PackedListing, check_sizes
 from rdc.protocol.messages.listings import KINDS, MODE_LIMIT
 from rdc.protocol.wire.columns import decode_fixed, increasing
 from rdc.protocol.wire.fields import check_inner, of_items
@@ -152,9 +152,8 @@ def _check_columns(
         raise ValueError("a mode has more than permission bits")
     if sizes and max(decode_fixed("Q", sizes)) > SIZE_LIMIT:
         raise ValueError(f"a size past {SIZE_LIMIT}")
-    # Kind.FILE is 0, so the kinds themselves select the entries that are not regular files.
-    if sizes and any(compress(decode_fixed("Q", sizes), kinds)):
-        raise ValueError("an entry that is no regular file has a size")
+    if sizes and kinds:
+        check_sizes(kinds, decode_fixed("Q", sizes))
 
 
 def _segments(text: bytes, kinds: bytes, targets: bytes) -> tuple[Segment, ...]:

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DIALECT", "READS_ANEW", "Agreement", "Dialect", "agree"]
+__all__ = ["DIALECT", "READS_ANEW", "SPECIALS", "Agreement", "Dialect", "agree", "knows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,14 @@ READS_ANEW = "check"
 """The feature of a source that answers an Open which needs it from what it reads in that session alone. It
 neither asks nor fills a catalog then."""
 
+SPECIALS = "specials"
+"""The feature of a side that knows fifos, sockets and devices as kinds of entries. Without it on both sides
+they are announced as SPECIAL, and left alone."""
+
 DIALECT = Dialect(
     oldest=8,
     newest=8,
-    features={"bundles": (BundleRequest, BundleAnswer), READS_ANEW: ()},
+    features={"bundles": (BundleRequest, BundleAnswer), READS_ANEW: (), SPECIALS: ()},
     since={},
     until={},
 )
@@ -73,6 +77,12 @@ class Agreement:
     features: frozenset[str]
     absent: frozenset[type[Message]]
     """Messages that this session does not have."""
+
+
+def knows(hello: Hello | None, feature: str) -> bool:
+    """Whether the far side has a feature. `hello`: what it sent; None in one process, where both are this
+    program."""
+    return hello is None or feature in (hello.features or "").split(" ")
 
 
 def agree(dialect: Dialect, ours: Hello, peer: Hello) -> Agreement:

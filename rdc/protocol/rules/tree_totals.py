@@ -191,7 +191,7 @@ class TreeTotals:
             raise Illegal(f"names of directory {part.directory} do not increase from part to part")
         self.entries += len(part.listing)
         self.files += part.listing.kinds.count(Kind.FILE)
-        self.bytes += sum(part.listing.sizes)
+        self.bytes += part.listing.total_size
         self._unfinished = None if part.last else part
 
     def change(self, part: Changed | Renamed | TurnEnd) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.protocol.wire.fields import Codec
 
-__all__ = ["ADDED_OPTIONS", "AddedOptions", "NamedValues", "added_values", "with_added"]
+__all__ = ["ADDED_OPTIONS", "DISPENSABLE", "AddedOptions", "NamedValues", "added_values", "with_added"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "copy_dirlinks": Flag(),
     "copy_links": Flag(),
     "copy_unsafe_links": Flag(),
+    "devices": Flag(),
     "force": Flag(),
     "guard": Integer(0, 100, optional=True),
     "ignore_errors": Flag(),
@@ -152,9 +153,13 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "rules": AllRules(),
     "rules_after": Flag(),
     "safe_links": Flag(),
+    "specials": Flag(),
     "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
+
+DISPENSABLE = frozenset({"devices", "specials"})
+"""Options that a session can do without: a side that does not know them makes no such entries."""
 
 _DEFAULTS = SyncOptions()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import reserved_rows
-from rdc.model.entries import Kind
+from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.plan.compare import Change, Comparison, Difference
 from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
@@ -65,6 +65,8 @@ class AllowedChanges:
         """
         path, first, listing = directory.path, directory.first, directory.listing
         lost: Set[int] = frozenset()
+        if not NODES.isdisjoint(listing.kinds):
+            comparison = self._without_forbidden_nodes(directory, comparison)
         if self._narrows:
             comparison, lost = self._without_skipped(directory, comparison)
         if reserved := reserved_rows(listing.names):
@@ -105,6 +107,19 @@ class AllowedChanges:
         if self._skipped is not None:
             self._skipped.add(directory.first + row for row in narrowed.left)
         return narrowed.comparison, narrowed.without
+
+    def _without_forbidden_nodes(self, directory: ComparedDirectory, comparison: Comparison) -> Comparison:
+        """Names the fifos, sockets and devices that this side does not make, and removes their changes."""
+        listing, made = directory.listing, self._root.made_nodes
+        rows = {row for row, kind in enumerate(listing.kinds) if kind in NODES and kind not in made}
+        for row in sorted(rows):
+            entry = join(directory.path, listing.names[row])
+            what = "device" if listing.kinds[row] in DEVICES else "fifo or socket"
+            text = f"{printable(entry)}: skipped, no {what} is made on the receiving side"
+            self._events.report(Problem(ExitCode.OK, entry, text))
+        if rows and self._skipped is not None:
+            self._skipped.add(directory.first + row for row in rows)
+        return without_rows(comparison, rows) if rows else comparison
 
     def _refuse_reserved(
         self, path: bytes, first: int, listing: Listing, rows: Sequence[int]

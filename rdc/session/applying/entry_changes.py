@@ -1,11 +1,11 @@
-"""Changes a directory's symlinks at once and hands its files to the FileRouter."""
+"""Changes a directory's symlinks and special files at once and hands its files to the FileRouter."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 
 from rdc.errors import ExitCode, FileError, printable
-from rdc.model.entries import Kind
+from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import itemize
 from rdc.progress import ItemChanged, Problem
@@ -63,6 +63,9 @@ class EntryChanges:
         if kind == Kind.SYMLINK:
             target, metadata = link_targets[decision.row], listing.metadata(decision.row)
             return self.change_symlink(path, target, metadata, decision)
+        if kind in NODES:
+            number, metadata = listing.sizes[decision.row], listing.metadata(decision.row)
+            return self._change_node(path, Kind(kind), number, metadata, decision)
         if decision.change is Change.METADATA:
             metadata = self._permissions.guarded(file, listing.metadata(decision.row))
             self._landing.set_metadata(path, metadata, decision, _is_as_listed(existing, path))
@@ -145,6 +148,26 @@ class EntryChanges:
         self._landing.report(ItemChanged(code, path, target))
         return replaced
 
+    def _change_node(
+        self, path: bytes, kind: Kind, number: int, metadata: Metadata, decision: Decision
+    ) -> bool:
+        """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its
+        directory."""
+        replaced = decision.change is not Change.METADATA
+        new = decision.change in (Change.CREATE, Change.REPLACE)
+        if not self._options.dry_run:
+            try:
+                if replaced:
+                    made = decision.change is Change.CREATE
+                    self._root.replace_node(path, kind, number, metadata, owner=self._owner, new=made)
+                else:
+                    self._root.set_metadata(path, Kind.SPECIAL, metadata, owner=self._owner)
+            except FileError as error:
+                self._events.report(Problem(writing_code(error), path, str(error)))
+                return replaced
+        self._landing.report(ItemChanged(itemize(kind, decision, transferred=replaced, new=new), path))
+        return replaced
+
     def replace_blocking_directories(self, extraneous: ExtraneousEntries, read_errors: int) -> None:
         """Makes the files and symlinks that have a directory in their place.
 
@@ -161,6 +184,9 @@ class EntryChanges:
                 continue
             if entry.kind == Kind.SYMLINK:
                 self.change_symlink(path, entry.target, entry.metadata, decision)
+                continue
+            if entry.kind in NODES:
+                self._change_node(path, Kind(entry.kind), entry.size, entry.metadata, decision)
                 continue
             self._landing.decide(file, decision)
             self._router.create(file, path, entry.size)

@@ -96,7 +96,7 @@ class XattrSetter:
         rows = [
             row
             for row, kind in enumerate(listing.kinds)
-            if kind != Kind.SPECIAL
+            if kind < Kind.SPECIAL
             and (sets.get(row) or inherits or not self._wanted.is_new(first + row))
             and sets.get(row) != UNREADABLE
             and (self._left is None or first + row not in self._left)

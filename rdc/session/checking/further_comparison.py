@@ -69,7 +69,7 @@ def compare_attributes(
         rows = [
             row
             for row, kind in enumerate(listing.kinds)
-            if kind != Kind.SPECIAL and sets.get(row) != UNREADABLE and tree.is_common(first + row)
+            if kind < Kind.SPECIAL and sets.get(row) != UNREADABLE and tree.is_common(first + row)
         ]
         here = _own_sets(root, path, listing, xattrs.kinds, events) if rows else None
         if here is None:

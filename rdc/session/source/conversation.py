@@ -18,6 +18,7 @@ from rdc.protocol.messages.registry import (
     RowsRequest,
     TierRequest,
 )
+from rdc.protocol.rules.dialect import SPECIALS, knows
 from rdc.session.runtime.commands import Flush, Receive, Send
 from rdc.session.source.tree_description import Description
 
@@ -120,7 +121,11 @@ class Source:
         """Waits for Describe. Returns it and the round of the answer."""
         while True:
             received = self._next_heard() if self._heard else (yield Receive())
-            if received is None or isinstance(received.message, Hello | Opened):
+            if received is None or isinstance(received.message, Opened):
+                continue
+            if isinstance(received.message, Hello):
+                if not knows(received.message, SPECIALS):
+                    self._tree.root.shown_nodes = frozenset()
                 continue
             if self._events.take(received.message):
                 continue

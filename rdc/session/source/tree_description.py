@@ -20,7 +20,7 @@ from rdc.limits.wire import (
     TOP_NODES,
 )
 from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import Kind
+from rdc.model.entries import NODES, Kind
 from rdc.model.preserved import Preserved
 from rdc.progress import Problem
 from rdc.protocol.messages.listings import slice_listing
@@ -263,7 +263,8 @@ class Description:
     ) -> Conversation[bool]:
         """Walks the tree and sends the manifest's root. The destination then asks for what differs.
 
-        `declined` is called now and then; if it returns true, the walk ends early and this returns False.
+        `declined` is called now and then; if it returns true, the walk ends early and this returns False, as
+        it does if there are fifos, sockets or devices. None: the destination asked for the offer.
         `again`: an earlier offer did not fit what is preserved. The manifest's top was sent in vain then, and
         is not sent unasked a second time.
         """
@@ -276,6 +277,8 @@ class Description:
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
             self._add(path, listing if as_read else preserved.announced(self._tree.announced(listing)))
+        if declined is not None and not NODES.isdisjoint(self.manifest.kinds):
+            return False  # the far side's Hello says whether it knows such kinds, and has not come
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
         top = None

@@ -8,7 +8,7 @@ from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import Kind
+from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import Preserved
 from rdc.model.sync import AlternateUse
 from rdc.records import dataclass, replace
@@ -26,6 +26,7 @@ __all__ = [
     "Site",
     "asked_attributes",
     "keeps",
+    "make_nodes",
     "open_destination",
     "served_path",
     "unkept_attributes",
@@ -220,6 +221,13 @@ def open_destination(
         )
         return replace(destination_root, alternates=opened)
     return destination_root
+
+
+def make_nodes(root: Root, options: SyncOptions) -> None:
+    """Has a destination's `root` show special files as what they are, and make those that this process may
+    make: devices are made by root alone, as in rsync."""
+    root.shown_nodes = options.nodes
+    root.made_nodes = options.nodes if os.geteuid() == 0 else options.nodes - DEVICES
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:

@@ -75,7 +75,7 @@ class TreeXattrs:
             for row, name, existing in read_directory_attributes(
                 self._root, path, listing.names, self._kinds
             ):
-                if listing.kinds[row] != Kind.SPECIAL:
+                if listing.kinds[row] < Kind.SPECIAL:
                     take(row, name, self._packed(path, name, existing))
                 left = row + 1
         except FileChangedError:

@@ -36,7 +36,7 @@ def test_reading_begins_at_the_beginning(tmp_path: Path) -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.dictionaries(st.sampled_from((b"a", b"b", b"c", b"\xff")), st.sampled_from(list(Kind))))
+@given(st.dictionaries(st.sampled_from((b"a", b"b", b"c", b"\xff")), st.sampled_from(list(Kind)[:4])))
 def test_a_directory_below_another_in_one_call(entries: dict[bytes, Kind]) -> None:
     with tempfile.TemporaryDirectory() as place:
         os.makedirs(os.path.join(place, "d", "e"))

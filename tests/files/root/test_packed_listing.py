@@ -46,7 +46,7 @@ def read(path: bytes, limit: int = DIRECTORY_BYTES) -> PackedListing:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.dictionaries(names, st.sampled_from(list(Kind)), max_size=40), st.integers(0, 1 << 30))
+@given(st.dictionaries(names, st.sampled_from(list(Kind)[:4]), max_size=40), st.integers(0, 1 << 30))
 def test_any_directory(entries: dict[bytes, Kind], turn: int) -> None:
     with tempfile.TemporaryDirectory() as made:
         top = os.fsencode(made)

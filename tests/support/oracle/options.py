@@ -122,6 +122,7 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-O", "--omit-dir-times"),
     _plain("-J", "--omit-link-times"),
     _plain("-E", "--executability"),
+    _plain("--no-D", "--no-devices", "--no-specials", "-D"),
     _plain("--inplace"),
     _plain("--append", "--append-verify"),
     SharedOption(

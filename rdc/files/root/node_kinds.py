@@ -1,0 +1,50 @@
+"""Distinguishes fifos, sockets and devices, which a plain listing does not."""
+
+from __future__ import annotations
+
+import os
+import stat
+from array import array
+
+from rdc.errors import FileError
+from rdc.files.base.relative_path import join
+from rdc.files.root.confined_access import stat_entry
+from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
+from rdc.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.confined_access import ConfinedAccess
+    from rdc.model.entries import PackedListing
+
+__all__ = ["FORMAT_OF_KIND", "with_node_kinds"]
+
+FORMAT_OF_KIND = {
+    Kind.FIFO: stat.S_IFIFO,
+    Kind.SOCKET: stat.S_IFSOCK,
+    Kind.CHARACTER_DEVICE: stat.S_IFCHR,
+    Kind.BLOCK_DEVICE: stat.S_IFBLK,
+}
+_KIND_OF_FORMAT = {format_: kind for kind, format_ in FORMAT_OF_KIND.items()}
+
+
+def with_node_kinds(root: ConfinedAccess, path: bytes, listing: PackedListing) -> PackedListing:
+    """Return the listing of the directory at `path`, in which special files of the kinds that `root` shows
+    are what they are.
+
+    Each is looked at once more. They are rare, and trees without them pay nothing.
+    """
+    names, kinds = strings(listing.names), bytearray(listing.kinds)
+    sizes: array[int] = little_endian_integers("Q", listing.sizes)
+    for row in listing.rows_of(Kind.SPECIAL):
+        try:
+            parent, name = root.locate(join(path, names[row]))
+            found = stat_entry(name, parent.fd)
+            kind = _KIND_OF_FORMAT.get(stat.S_IFMT(found.st_mode), Kind.SPECIAL)
+            if kind in root.shown_nodes:
+                if kind in DEVICES:
+                    sizes[row] = device_number(os.major(found.st_rdev), os.minor(found.st_rdev))
+                kinds[row] = kind
+        except (OSError, ValueError, FileError):
+            continue  # gone meanwhile, or a device that no other machine can have: left alone, and named
+    return replace(listing, kinds=bytes(kinds), sizes=little_endian(sizes))

@@ -122,6 +122,9 @@ class SyncOptions:
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
+    rules_after: bool = False
+    """With `delete`: rule files of the destination count as they are when everything else is in place, not as
+    they were before the run."""
     mkpath: bool = False
     """Make the directories above the destination that are missing."""
     one_file_system: bool = False

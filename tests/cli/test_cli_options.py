@@ -150,8 +150,8 @@ _SUPPORTED = """
 --executability -E
 --cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
---info --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format --outbuf
---8-bit-output -8
+--info --list-only --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format
+--outbuf --8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --append --append-verify --no-sparse --no-S
 --del --delete-during --delete-delay --delete-after --numeric-ids

@@ -18,7 +18,6 @@ _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
 _FILTER = "use --exclude, --include or --filter"
-_LIST = "use -n -i"
 
 _REFUSED: dict[tuple[str, ...], str] = {
     ("--debug",): "use -v, -i or --info",
@@ -54,7 +53,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",
     ("--blocking-io",): "leave it out",
-    ("--list-only",): _LIST,
     ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",
     ("--iconv",): "names are copied byte for byte",

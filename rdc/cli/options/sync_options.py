@@ -17,13 +17,14 @@ from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_a
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.logged_output import LogChoice
+    from rdc.report.log_file import LogChoice
     from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
@@ -66,10 +67,8 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
-            Option(
-                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
-                "the same: it is always after",
-            ),
+            Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
+            Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
@@ -147,18 +146,20 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
 def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     source, destination = _locations(words.operands, command)
+    rules = read_rules(words, read_rule_file)
     style, log = read_style(words, source, destination), read_log(words, source, destination)
     return SyncRequest(
         source=source,
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
+            rules_after=words.has("--delete-after") and has_rule_files(rules),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
-            rules=read_rules(words, read_rule_file),
+            rules=rules,
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
             items=style.lists or log is not None or words.has("--json"),
             list_unchanged=style.unchanged and style.lists,

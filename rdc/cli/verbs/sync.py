@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import StopSignal
-    from rdc.report.logged_output import SyncOutput
+    from rdc.report.log_file import SyncOutput
 
 __all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
@@ -45,7 +45,7 @@ Examples:
 
 A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
 to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not have fail
-by name.
+by name. Without DST, SRC is listed.
 """
 
 _CLOSING = """
@@ -85,6 +85,10 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         if parsed.has("--help"):
             environment.show_help(help_text())
             return ExitCode.OK
+        if parsed.has("--list-only") or len(parsed.operands) == 1:
+            from rdc.cli.source_listing import list_operand
+
+            return list_operand(parsed, environment)
         request = read_request(parsed, lambda name: read_rule_file(name, environment))
     except RdcError as error:
         # --json reports every failure as an event, usage errors included.
@@ -103,7 +107,7 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
     environment.buffer(request.buffering)
     output: SyncOutput = _json_output(environment) if request.json else _terminal_output(request, environment)
     if request.log is not None:
-        from rdc.report.logged_output import LoggedOutput
+        from rdc.report.log_file import LoggedOutput
 
         output = LoggedOutput(output, request.log)
     with reporting(output):

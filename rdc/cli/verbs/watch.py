@@ -65,6 +65,7 @@ watch until it is back.
 _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED),
     "--info",
+    "--list-only",
     "--log-file",
     "--log-file-format",
     "--msgs2stderr",

@@ -107,6 +107,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "omit_dir_times": Flag(),
     "omit_link_times": Flag(),
     "rules": AllRules(),
+    "rules_after": Flag(),
     "safe_links": Flag(),
     "whole_file": Flag(),
 }

@@ -47,7 +47,7 @@ class DirectoryChanges:
         self._start = start = context.start
         self._options = options = context.options
         self._rules = context.filters.announced
-        self._protected = context.filters.protected if options.delete else None
+        self._protected = context.filters.protected if options.delete and not options.rules_after else None
         self._manifest = context.manifest
         self._landing = context.landing
         self._extraneous = context.extraneous

@@ -142,6 +142,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("mkpath", True),
                     ("modify_window", 2),
                     ("rules", RULES),
+                    ("rules_after", True),
                     ("safe_links", True),
                 )
             )

@@ -140,3 +140,22 @@ def test_many_files_leave_no_descriptor_open(sharing: Path) -> None:
     run_sync(source, sharing / "dst", FAST)
     assert len(os.listdir("/proc/self/fd")) == len(before)
     assert sum(own_bytes(sharing / "dst" / str(number)) for number in range(80)) <= 8 * 140_000
+
+
+@pytest.mark.parametrize(
+    "options", [SyncOptions(fsync=False, sparse=True), SyncOptions(fsync=False, allocate=True)]
+)
+def test_holes_that_have_to_be_made_or_filled_are_copied(sharing: Path, options: SyncOptions) -> None:
+    """A clone would have the source's."""
+    source = source_of(sharing, {"written": LONG[:900_000] + bytes(1 << 20) + b"x", "holes": b""})
+    with (source / "holes").open("r+b") as file:
+        file.write(LONG[:1_000_000])
+        file.seek(2 << 20)
+        file.write(b"x")
+    run_sync(source, sharing / "dst", options)
+    for name in ("written", "holes"):
+        assert (sharing / "dst" / name).read_bytes() == (source / name).read_bytes()
+        with (sharing / "dst" / name).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            assert (os.lseek(file.fileno(), 0, os.SEEK_HOLE) < size) is options.sparse
+        assert own_bytes(sharing / "dst" / name) >= (900_000 if options.sparse else size)

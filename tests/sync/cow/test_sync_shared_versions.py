@@ -12,7 +12,7 @@ import pytest
 from rdc.files.base.clone_range import clone_range
 from rdc.files.replace import cloning
 from rdc.files.root.root import Root
-from rdc.model.sync import SyncOptions
+from rdc.model.sync import Backup, SyncOptions
 from rdc.session.delta import file_fetch
 from tests.support.running.syncing import Way, run_sync
 from tests.sync.cow.reflinks import own_bytes, reflink, rewrite
@@ -177,3 +177,29 @@ def test_a_file_system_that_cannot_is_asked_once(ext4: Path, monkeypatch: pytest
     run_sync(ext4 / "src", ext4 / "dst", FAST)
     assert len(asked) == 1
     assert planned == [True, False, False], "nor is anything planned again"
+
+
+# In place
+
+
+@pytest.mark.parametrize("way", Way)
+@pytest.mark.parametrize(
+    ("old", "new", "most"),
+    [
+        pytest.param(OLD, edited(OLD, 3_000_000), 4 << 10, id="four bytes"),
+        pytest.param(OLD, edited(OLD, *range(9000, 6 * MIB, MIB // 4)), 24 * (8 << 10), id="many edits"),
+        pytest.param(OLD[:100_000], edited(OLD[:100_000], 50_000), 8 << 10, id="a file that is not cloned"),
+        pytest.param(OLD[:-77], OLD[:-77] + b"x" * 3000, 16 << 10, id="longer"),
+    ],
+)
+def test_blocks_that_stay_go_on_to_be_shared(
+    sharing: Path, old: bytes, new: bytes, most: int, way: Way
+) -> None:
+    assert synced(sharing, old, new, SyncOptions(fsync=False, inplace=True), way=way) <= most
+
+
+def test_a_backup_of_a_file_that_is_written_into_is_a_clone(sharing: Path) -> None:
+    options = SyncOptions(fsync=False, inplace=True, backup=Backup(b"~"))
+    assert synced(sharing, OLD, edited(OLD, 3_000_000), options) <= 4 << 10
+    assert (sharing / "dst" / "image~").read_bytes() == OLD
+    assert own_bytes(sharing / "dst" / "image~") == 0

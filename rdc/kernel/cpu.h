@@ -25,6 +25,7 @@ enum {
     RDC_CPU_AVX512VBMI2 = 1 << 11,
     RDC_CPU_GFNI = 1 << 12,
     RDC_CPU_VPCLMUL = 1 << 13,
+    RDC_CPU_AVX512VPOPCNTDQ = 1 << 14,
 };
 
 static inline unsigned rdc_cpu_ask(void)
@@ -56,6 +57,7 @@ static inline unsigned rdc_cpu_ask(void)
     found |= more_b >> 30 & 1 ? RDC_CPU_AVX512BW : 0;
     found |= more_b >> 31 & 1 ? RDC_CPU_AVX512VL : 0;
     found |= more_c >> 6 & 1 ? RDC_CPU_AVX512VBMI2 : 0;
+    found |= more_c >> 14 & 1 ? RDC_CPU_AVX512VPOPCNTDQ : 0;
     return found;
 }
 

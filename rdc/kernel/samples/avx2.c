@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#include "cpu.h"
+
 #define ISA __attribute__((target("avx2")))
 #define FN ISA static inline
 #define NAME(f) avx2_##f
@@ -62,7 +64,7 @@ ISA static void differences(const uint64_t *query, const uint64_t *packed, size_
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx2");
+    return rdc_cpu_has(RDC_CPU_AVX2);
 }
 
 const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, rdc_slots, avx2_minima, rdc_collect, rdc_spread, differences};

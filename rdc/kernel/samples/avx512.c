@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#include "cpu.h"
+
 #define ISA __attribute__((target("avx512f,avx512dq,avx512vpopcntdq")))
 #define FN ISA static inline
 #define NAME(f) avx512_##f
@@ -114,8 +116,7 @@ ISA static void differences(const uint64_t *query, const uint64_t *packed, size_
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vpopcntdq");
+    return rdc_cpu_has(RDC_CPU_AVX512F | RDC_CPU_AVX512DQ | RDC_CPU_AVX512VPOPCNTDQ);
 }
 
 const rdc_sampling rdc_sampling_avx512 = {"avx512", usable, high_ranks, slots, avx512_minima, collect, spread, differences};

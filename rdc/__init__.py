@@ -17,6 +17,7 @@ __all__ = [
     "Action",
     "Attribution",
     "Backup",
+    "FileList",
     "Bin",
     "BinaryReader",
     "Catalog",
@@ -120,6 +121,7 @@ _MODULES = {
     "Action": "rdc.model.instances",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
+    "FileList": "rdc.model.sync",
     "Bin": "rdc.model.scan",
     "BinaryReader": "rdc.library.streams",
     "Catalog": "rdc.catalog.catalog",
@@ -279,7 +281,16 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import Backup, FilterRule, MessageCost, Purpose, RuleAction, SyncOptions, SyncReport
+    from rdc.model.sync import (
+        Backup,
+        FileList,
+        FilterRule,
+        MessageCost,
+        Purpose,
+        RuleAction,
+        SyncOptions,
+        SyncReport,
+    )
     from rdc.model.watch import (
         Disconnected,
         Halted,

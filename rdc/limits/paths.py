@@ -36,3 +36,10 @@ most."""
 
 FILTER_MERGE_DEPTH = 16
 """Merge files inside merge files. People nest two or three; a file that merges itself has no end."""
+
+SELECTED_NAMES = 524_288
+"""Names that several SRC or --files-from select in a run. A side keeps about 200 bytes of each, so a peer can
+make it use 100 MiB."""
+
+SELECTED_BYTES = 32 << 20
+"""Bytes of these names and of the directories that they are below: 64 bytes each, as in usual trees."""

@@ -18,6 +18,7 @@ __all__ = [
     "Kind",
     "Listing",
     "Metadata",
+    "NO_INODES",
     "PackedInodes",
     "PackedListing",
     "little_endian",
@@ -240,6 +241,10 @@ class PackedInodes:
             _chosen(self.allocated, 8, rows),
             _chosen(self.ctimes, 8, rows),
         )
+
+
+NO_INODES = PackedInodes(b"", b"", b"", b"", b"")
+"""The inodes of no entries."""
 
 
 def strings(terminated: bytes) -> list[bytes]:

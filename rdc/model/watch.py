@@ -29,7 +29,7 @@ per side and 600 bytes. Foreign changes at the destination stay for that long.""
 UNWATCHED = (
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "backup",
-    "mkpath", "chmod",
+    "mkpath", "chmod", "relative", "implied_dirs", "files", "recursive", "ignore_missing_args",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""

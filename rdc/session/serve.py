@@ -35,12 +35,13 @@ from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace.staged_clones import StagedClones
+    from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.destination_root import Site
@@ -106,12 +107,17 @@ def answer(
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
     filters = FilterList(admitted.options.rules)
+    selected: tuple[SelectedPaths, ...] | None = None
+    if open_.selects:
+        from rdc.session.selecting import receive_selected
+
+        selected = yield from receive_selected()
     if READS_ANEW in (open_.needs or "").split(" "):
         signer = FileSigner(signer.params)
     if open_.role is Role.SOURCE:
-        yield from _answer_as_source(admitted, open_, filters, signer, following, clones, round_)
+        yield from _answer_as_source(admitted, open_, filters, signer, following, clones, selected, round_)
     else:
-        yield from _answer_as_destination(admitted, open_, filters, signer, round_)
+        yield from _answer_as_destination(admitted, open_, filters, signer, selected, round_)
 
 
 def _receive_open() -> Conversation[tuple[Open, int]]:
@@ -132,6 +138,7 @@ def _answer_as_source(
     signer: FileSigner,
     following: Following | None,
     clones: StagedClones | None,
+    selected: Sequence[SelectedPaths] | None,
     round_: int,
 ) -> Conversation[None]:
     """Sends a tree of this machine, or follows it if the dialler asks for that."""
@@ -139,7 +146,12 @@ def _answer_as_source(
     from rdc.session.trees.source_tree import SourceTree
 
     site, path, options = admitted.site, admitted.path, admitted.options
-    tree = SourceTree.open(path, site, chmod=options.chmod)
+    if selected is None:
+        tree = SourceTree.open(path, site, chmod=options.chmod)
+    else:
+        from rdc.session.trees.selected_tree import open_selected
+
+        tree = open_selected(selected, options, site)
     try:
         yield Send(Opened(), round_)
         received = yield Receive()
@@ -158,9 +170,11 @@ def _answer_as_source(
             yield from half.run(received)
             return
     finally:
-        tree.root.release()
+        tree.release()
     if received is None or not isinstance(received.message, Follow):
         raise ProtocolError("expected Describe or Follow")
+    if selected is not None:
+        raise RdcError("a watch follows one directory, without a selection", code=ExitCode.USAGE)
     if following is None:
         raise RdcError("this side cannot follow a directory: that needs Linux's inotify", code=ExitCode.USAGE)
     name = printable(open_.path)
@@ -168,27 +182,39 @@ def _answer_as_source(
 
 
 def _answer_as_destination(
-    admitted: Admitted, open_: Open, filters: FilterList, signer: FileSigner, round_: int
+    admitted: Admitted,
+    open_: Open,
+    filters: FilterList,
+    signer: FileSigner,
+    selected: Sequence[SelectedPaths] | None,
+    round_: int,
 ) -> Conversation[None]:
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source."""
     site, path, options = admitted.site, admitted.path, admitted.options
     from rdc.session.destination.context import SessionTerms, destination_context
 
-    terms = SessionTerms(options, filters, open_.secret, signer)
+    selection = None
+    if selected is not None:
+        from rdc.session.trees.selected_tree import selection_of
+
+        selection = selection_of(selected, options)
+    terms = SessionTerms(options, filters, open_.secret, signer, selection=selection)
     whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
+        if selection is not None:
+            raise RdcError("a watch follows one directory, without a selection", code=ExitCode.USAGE)
         from rdc.session.destination.following import LiveDestination
 
         live = LiveDestination(path, site, terms, whole=whole, preserved=preserved)
         yield from live.run(received.message)
         return
-    start, round_ = announced(received, None)
+    start, round_ = announced(received, None if selection is None else b"")
     from rdc.session.destination.conversation import Destination
 
-    destination_root = open_destination(path, start, options, site)
+    destination_root = open_destination(path, start, options, site, has_top=terms.has_top(start))
     try:
         events = EventRelay(None, items=options.items)
         context = destination_context(terms, destination_root, start, events, preserved)

@@ -104,6 +104,14 @@ class ServedDirectory:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
         return root
 
+    def open_base(self) -> Root:
+        """The directory itself."""
+        return self.open(b"")
+
+    def below_base(self, path: bytes) -> bytes:
+        """`path` relative to the directory. Raises FileError for '..'."""
+        return self._inner(path)
+
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`."""
         return self._kind(path) is not None

@@ -7,12 +7,13 @@ import os
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
+from rdc.cli.options.operands import read_operands
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
-from rdc.model.location import Location, RemoteShell, parse_location
+from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass
 from rdc.report.sync_terminal import TerminalStyle
@@ -118,7 +119,8 @@ SYNC_OPTIONS = (
 class SyncRequest:
     """The checked command line of `rdc sync`."""
 
-    source: Location
+    sources: tuple[Location, ...]
+    """One at least; all on one host."""
     destination: Location
     options: SyncOptions
     shell: RemoteShell
@@ -126,6 +128,11 @@ class SyncRequest:
     json: bool
     catalog: CatalogChoice
     keys: str | None
+
+    @property
+    def source(self) -> Location:
+        """The source of a verb that takes one."""
+        return self.sources[0]
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -138,9 +145,9 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
-    source, destination = _locations(words.operands, command)
+    sources, destination = read_operands(words.operands, command)
     return SyncRequest(
-        source=source,
+        sources=sources,
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
@@ -180,28 +187,13 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             human=words.has("--human-readable"),
             quiet=words.has("--quiet"),
             dry_run=words.has("--dry-run"),
-            local=source.host is None and destination.host is None,
+            local=sources[0].host is None and destination.host is None,
             progress=words.has("--progress") or words.has("-P"),
         ),
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
     )
-
-
-def _locations(operands: tuple[str, ...], command: str) -> tuple[Location, Location]:
-    if len(operands) < 2:
-        found = "one was" if operands else "nothing was"
-        raise UsageError(f"SRC and DST are needed, {found} given (see {command} --help)")
-    if len(operands) > 2:
-        raise UsageError(
-            f"one SRC and one DST are expected, {len(operands)} were given; "
-            f"name their directory as SRC and choose with --include and --exclude (see {command} --help)"
-        )
-    source, destination = parse_location(operands[0]), parse_location(operands[1])
-    if source.host is not None and destination.host is not None:
-        raise UsageError(f"SRC and DST are both on other hosts; one must be here (see {command} --help)")
-    return source, destination
 
 
 def _choice(words: Words, yes: str, no: str) -> bool | None:

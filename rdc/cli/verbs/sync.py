@@ -31,19 +31,21 @@ OPTIONS = SYNC_OPTIONS
 SUMMARY = "bring a directory or file up to another, here or on another host"
 
 _INTRODUCTION = """\
-Usage: rdc sync [OPTIONS] SRC DST
+Usage: rdc sync [OPTIONS] SRC... DST
 
 Examples:
   rdc sync src/ backup/                  make backup/ hold what src/ holds, sending only what differs
   rdc sync -n -i src/ backup/            show what that would change
   rdc sync --delete src/ host:backup/    over ssh, and remove there what src/ no longer has
   rdc sync host:data .                   fetch the directory data from host
+  rdc sync notes photos/ host:backup/    the directory notes and what photos/ holds
   rdc sync src/ rdc://host/module/       to a module of a daemon (rdc serve, rdc keys)
   rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
 
-A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
-to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not have fail
-by name.
+A '/' at the end of SRC means its content, without it the directory itself, as in rsync. Several SRC are on
+one host, such as HOST:a :b; of equal names the first file counts, and directories become one. HOST:PATH is
+relative to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not
+have fail by name.
 """
 
 _CLOSING = """
@@ -59,7 +61,7 @@ class Syncer(Protocol):
 
     def __call__(
         self,
-        source: Location,
+        source: Location | Sequence[Location],
         destination: Location,
         options: SyncOptions,
         *,
@@ -109,7 +111,7 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
         output.start()
         with request.catalog.store() as catalog:
             report = syncer(
-                request.source,
+                request.source if len(request.sources) == 1 else request.sources,
                 request.destination,
                 request.options,
                 shell=request.shell,

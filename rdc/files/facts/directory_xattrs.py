@@ -51,6 +51,14 @@ def read_directory_attributes(
 
     Raises FileChangedError if the directory is gone or was replaced, FileError if it cannot be opened.
     """
+    for real, below, rows, some in root.spread(path, names):
+        for row, name, found in _read_attributes(real, below, some, kinds):
+            yield rows[row], name, found
+
+
+def _read_attributes(
+    root: Root, path: bytes, names: bytes, kinds: AttributeKinds
+) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
     entries: list[bytes] = []
     directory: Directory | None = None
     for row, listed in _listed(root, path, names):

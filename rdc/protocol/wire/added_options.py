@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rdc.protocol.wire.fields import Codec
 
-__all__ = ["ADDED_OPTIONS", "AddedOptions", "NamedValues", "added_values", "with_added"]
+__all__ = ["ADDED_OPTIONS", "SELECTION", "AddedOptions", "NamedValues", "added_values", "with_added"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,15 @@ class ModeChangesText:
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "ignore_missing_args": Flag(),
+    "implied_dirs": Flag(),
     "mkpath": Flag(),
+    "recursive": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
+
+SELECTION = "selection"
+"""The name that an Open needs if Selected messages follow it. It has no value."""
 
 _DEFAULTS = SyncOptions()
 

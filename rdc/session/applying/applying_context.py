@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
+    from rdc.tree.selection import Selection
 
 __all__ = ["ApplyingContext"]
 
@@ -46,3 +47,7 @@ class ApplyingContext:
     """Learns which entries differ in anything but attributes. None: attributes are not preserved."""
     skipped: SkippedEntries | None
     """Collects the entries that options and reserved names leave alone. None: nobody asks."""
+    has_top: bool
+    """The root directory itself takes part, with its metadata."""
+    selection: Selection | None
+    """What takes part; None for all that the source announces."""

@@ -25,7 +25,7 @@ from rdc.session.applying.directory_table import DirectoryTable
 from rdc.session.applying.entry_changes import EntryChanges
 from rdc.session.applying.touched_directories import TouchedDirectories
 from rdc.session.applying.writing_code import writing_code
-from rdc.session.trees.announced_entries import check_included
+from rdc.session.trees.announced_entries import check_included, check_selected
 from rdc.tree.filters import FilterList
 
 TYPE_CHECKING = False
@@ -46,6 +46,8 @@ class DirectoryChanges:
     def __init__(self, context: ApplyingContext) -> None:
         self._root = root = context.root
         self._start = start = context.start
+        self._has_top = context.has_top
+        self._selection = context.selection
         self._options = options = context.options
         self._rules = FilterList(options.rules)
         self._manifest = context.manifest
@@ -118,9 +120,11 @@ class DirectoryChanges:
         content is compared in any case. Raises ProtocolError for an entry that the rules exclude.
         """
         announced = self._expected.pop(path)
+        if self._selection is not None:
+            check_selected(path, listing.names, self._selection)
         if self._rules:
-            check_included(path, self._as_announced(path, listing), self._rules)
-        if not path and not self._start.only:
+            check_included(path, self._as_announced(path, listing), self._rules, self._selection)
+        if not path and self._has_top:
             announced = self._change_root(announced)
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
@@ -141,18 +145,32 @@ class DirectoryChanges:
         )
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
-        borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
+        may_borrow = changes and not self._options.dry_run and not self._keeps_own(path)
+        borrowed = may_borrow and borrow_permissions(self._root, path)
         if self._xattrs is not None:
             _note_for_xattrs(self._xattrs, directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost)
         touched = announced.touched or borrowed or changed
-        if comparison.extra and not (path == b"" and self._start.only):
+        if comparison.extra and not self._is_chosen_from(path):
             self._extraneous.add(path, existing, comparison.extra)
             touched = touched or self._options.delete
         if touched or comparison:
             self._touched.note_changed(path)
-        if touched:
+        if touched and not self._keeps_own(path):
             self._touched.add(path, announced.metadata)
+
+    def _is_chosen_from(self, path: bytes) -> bool:
+        """Whether only some entries of the directory at `path` take part, so that no other is extraneous."""
+        if self._selection is not None:
+            return self._selection.names(path) is not None
+        return not path and bool(self._start.only)
+
+    def _keeps_own(self, path: bytes) -> bool:
+        """Whether an existing directory at `path` keeps its metadata: with --no-implied-dirs, those above
+        selected paths do."""
+        if self._selection is None or self._options.implied_dirs:
+            return False
+        return self._selection.is_above(path)
 
     def _as_announced(self, path: bytes, listing: Listing) -> Listing:
         """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
@@ -215,6 +233,10 @@ class DirectoryChanges:
         """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent."""
         new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
         lost = False
+        if self._keeps_own(path):
+            lost = decision is not None and new and not self._make_implied(path, decision)
+            self._expected[path] = AnnouncedDirectory(metadata, new, False, lost)
+            return new
         if new and not self._options.dry_run:
             replaces = decision is not None and decision.change is Change.REPLACE
             lost = not self._make_directory(path, metadata, replaces=replaces)
@@ -245,6 +267,24 @@ class DirectoryChanges:
                 made = self._root.make_directory(path, 0o700)
             if not made:
                 self._permissions.narrow(path, replace(metadata, mode=stat.S_IRWXU))
+        except FileError as error:
+            self._events.report(Problem(writing_code(error), path, str(error)))
+            return False
+        return True
+
+    def _make_implied(self, path: bytes, decision: Decision) -> bool:
+        """Makes a directory above selected paths as any program makes one; False on failure."""
+        try:
+            if decision.change is Change.REPLACE:
+                raise self._root.refused(
+                    path,
+                    "make the directory",
+                    expected="nothing or a directory, as --no-implied-dirs keeps what is there",
+                    found="another entry",
+                    advice="move it away, then run again",
+                )
+            if not self._options.dry_run:
+                self._root.make_directory(path, 0o777)
         except FileError as error:
             self._events.report(Problem(writing_code(error), path, str(error)))
             return False
@@ -309,7 +349,7 @@ class DirectoryChanges:
     def touch_late(self, path: bytes) -> None:
         """Something is about to change in this directory after the comparison ended: sets its metadata again
         at the end."""
-        if path in self._late or (not path and self._start.only):
+        if path in self._late or (not path and not self._has_top) or self._keeps_own(path):
             return
         self._late.add(path)
         row = self._manifest.row(path) if path else None
@@ -325,7 +365,7 @@ class DirectoryChanges:
         """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
         if not self._options.dry_run:
             self._touched.set_metadata(
-                self._root, self._events, owner=self._preserved.owner, with_root=not self._start.only
+                self._root, self._events, owner=self._preserved.owner, with_root=self._has_top
             )
 
 

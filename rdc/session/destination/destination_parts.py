@@ -101,7 +101,7 @@ class DestinationParts:
             filters,
             self.deletion,
             events,
-            single=bool(start.only),
+            given=int(bool(start.only)) if context.selection is None else context.selection.count,
             boundary=boundary,
         )
         self.skipped: SkippedEntries | None = None
@@ -124,6 +124,8 @@ class DestinationParts:
             links=links,
             xattrs=attributes,
             skipped=self.skipped,
+            has_top=context.has_top,
+            selection=context.selection,
         )
         self.directories = DirectoryChanges(self._applying)
 

@@ -15,12 +15,15 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "Aspect",
     "Attribution",
     "Backup",
     "FileList",
     "Bin",
     "BinaryReader",
     "Catalog",
+    "CheckOptions",
+    "CheckReport",
     "Chunk",
     "ChunkParams",
     "Chunker",
@@ -39,6 +42,7 @@ __all__ = [
     "DuplicateOrder",
     "DuplicateReport",
     "DuplicateSummary",
+    "EntryDiffers",
     "Estimate",
     "Event",
     "ExitCode",
@@ -69,6 +73,7 @@ __all__ = [
     "Reporter",
     "Resumed",
     "RuleAction",
+    "Sample",
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
@@ -100,6 +105,7 @@ __all__ = [
     "WatchOptions",
     "WatchReport",
     "WatchReporter",
+    "check",
     "chunks",
     "cuts",
     "dedupe",
@@ -119,12 +125,15 @@ __all__ = [
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
     "FileList": "rdc.model.sync",
     "Bin": "rdc.model.scan",
     "BinaryReader": "rdc.library.streams",
     "Catalog": "rdc.catalog.catalog",
+    "CheckOptions": "rdc.model.check",
+    "CheckReport": "rdc.model.check",
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
@@ -143,6 +152,7 @@ _MODULES = {
     "DuplicateOrder": "rdc.model.duplicates",
     "DuplicateReport": "rdc.model.duplicates",
     "DuplicateSummary": "rdc.model.duplicates",
+    "EntryDiffers": "rdc.model.check",
     "Estimate": "rdc.similarity.estimate",
     "Event": "rdc.progress",
     "ExitCode": "rdc.errors",
@@ -173,6 +183,7 @@ _MODULES = {
     "Reporter": "rdc.progress",
     "Resumed": "rdc.model.watch",
     "RuleAction": "rdc.model.sync",
+    "Sample": "rdc.model.check",
     "ScanOptions": "rdc.model.scan",
     "ScanProblem": "rdc.model.scan",
     "ScanReport": "rdc.model.scan",
@@ -204,6 +215,7 @@ _MODULES = {
     "WatchOptions": "rdc.model.watch",
     "WatchReport": "rdc.model.watch",
     "WatchReporter": "rdc.watching.reporter",
+    "check": "rdc.session.check",
     "chunks": "rdc.library.streams",
     "cuts": "rdc.library.streams",
     "dedupe": "rdc.library.dedupe",
@@ -249,6 +261,7 @@ if TYPE_CHECKING:
     from rdc.library.scan import scan
     from rdc.library.similar import similar
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
+    from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
     from rdc.model.duplicates import (
         DuplicateFile,
         DuplicateGroup,
@@ -302,6 +315,7 @@ if TYPE_CHECKING:
         WatchReport,
     )
     from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter, StopSignal
+    from rdc.session.check import check
     from rdc.session.sync import sync
     from rdc.signature.tree import Level, SignatureTree
     from rdc.similarity.estimate import Estimate

@@ -16,10 +16,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 
 from tests.support.oracle.cases import Case
 from tests.support.oracle.comparable import comparable
 from tests.support.oracle.comparison import differences
+from tests.support.oracle.operands import CONTENTS, operands
 from tests.support.oracle.options import option_words
 from tests.support.oracle.scenes import Scene, scenes
 
@@ -47,16 +49,17 @@ def block(number: int) -> Block:
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(scenes(specials=False), option_words())
-    def compare(scene: Scene, words: tuple[str, ...]) -> None:
-        case = Case(scene, words)
+    @given(scenes(specials=False), option_words(), st.data())
+    def compare(scene: Scene, words: tuple[str, ...], data: st.DataObject) -> None:
+        taken = data.draw(st.just(CONTENTS) | operands(scene.source.tree))
+        case = Case(scene, words, taken)
         name = repr(case)
         if name in seen or not comparable(case):
             return
         seen.add(name)
         said = differences(case)
         if said:
-            differing.append("\n  ".join([f"seed {number}, {' '.join(words)}", *said, repr(scene)]))
+            differing.append("\n  ".join([f"seed {number}, {' '.join(words)}, {taken}", *said, repr(scene)]))
 
     compare()
     return Block(len(seen), tuple(differing))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+WINDOW_SECONDS = (1 << 31) - 1
+"""Seconds by which times may differ and be equal, at most: as many as rsync takes."""
+
 # What a session keeps in memory, keeps open or has under way.
 
 SOURCE_TREES_BYTES = 64 << 20

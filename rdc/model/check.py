@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from enum import IntFlag
 
+from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
-from rdc.records import dataclass
+from rdc.records import dataclass, field
 
-__all__ = ["Aspect", "CheckOptions", "CheckReport", "EntryDiffers", "Sample"]
+__all__ = ["CHECKED", "Aspect", "CheckOptions", "CheckReport", "EntryDiffers", "Sample"]
+
+CHECKED = (
+    "rules", "owner", "hard_links", "acls", "xattrs", "one_file_system", "compress", "bandwidth",
+    "timeout", "max_memory", "checksum", "items",
+)  # fmt: skip
+"""Fields of SyncOptions that a check takes. It compares content and tells every difference, whatever the last
+two say."""
 
 
 class Aspect(IntFlag):
@@ -53,17 +61,33 @@ class EntryDiffers:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A choice of files whose content is read. Equal seeds choose equal paths, in every run."""
+    """A choice of files whose content is read. Equal seeds choose equal paths, in every run.
+
+    >>> import rdc
+    >>> rdc.CheckOptions(sample=rdc.Sample(0.01)).sample.seed
+    0
+    """
 
     share: float
     """The expected share of files: above 0, at most 1."""
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    session: SyncOptions
-    """Filter rules, attributes, owners, and what concerns the connection."""
+    """The options of `rdc.check`. Raises TypeError for a wrong type.
+
+    >>> import rdc
+    >>> rdc.CheckOptions(rdc.SyncOptions(xattrs=True), times=False).modes
+    True
+    """
+
+    session: SyncOptions = field(default_factory=SyncOptions)
+    """Filter rules, attributes, owners, and what concerns the connection. A check refuses the fields that
+    say what a sync writes, or which files it leaves as they are."""
     times: bool = True
     """Compare mtimes."""
     modes: bool = True
@@ -73,9 +97,14 @@ class CheckOptions:
     sample: Sample | None = None
     """None: the content of every file is compared."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
+    """What a check found, in numbers."""
+
     entries: int
     """Entries that at least one tree has, after filters. The compared directories themselves do not
     count."""

@@ -6,6 +6,7 @@ from enum import Enum
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
+from rdc.limits.sessions import WINDOW_SECONDS
 from rdc.records import dataclass, field
 
 __all__ = [
@@ -132,6 +133,17 @@ class SyncOptions:
     """Skip existing entries except directories; only create missing ones."""
     size_only: bool = False
     """Treat files of equal size as equal, whatever their mtimes, unless `checksum` compares contents."""
+    ignore_times: bool = False
+    """Compare the contents of files although size and mtime are equal. `checksum` and `size_only` outweigh
+    it."""
+    modify_window: int | None = None
+    """Whole seconds by which mtimes may differ and still be equal; None compares nanoseconds."""
+    whole_file: bool = False
+    """Fetch changed files whole, without a search for content that the destination has."""
+    ignore_errors: bool = False
+    """Delete even if the source could not be read completely. What could not be read counts as gone."""
+    force: bool = False
+    """Empty a directory that is in the way of a file or symlink, even without `delete`."""
     min_size: int = 0
     """Skip smaller files of the source, in bytes, whatever is in their places."""
     max_size: int | None = None
@@ -170,6 +182,24 @@ class SyncOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        window = self.modify_window
+        if window is not None and not 0 <= window <= WINDOW_SECONDS:
+            raise ValueError(f"SyncOptions.modify_window: {window} is not in 0..{WINDOW_SECONDS}")
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether `ignore_times` has an effect."""
+        return self.ignore_times and not (self.checksum or self.size_only)
+
+    @property
+    def rereads(self) -> bool:
+        """Whether contents are compared although nothing else differs."""
+        return self.checksum or self.rewrites
+
+    @property
+    def removes(self) -> bool:
+        """Whether the run may remove entries that the source lacks."""
+        return self.delete or self.force
 
     @property
     def narrows(self) -> bool:

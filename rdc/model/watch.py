@@ -30,6 +30,7 @@ UNWATCHED = (
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "backup",
     "mkpath", "chmod", "relative", "implied_dirs", "files", "recursive", "ignore_missing_args",
+    "ignore_times", "modify_window", "ignore_errors", "force",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""

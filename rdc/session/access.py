@@ -35,6 +35,7 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     Deletions report the names of existing entries, even in a dry run. A write-only directory therefore
     refuses deletions, too.
     """
+    # long because each rule is one test, and all of them stand in one place
     options, title = open_.asked, access.title
     if open_.role is Role.SOURCE:
         if access.write_only:
@@ -47,6 +48,8 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
         raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
     elif options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
+    elif options.force and (access.append_only or access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
     elif options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")
     return replace(options, owner=options.owner if access.owners else False)

@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.catalog.location import opened_catalog
+from rdc.catalog.arguments import check_far, check_job, location_of
+from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.checks import check_argument, check_callable
 from rdc.errors import ExitCode, UsageError
-from rdc.model.check import CheckReport
+from rdc.model.check import CHECKED, CheckOptions, CheckReport
 from rdc.model.entries import Kind
 from rdc.model.location import Location, RemoteShell
-from rdc.progress import Problem, silent
+from rdc.model.sync import SyncOptions
+from rdc.progress import Problem, silent, stopping
 from rdc.protocol.messages.registry import Describe, Done, Open, Role
 from rdc.protocol.rules.dialect import READS_ANEW
-from rdc.records import dataclass, replace
+from rdc.records import dataclass, field_names, replace
 from rdc.session.runtime.commands import Pace, Send
 from rdc.session.sync import SyncRun
 from rdc.session.trees.announced_entries import announced, entry_of
@@ -26,13 +29,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.check import CheckOptions, EntryDiffers
+    from rdc.model.check import EntryDiffers
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncReport
-    from rdc.progress import Event, Reporter
+    from rdc.progress import Event, Reporter, StopSignal
     from rdc.protocol.messages.registry import Start
     from rdc.session.checking.conversation import ClosedDirectories, Counts
     from rdc.session.runtime.commands import Conversation
@@ -40,28 +42,58 @@ if TYPE_CHECKING:
 __all__ = ["CheckRun", "check", "operands_of"]
 
 
+def _ignore(found: EntryDiffers, /) -> None:
+    """Takes a difference that only the report counts."""
+
+
 def check(
-    source: Location,
-    destination: Location,
-    options: CheckOptions,
+    source: Location | str | os.PathLike[str],
+    destination: Location | str | os.PathLike[str],
+    options: CheckOptions | None = None,
     *,
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
-    on_difference: Callable[[EntryDiffers], None],
-    catalog: SignatureStore | UserCatalog | None = None,
+    on_difference: Callable[[EntryDiffers], None] = _ignore,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
+    stop: StopSignal | None = None,
 ) -> CheckReport:
-    """Compares two trees, as `rdc check` does. Nothing changes at either end.
+    """Compares two trees by content, as `rdc check` does. Nothing changes at either end.
 
-    `on_difference`: takes each entry that differs. `catalog`: believed and filled only with
-    `options.trust_catalog`. Raises RdcError if the run as a whole cannot go on.
+    The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
+    differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
+    ends with StoppedError. Raises UsageError for options that mean nothing to a check, and RdcError if the
+    run as a whole cannot go on.
+
+        >>> import os, rdc
+        >>> for name in ("one", "other"):
+        ...     os.mkdir(name)
+        ...     with open(f"{name}/file", "w") as file:
+        ...         _ = file.write(name)
+        >>> found = []
+        >>> report = rdc.check("one/", "other/", rdc.CheckOptions(times=False), on_difference=found.append)
+        >>> report.different, int(report.exit)
+        (1, 1)
+        >>> found[0].path, found[0].aspects
+        (b'file', <Aspect.CONTENT: 8>)
     """
+    source, destination = (
+        location_of("check", "source", source),
+        location_of("check", "destination", destination),
+    )
+    check_argument("check", "options", options, CheckOptions, None)
+    check_job("check", reporter, catalog, stop)
+    check_callable("check", "on_difference", on_difference)
+    check_far("check", shell, keys)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine")
+    options = options or CheckOptions()
+    _check_options(options)
+    reporter = stopping(reporter, stop)
     with opened_catalog(catalog if options.trust_catalog else None, reporter) as store:
         operands = operands_of(source, destination)
         while True:
-            run = CheckRun(operands, options, reporter, on_difference, store)
+            run = CheckRun(operands, options, reporter, on_difference, store, stop)
             try:
                 report = run.perform(shell or RemoteShell(), keys)
             except _FileInDirectoryError:
@@ -71,6 +103,16 @@ def check(
             finally:
                 run.close()
             return run.report(report)
+
+
+def _check_options(options: CheckOptions) -> None:
+    """Raises UsageError for an option that means nothing to a check, and for a share out of range."""
+    usual = SyncOptions()
+    for name in field_names(SyncOptions):
+        if name not in CHECKED and getattr(options.session, name) != getattr(usual, name):
+            raise UsageError(f"SyncOptions.{name} means nothing to a check; leave it as it is")
+    if options.sample is not None and not 0 < options.sample.share <= 1:
+        raise UsageError(f"Sample.share: expected more than 0 and at most 1, found {options.sample.share}")
 
 
 class _FileInDirectoryError(Exception):
@@ -120,6 +162,7 @@ class CheckRun(SyncRun):
         reporter: Reporter,
         on_difference: Callable[[EntryDiffers], None],
         catalog: SignatureStore,
+        stop: StopSignal | None = None,
     ) -> None:
         from rdc.session.checking.conversation import ClosedDirectories
 
@@ -130,7 +173,7 @@ class CheckRun(SyncRun):
         self._closed = closed = ClosedDirectories()
         self._counts: Counts | None = None
         session = replace(options.session, dry_run=True, items=False)
-        super().__init__(operands.far, operands.near, session, _noting(reporter, closed), catalog)
+        super().__init__(operands.far, operands.near, session, _noting(reporter, closed), catalog, stop)
 
     def perform(self, shell: RemoteShell, keys: str | os.PathLike[str] | None) -> SyncReport:
         """Runs the session with the far end."""

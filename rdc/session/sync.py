@@ -199,14 +199,7 @@ class SyncRun:
 
         options = self._options
         if self._selected is not None:
-            if options.recursive:
-                check_selected(
-                    self._selected,
-                    self._destination.path,
-                    self._filters,
-                    delete=options.delete,
-                    delete_excluded=options.delete_excluded,
-                )
+            check_selected(self._selected, self._destination.path, self._filters, options)
             return
         check_overlap(
             self._source.path,
@@ -343,8 +336,8 @@ class SyncRun:
         yield from self._open(Role.DESTINATION, self._destination.path)
         from rdc.session.source.conversation import Source
 
-        # --checksum compares by listing; otherwise the destination may want a manifest.
-        offer = None if self._options.checksum else self._owner_there
+        # Contents are compared by listing; otherwise the destination may want a manifest.
+        offer = None if self._options.rereads else self._owner_there
         half = Source(
             tree,
             self._filters,
@@ -364,13 +357,12 @@ class SyncRun:
     def _open(self, role: Role, path: bytes) -> Conversation[None]:
         """Sets the limits and asks the far side to open `path`."""
         yield Pace(self._options.bandwidth, self._options.timeout)
-        selected = self._selected
-        selects = selected is not None
+        selects = self._selected is not None
         yield Send(Open.asking(role, path, self._secret, self._options, selects=selects), 0)
-        if selected is not None:
+        if self._selected is not None:
             from rdc.session.selecting import send_selected
 
-            yield from send_selected(role, selected)
+            yield from send_selected(role, self._selected)
 
     def _opened(self) -> Conversation[None]:
         """Waits for Opened."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rdc.files.base.relative_path import join
+from rdc.errors import UsageError
+from rdc.limits.paths import SELECTED_BYTES, SELECTED_DIRECTORIES
 from rdc.model.selection import split_name
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ class Selection:
     """
 
     def __init__(self, selected: Sequence[SelectedPaths], *, recursive: bool = True) -> None:
-        """Raises ValueError for a name that `split_name` refuses."""
+        """Raises ValueError for a name that `split_name` refuses, UsageError for too many directories."""
         self._recursive = recursive
         self.top_counts = False
         """Whether the root directory itself takes part, with its metadata."""
@@ -33,6 +34,10 @@ class Selection:
         self._opened: set[bytes] = set()
         """Selected directories whose contents count without recursion."""
         self._names: dict[bytes, set[bytes]] = {b"": set()}
+        """Each directory above a selected path, with the names that take part. Its own name is among those of
+        the directory above it."""
+        self._bytes = 0
+        """The bytes of these directories' paths."""
         for paths in selected:
             for name in paths.names:
                 self._add(name)
@@ -44,28 +49,39 @@ class Selection:
 
     def _add(self, text: bytes) -> None:
         name = split_name(text)
-        above = b""
-        for component in name.components:
-            self._names.setdefault(above, set()).add(component)
-            above = join(above, component)
-        self._ends.add(above)
+        path = name.path
+        self._ends.add(path)
         if name.contents:
-            self._opened.add(above)
+            self._opened.add(path)
         self.top_counts = self.top_counts or name.with_top
+        while path:
+            above, _, component = path.rpartition(b"/")
+            known = self._names.get(above)
+            if known is not None:
+                # The directories above it are known, too.
+                known.add(component)
+                return
+            self._names[above] = {component}
+            self._check_bounds(above)
+            path = above
+
+    def _check_bounds(self, new: bytes) -> None:
+        self._bytes += len(new)
+        if len(self._names) > SELECTED_DIRECTORIES or self._bytes > SELECTED_BYTES:
+            raise UsageError(
+                f"the selected names are in more than {SELECTED_DIRECTORIES:,} directories, or these have"
+                f" more than {SELECTED_BYTES:,} bytes of paths; name directories, or sync parts one by one"
+            )
 
     def _drop_covered(self) -> None:
         """With recursion a selected directory has everything that other names select in it."""
-        for path in list(self._names):
-            if self._is_covered(path):
-                del self._names[path]
-
-    def _is_covered(self, path: bytes) -> bool:
-        """Whether `path` or a directory above it is selected."""
-        while path not in self._ends:
-            if not path:
-                return False
-            path = path.rpartition(b"/")[0]
-        return True
+        covered: set[bytes] = set()
+        # A directory comes before those below it.
+        for path in sorted(self._names):
+            if path in self._ends or (path and path.rpartition(b"/")[0] in covered):
+                covered.add(path)
+        for path in covered:
+            del self._names[path]
 
     @property
     def count(self) -> int:

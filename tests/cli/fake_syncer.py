@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rdc.catalog.location import UserCatalog
 from rdc.catalog.store import SignatureStore
@@ -11,7 +11,7 @@ from rdc.cli.verbs import sync
 from rdc.errors import ExitCode
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
-from rdc.progress import ItemChanged, PlanKnown, Progressed, Reporter
+from rdc.progress import ItemChanged, PlanKnown, Progressed, Reporter, StopSignal
 from tests.support.running.fake_environment import FakeProcess
 
 __all__ = ["REPORT", "FakeSyncer", "asked"]
@@ -50,11 +50,12 @@ class FakeSyncer:
         self.shell = RemoteShell()
         self.catalog: SignatureStore | UserCatalog | None = None
         self.keys: str | os.PathLike[str] | None = None
+        self.stop: StopSignal | None = None
         self.calls = 0
 
     def __call__(
         self,
-        source: Location,
+        source: Location | Sequence[Location],
         destination: Location,
         options: SyncOptions,
         *,
@@ -62,9 +63,13 @@ class FakeSyncer:
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
         keys: str | os.PathLike[str] | None,
+        stop: StopSignal | None = None,
     ) -> SyncReport:
-        self.source, self.destination, self.options, self.shell = source, destination, options, shell
+        self.sources = (source,) if isinstance(source, Location) else tuple(source)
+        self.source = self.sources[0]
+        self.destination, self.options, self.shell = destination, options, shell
         self.catalog, self.keys = catalog, keys
+        self.stop = stop
         self.calls += 1
         reporter(PlanKnown(1, 10, 0))
         reporter(ItemChanged(">f+++++++++", b"a"))

@@ -146,7 +146,8 @@ _SUPPORTED = """
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
---mkpath --chmod
+--mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
+--force --preallocate --stop-after --time-limit --stop-at
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -17,7 +17,7 @@ from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, UsageError
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
-from rdc.progress import PlanKnown, Problem, Reporter
+from rdc.progress import PlanKnown, Problem, Reporter, StopSignal
 from tests.cli.fake_syncer import REPORT, FakeSyncer, asked
 from tests.report.test_report_json import check_event
 from tests.support.running.fake_environment import FakeProcess
@@ -130,7 +130,7 @@ def test_trouble_is_told_above_the_bar() -> None:
     class Troubled(FakeSyncer):
         def __call__(
             self,
-            source: Location,
+            source: Location | Sequence[Location],
             destination: Location,
             options: SyncOptions,
             *,
@@ -138,6 +138,7 @@ def test_trouble_is_told_above_the_bar() -> None:
             reporter: Reporter,
             catalog: SignatureStore | UserCatalog | None,
             keys: str | os.PathLike[str] | None,
+            stop: StopSignal | None = None,
         ) -> SyncReport:
             reporter(PlanKnown(1, 10, 0))
             reporter(Problem(ExitCode.PARTIAL, b"x", "x: cannot be read"))

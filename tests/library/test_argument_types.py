@@ -39,6 +39,8 @@ RECORDS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (rdc.DedupeOptions, {"keep": ("a",)}, "DedupeOptions.keep[0]: expected bytes, found str"),
     (rdc.DuplicateListing, {"text": "{}"}, "DuplicateListing.text: expected bytes, found str"),
     (rdc.WatchOptions, {"sync": None}, "WatchOptions.sync: expected SyncOptions, found None"),
+    (rdc.CheckOptions, {"session": None}, "CheckOptions.session: expected SyncOptions, found None"),
+    (rdc.Sample, {"share": "1%"}, "Sample.share: expected float, found str"),
     (rdc.ChunkParams, {"min_size": "64", "max_size": 128}, "ChunkParams.min_size: expected int, found str"),
     (rdc.Traits, {"packed": "123456789"}, "Traits.packed: expected bytes, found str"),
 ]
@@ -60,7 +62,7 @@ JOBS: dict[str, Callable[..., Any]] = {
     "similar": rdc.similar,
     "dedupe": rdc.dedupe,
 }
-PLACES: dict[str, Callable[..., Any]] = {"sync": rdc.sync, "watch": rdc.watch}
+PLACES: dict[str, Callable[..., Any]] = {"sync": rdc.sync, "watch": rdc.watch, "check": rdc.check}
 
 
 @pytest.mark.parametrize("name", [*JOBS, *PLACES])
@@ -94,6 +96,16 @@ def test_wrong_arguments_about_the_far_side_are_named(name: str) -> None:
         PLACES[name]("a", "b", shell=TEXT)
     with pytest.raises(TypeError, match=rf"^{name}\.keys: expected .*, found int$"):
         PLACES[name]("a", "b", keys=3)
+
+
+def test_a_check_refuses_options_that_mean_nothing_to_it() -> None:
+    places = ("a/", "b/")
+    with pytest.raises(rdc.UsageError, match=r"^SyncOptions\.delete means nothing to a check; "):
+        rdc.check(*places, rdc.CheckOptions(rdc.SyncOptions(delete=True)))
+    with pytest.raises(rdc.UsageError, match=r"^Sample\.share: expected more than 0 and at most 1, found 2"):
+        rdc.check(*places, rdc.CheckOptions(sample=rdc.Sample(2)))
+    with pytest.raises(TypeError, match=r"^check\.on_difference: expected a function, found object$"):
+        rdc.check(*places, on_difference=WRONG)
 
 
 def test_wrong_arguments_about_contents_are_named() -> None:

@@ -77,6 +77,14 @@ def test_a_sync_that_waits_is_stopped(tree: Path, tmp_path: Path) -> None:
     timer.join()
 
 
+@pytest.mark.parametrize("far", [False, True], ids=["here", "by shell"])
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_check_stops(tree: Path, count: int, far: bool) -> None:
+    place: rdc.Location | str = rdc.Location("host", bytes(tree) + b"/") if far else f"{tree}/"
+    with pytest.raises(rdc.StoppedError):
+        rdc.check(f"{tree}/", place, shell=pseudo_shell() if far else None, stop=StopAfter(count))
+
+
 def test_a_scan_reports_what_it_read(tree: Path) -> None:
     report = rdc.scan(tree, catalog=None, stop=StopAfter(5))
     assert report.coverage.reason == "interrupted"

@@ -78,6 +78,16 @@ def synced(place: rdc.Location) -> rdc.ExitCode:
     return report.exit
 
 
+def checked() -> list[bytes]:
+    found: list[rdc.EntryDiffers] = []
+    options = rdc.CheckOptions(rdc.SyncOptions(rules=RULES), sample=rdc.Sample(0.5, seed=1))
+    report: rdc.CheckReport = rdc.check(
+        "src/", "host:copy/", options, reporter=REPORTER, on_difference=found.append, stop=STOP
+    )
+    print(report.different, report.exit)
+    return [one.path for one in found if rdc.Aspect.CONTENT in one.aspects]
+
+
 def watched() -> int:
     options = rdc.WatchOptions(rdc.SyncOptions(delete=True), rescan=60)
     place = rdc.parse_location("host:copy/")

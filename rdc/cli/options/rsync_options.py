@@ -13,7 +13,6 @@ _TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
 _DEVICES = "devices, sockets and fifos are named and skipped"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
-_TIME = "files of equal size and time are skipped, with -c files of equal content"
 _IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _LOG = "use -i, or --json for programs"
@@ -27,7 +26,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
-    ("--relative", "-R", "--implied-dirs", "--i-d"): "sync each directory to its own place",
     ("--inplace", "--append", "--append-verify", "--write-devices"): _TEMPORARY,
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
@@ -39,34 +37,27 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
-    ("--preallocate",): "leave it out; space is looked for first unless -S is given",
-    ("--whole-file", "-W"): "rdc always looks for what the destination already has",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
     ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
-    ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
-    ("--ignore-errors",): "nothing is deleted after a read error, since what was not read looks deleted",
-    ("--force",): "use --delete; it empties a directory that is in a file's way",
+    ("--delete-missing-args",): "a missing SRC is an error, or nothing with --ignore-missing-args",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--partial-dir",): _RESUME,
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
     ("--usermap", "--groupmap", "--chown"): _IDS,
-    ("--ignore-times", "-I", "--modify-window", "-@"): _TIME,
     ("--fuzzy", "-y"): _FIND,
     ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
-    ("--cvs-exclude", "-C", "-F", "--files-from"): _FILTER,
-    ("--from0", "-0"): "rule files have one rule a line",
+    ("--cvs-exclude", "-C", "-F"): _FILTER,
     ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",
     ("--blocking-io", "--outbuf"): "leave it out",
     ("--8-bit-output", "-8"): "control characters are shown as \\xNN; --json gives exact paths",
     ("--out-format", "--log-format", "--log-file", "--log-file-format"): _LOG,
     ("--list-only",): _LIST,
-    ("--stop-after", "--time-limit", "--stop-at"): "stop it at any time; " + _RESUME,
     ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",
     ("--iconv",): "names are copied byte for byte",

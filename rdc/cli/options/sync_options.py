@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.operands import read_operands
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
@@ -46,6 +49,7 @@ SYNC_OPTIONS = (
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
             Option(("-S", "--sparse"), "make holes where files hold zeros"),
+            Option(("--preallocate",), "reserve the space of a file before it comes; always on but with -S"),
             Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("--mkpath",), "make the directories above DST that are missing"),
             Option(("-n", "--dry-run"), "only show what would be done"),
@@ -54,10 +58,11 @@ SYNC_OPTIONS = (
             Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
         ),
     ),
+    COMPARING_GROUP,
     OptionGroup(
         "Deleting",
         (
-            Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
             Option(
                 ("--delete-after", "--delete-delay", "--delete-during", "--del"),
                 "the same: it is always after",
@@ -65,6 +70,8 @@ SYNC_OPTIONS = (
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
+            Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
+            Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
         ),
     ),
     OptionGroup(
@@ -75,6 +82,7 @@ SYNC_OPTIONS = (
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
         ),
     ),
+    SELECTION_GROUP,
     FILTER_GROUP,
     OptionGroup(
         "The connection",
@@ -95,6 +103,7 @@ SYNC_OPTIONS = (
             ),
         ),
     ),
+    ENDING_GROUP,
     CATALOG_GROUP,
     OptionGroup(
         "What is shown",
@@ -128,6 +137,7 @@ class SyncRequest:
     json: bool
     catalog: CatalogChoice
     keys: str | None
+    deadline: Deadline | None
 
     @property
     def source(self) -> Location:
@@ -140,8 +150,15 @@ def parse_sync(words: list[str]) -> Words:
     return parse_words(words, SYNC_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc sync")
 
 
-def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "rdc sync") -> SyncRequest:
-    """Reads the request. `command` is the command that error messages name, such as "rdc sync".
+def read_request(
+    words: Words,
+    read_rule_file: ReadRuleFile,
+    *,
+    command: str = "rdc sync",
+    read_list: ReadRuleFile | None = None,
+) -> SyncRequest:
+    """Reads the request. `command` is the command that error messages name, such as "rdc sync". `read_list`:
+    reads the file of --files-from, for a verb that has it.
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
@@ -149,36 +166,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
     return SyncRequest(
         sources=sources,
         destination=destination,
-        options=SyncOptions(
-            checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
-            delete_excluded=words.has("--delete-excluded"),
-            max_delete=_max_delete(words),
-            force_empty=words.has("--force-empty"),
-            dry_run=words.has("--dry-run"),
-            rules=read_rules(words, read_rule_file),
-            fsync=_choice(words, "--fsync", "--no-fsync") is not False,
-            items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
-            compress=_choice(words, "--compress", "--no-compress"),
-            owner=_choice(words, "--owner", "--no-owner"),
-            bandwidth=_bandwidth(words),
-            timeout=_timeout(words),
-            update=words.has("--update"),
-            existing=words.has("--existing"),
-            ignore_existing=words.has("--ignore-existing"),
-            size_only=words.has("--size-only"),
-            min_size=_size(words, "--min-size") or 0,
-            max_size=_size(words, "--max-size"),
-            hard_links=words.has("--hard-links"),
-            acls=words.has("--acls"),
-            xattrs=words.has("--xattrs"),
-            sparse=words.has("--sparse"),
-            one_file_system=words.has("--one-file-system"),
-            mkpath=words.has("--mkpath"),
-            backup=_backup(words),
-            max_memory=read_max_memory(words),
-            chmod=_chmod(words),
-        ),
+        options=with_selection(_options(words, read_rule_file), words, read_list or read_rule_file),
         shell=_shell(words),
         style=TerminalStyle(
             names=words.has("--verbose"),
@@ -193,6 +181,46 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
+        deadline=read_deadline(words),
+    )
+
+
+def _options(words: Words, read_rule_file: ReadRuleFile) -> SyncOptions:
+    """Returns the options that no module of their own reads."""
+    return SyncOptions(
+        checksum=words.has("--checksum"),
+        delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+        delete_excluded=words.has("--delete-excluded"),
+        max_delete=_max_delete(words),
+        force_empty=words.has("--force-empty"),
+        dry_run=words.has("--dry-run"),
+        rules=read_rules(words, read_rule_file),
+        fsync=_choice(words, "--fsync", "--no-fsync") is not False,
+        items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
+        compress=_choice(words, "--compress", "--no-compress"),
+        owner=_choice(words, "--owner", "--no-owner"),
+        bandwidth=_bandwidth(words),
+        timeout=_timeout(words),
+        update=words.has("--update"),
+        existing=words.has("--existing"),
+        ignore_existing=words.has("--ignore-existing"),
+        size_only=words.has("--size-only"),
+        ignore_times=words.has("--ignore-times"),
+        modify_window=read_modify_window(words),
+        whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+        ignore_errors=words.has("--ignore-errors"),
+        force=words.has("--force"),
+        min_size=_size(words, "--min-size") or 0,
+        max_size=_size(words, "--max-size"),
+        hard_links=words.has("--hard-links"),
+        acls=words.has("--acls"),
+        xattrs=words.has("--xattrs"),
+        sparse=words.has("--sparse"),
+        one_file_system=words.has("--one-file-system"),
+        mkpath=words.has("--mkpath"),
+        backup=_backup(words),
+        max_memory=read_max_memory(words),
+        chmod=_chmod(words),
     )
 
 

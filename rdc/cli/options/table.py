@@ -164,6 +164,6 @@ def options_help(groups: Sequence[OptionGroup]) -> str:
             names = ", ".join(option.names)
             if option.metavar is not None:
                 names += ("=" if option.names[-1].startswith("--") else " ") + option.metavar
-            separator = "" if len(names) <= 27 else "\n" + " " * 29
+            separator = "" if len(names) < 27 else "\n" + " " * 29
             lines.append(f"  {names:<27}{separator}{option.help}".rstrip())
     return "\n".join(lines) + "\n"

@@ -10,7 +10,8 @@ from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
 from rdc.cli.options.table import options_help
 from rdc.cli.reporting_frame import reporting
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode, RdcError, StoppedError
+from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.progress import StopSignal
+
+LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES
+"""Bytes of the file of --files-from: all names that a run takes, and what ends each."""
 
 __all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
@@ -51,8 +56,8 @@ have fail by name.
 _CLOSING = """
 Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or
 read-only, or no such place as DST, 12 connection lost, 20 interrupted, 23 some files failed, 24 source files
-changed meanwhile, 25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far
-side. Of a daemon: 5 it refused, 10 it cannot be reached, 35 it did not answer.
+changed meanwhile, 25 stopped by --max-delete, 30 nothing came for --timeout seconds or --stop-at ended
+it, 127 no rdc on the far side. Of a daemon: 5 it refused, 10 it cannot be reached, 35 it did not answer.
 """
 
 
@@ -69,6 +74,7 @@ class Syncer(Protocol):
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
         keys: str | PathLike[str] | None,
+        stop: StopSignal | None,
     ) -> SyncReport: ...
 
 
@@ -91,7 +97,11 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         if parsed.has("--help"):
             environment.show_help(help_text())
             return ExitCode.OK
-        request = read_request(parsed, lambda name: read_rule_file(name, environment))
+        request = read_request(
+            parsed,
+            lambda name: read_rule_file(name, environment),
+            read_list=lambda name: read_rule_file(name, environment, limit=LIST_BYTES, of="paths"),
+        )
     except RdcError as error:
         # --json reports every failure as an event, usage errors included.
         if "--json" in words:
@@ -109,18 +119,28 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
     output = _json_output(environment) if request.json else _terminal_output(request, environment)
     with reporting(output):
         output.start()
+        report = _report(request, syncer, output)
+        output.finish(report)
+    return report.exit
+
+
+def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncReport:
+    try:
         with request.catalog.store() as catalog:
-            report = syncer(
+            return syncer(
                 request.source if len(request.sources) == 1 else request.sources,
                 request.destination,
                 request.options,
                 shell=request.shell,
-                reporter=output,
+                reporter=reporter,
                 catalog=catalog,
                 keys=request.keys,
+                stop=request.deadline,
             )
-        output.finish(report)
-    return report.exit
+    except StoppedError as error:
+        if request.deadline is None:
+            raise
+        raise request.deadline.error from error
 
 
 def _json_output(environment: Environment) -> _Output:

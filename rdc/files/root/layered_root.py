@@ -46,8 +46,8 @@ class LayeredRoot(Root):
 
     def __init__(self, base: Root, layers: Mapping[bytes, Sequence[Layer]], top: bytes) -> None:
         """`base`: a Root above all layers; it stays open until this is released. `layers`: of the shown
-        directories that have several layers or not all entries; b"" is among them. `top`: the real directory whose
-        metadata b"" has."""
+        directories that have several layers or not all entries; b"" is among them. `top`: the real directory
+        whose metadata b"" has."""
         super().__init__(os.dup(base.fileno()), base.label)
         self._base = base
         self._top = top

@@ -9,9 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.limits.sessions import WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES
 from rdc.model.sync import Backup, SyncOptions
-from rdc.protocol.wire.fields import Blob, Flag, of_type
+from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -75,10 +76,15 @@ class ModeChangesText:
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "force": Flag(),
+    "ignore_errors": Flag(),
     "ignore_missing_args": Flag(),
+    "ignore_times": Flag(),
     "implied_dirs": Flag(),
     "mkpath": Flag(),
+    "modify_window": Integer(0, WINDOW_SECONDS),
     "recursive": Flag(),
+    "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
 

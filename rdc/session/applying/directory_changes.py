@@ -20,12 +20,13 @@ from rdc.records import replace
 from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.borrowed_permissions import borrow_permissions
+from rdc.session.applying.chosen_directories import ChosenDirectories
 from rdc.session.applying.directory_permissions import DirectoryPermissions
 from rdc.session.applying.directory_table import DirectoryTable
 from rdc.session.applying.entry_changes import EntryChanges
 from rdc.session.applying.touched_directories import TouchedDirectories
 from rdc.session.applying.writing_code import writing_code
-from rdc.session.trees.announced_entries import check_included, check_selected
+from rdc.session.trees.announced_entries import check_included
 from rdc.tree.filters import FilterList
 
 TYPE_CHECKING = False
@@ -48,6 +49,7 @@ class DirectoryChanges:
         self._start = start = context.start
         self._has_top = context.has_top
         self._selection = context.selection
+        self._chosen = ChosenDirectories(context)
         self._options = options = context.options
         self._rules = FilterList(options.rules)
         self._manifest = context.manifest
@@ -79,6 +81,10 @@ class DirectoryChanges:
     def expect(self, path: bytes, announced: AnnouncedDirectory) -> None:
         """Announces the directory at `path`: `compare` may follow."""
         self._expected[path] = announced
+
+    def unlisted(self) -> list[bytes]:
+        """Directories that exist on both sides, were announced, and have not been compared yet."""
+        return [path for path, one in self._expected.items() if not (one.new or one.lost)]
 
     def expect_nothing(self) -> None:
         """Forgets all announced directories, the root among them."""
@@ -120,8 +126,7 @@ class DirectoryChanges:
         content is compared in any case. Raises ProtocolError for an entry that the rules exclude.
         """
         announced = self._expected.pop(path)
-        if self._selection is not None:
-            check_selected(path, listing.names, self._selection)
+        self._chosen.check(path, listing.names)
         if self._rules:
             check_included(path, self._as_announced(path, listing), self._rules, self._selection)
         if not path and self._has_top:
@@ -129,12 +134,15 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
+        if self._options.rewrites:
+            check = range(len(listing))
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
 
     def _compare_listings(
         self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
     ) -> None:
         """Compares a directory that both sides have, and starts all changes in it."""
+        directory = self._with_equal_times(directory)
         path, existing = directory.path, directory.existing
         comparison = compare(
             directory.listing,
@@ -145,32 +153,28 @@ class DirectoryChanges:
         )
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
-        may_borrow = changes and not self._options.dry_run and not self._keeps_own(path)
+        may_borrow = changes and not self._options.dry_run and not self._chosen.keeps_own(path)
         borrowed = may_borrow and borrow_permissions(self._root, path)
         if self._xattrs is not None:
             _note_for_xattrs(self._xattrs, directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost)
         touched = announced.touched or borrowed or changed
-        if comparison.extra and not self._is_chosen_from(path):
+        if comparison.extra and not self._chosen.has_others(path):
             self._extraneous.add(path, existing, comparison.extra)
             touched = touched or self._options.delete
         if touched or comparison:
             self._touched.note_changed(path)
-        if touched and not self._keeps_own(path):
+        if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata)
 
-    def _is_chosen_from(self, path: bytes) -> bool:
-        """Whether only some entries of the directory at `path` take part, so that no other is extraneous."""
-        if self._selection is not None:
-            return self._selection.names(path) is not None
-        return not path and bool(self._start.only)
+    def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
+        """`directory` as --modify-window has it compared."""
+        window = self._options.modify_window
+        if window is None:
+            return directory
+        from rdc.plan.modify_window import with_equal_times
 
-    def _keeps_own(self, path: bytes) -> bool:
-        """Whether an existing directory at `path` keeps its metadata: with --no-implied-dirs, those above
-        selected paths do."""
-        if self._selection is None or self._options.implied_dirs:
-            return False
-        return self._selection.is_above(path)
+        return replace(directory, listing=with_equal_times(directory.listing, directory.existing, window))
 
     def _as_announced(self, path: bytes, listing: Listing) -> Listing:
         """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
@@ -233,8 +237,8 @@ class DirectoryChanges:
         """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent."""
         new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
         lost = False
-        if self._keeps_own(path):
-            lost = decision is not None and new and not self._make_implied(path, decision)
+        if self._chosen.keeps_own(path):
+            lost = decision is not None and new and not self._chosen.make_plain(path, decision)
             self._expected[path] = AnnouncedDirectory(metadata, new, False, lost)
             return new
         if new and not self._options.dry_run:
@@ -272,24 +276,6 @@ class DirectoryChanges:
             return False
         return True
 
-    def _make_implied(self, path: bytes, decision: Decision) -> bool:
-        """Makes a directory above selected paths as any program makes one; False on failure."""
-        try:
-            if decision.change is Change.REPLACE:
-                raise self._root.refused(
-                    path,
-                    "make the directory",
-                    expected="nothing or a directory, as --no-implied-dirs keeps what is there",
-                    found="another entry",
-                    advice="move it away, then run again",
-                )
-            if not self._options.dry_run:
-                self._root.make_directory(path, 0o777)
-        except FileError as error:
-            self._events.report(Problem(writing_code(error), path, str(error)))
-            return False
-        return True
-
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant."""
         self._permissions.narrow(path, metadata)
@@ -304,6 +290,10 @@ class DirectoryChanges:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             existing = self._root.metadata(b"")
+            if self._options.modify_window is not None:
+                from rdc.plan.modify_window import with_equal_time
+
+                existing = with_equal_time(existing, announced.metadata, self._options.modify_window)
             differing = difference(Kind.DIRECTORY, announced.metadata, existing, preserved=self._preserved)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):
@@ -349,7 +339,7 @@ class DirectoryChanges:
     def touch_late(self, path: bytes) -> None:
         """Something is about to change in this directory after the comparison ended: sets its metadata again
         at the end."""
-        if path in self._late or (not path and not self._has_top) or self._keeps_own(path):
+        if path in self._late or (not path and not self._has_top) or self._chosen.keeps_own(path):
             return
         self._late.add(path)
         row = self._manifest.row(path) if path else None

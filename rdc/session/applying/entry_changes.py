@@ -9,6 +9,7 @@ from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import itemize
 from rdc.progress import ItemChanged, Problem
+from rdc.records import replace
 from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False
@@ -66,6 +67,8 @@ class EntryChanges:
             metadata = self._permissions.guarded(file, listing.metadata(decision.row))
             self._landing.set_metadata(path, metadata, decision, _is_as_listed(existing, path))
             return False
+        if decision.change is Change.CHECK and self._options.rewrites:
+            decision = replace(decision, change=Change.CONTENT)
         self._landing.decide(file, decision)
         self._route(file, path, listing.sizes[decision.row], decision, bases)
         return True
@@ -100,9 +103,20 @@ class EntryChanges:
                 self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
                 self._router.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
         if checked_rows:
-            checked = [first + row for row in checked_rows]
-            self._landing.decide_many(checked, Change.CHECK, Difference.NONE)
-            self._router.check(checked)
+            self._start_checks([first + row for row in checked_rows], listing, checked_rows)
+
+    def _start_checks(self, files: Sequence[int], listing: Listing, rows: Sequence[int]) -> None:
+        """Starts the comparison of files whose content alone may differ; `rows` are theirs in `listing`."""
+        if not self._options.rewrites:
+            self._landing.decide_many(files, Change.CHECK, Difference.NONE)
+            self._router.check(files)
+            return
+        self._landing.decide_many(files, Change.CONTENT, Difference.NONE)
+        if self._options.dry_run:
+            for file in files:
+                self._landing.rehearse(file)
+        else:
+            self._router.touch(files, sum([listing.sizes[row] for row in rows]))
 
     def _change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
         """Replaces a symlink or sets its metadata. Returns True if that touches its directory."""

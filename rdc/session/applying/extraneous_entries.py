@@ -117,14 +117,19 @@ class ExtraneousEntries:
         """
         # A renamed file would have no backup.
         kept = self._options.backup is not None
-        return self._options.delete and not (kept or read_errors or self._seems_lost(entries))
+        stopped = kept or self._forbidden_by(read_errors) or self._seems_lost(entries)
+        return self._options.delete and not stopped
+
+    def _forbidden_by(self, read_errors: int) -> bool:
+        """Whether errors of the source forbid deletions: what was not read looks deleted."""
+        return read_errors > 0 and not self._options.ignore_errors
 
     def delete(self, entries: int, read_errors: int) -> None:
         """Deletes them, unless the source seems to have lost its entries by accident.
 
         `entries`, `read_errors`: of the source.
         """
-        if read_errors:
+        if self._forbidden_by(read_errors):
             errors = f"{read_errors:,} error{'s' * (read_errors != 1)}"
             self._refuse(f"the source could not be read completely ({errors})")
         elif self._seems_lost(entries):
@@ -152,12 +157,12 @@ class ExtraneousEntries:
             if not self._root.list_packed(path).count:
                 return None
         except FileError as error:
-            if not self._options.delete:
+            if not self._options.removes:
                 return f"which cannot be read: {error}"
             # Perhaps only its mode keeps the owner out: emptying it changes the mode or reports why not.
-        if not self._options.delete:
-            return "and it is not empty; --delete removes it"
-        if read_errors:
+        if not self._options.removes:
+            return "and it is not empty; --delete or --force removes it"
+        if self._forbidden_by(read_errors):
             return "and stays because the source could not be read completely"
         if not self._deletion.empty(path):
             why = "a filter rule, another file system, --max-delete, or an error"

@@ -117,7 +117,7 @@ class FileRouter:
     def _make_checks(self) -> ContentChecks:
         from rdc.session.transfer.content_checks import ContentChecks
 
-        return ContentChecks(self._context, self._bundles())
+        return ContentChecks(self._context, self._wholes() if self._context.whole else self._bundles())
 
     def _make_deferred(self) -> DeferredFiles:
         from rdc.session.renames.deferred_files import DeferredFiles
@@ -157,8 +157,8 @@ class FileRouter:
 
         `size`: of the new version, in bytes.
         """
-        self._progress.count_total(size, compared=size > WHOLE_BYTES)
-        if size <= WHOLE_BYTES:
+        self._progress.count_total(size, compared=size > WHOLE_BYTES and not self._context.whole)
+        if size <= WHOLE_BYTES or self._context.whole:
             self._wholes().add(file, size)
         elif bases or size > BUNDLED_FILE_BYTES or self._context.landing.is_new(file):
             self._deltas().add(file, bases)
@@ -187,7 +187,11 @@ class FileRouter:
 
         `size`: of all these files together, in bytes.
         """
-        self._progress.count_total(size, compared=True)
+        self._progress.count_total(size, compared=not self._context.whole)
+        if self._context.whole:
+            for file, its_size in zip(files, self._context.entries.sizes_of(files), strict=True):
+                self._wholes().add(file, its_size)
+            return
         self._checks().touched(files)
 
     def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
@@ -202,6 +206,8 @@ class FileRouter:
                 self._context.landing.rehearse(file)
             else:
                 self._deferred().add(file)
+        elif self._context.whole:
+            self._wholes().add(file, size)
         elif size > KEEP_BYTES and self._context.partial_files.of(path) is not None:
             self._progress.count_compared(size)
             self._deltas().add(file, bases)

@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, ProtocolError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import Kind
+from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages.registry import (
     Describe,
@@ -127,7 +127,7 @@ class Destination:
         self._parts = parts = DestinationParts(
             self._context,
             self._partial_files,
-            seeks=not destination_root.new and (options.checksum or not self._whole),
+            seeks=not (destination_root.new or options.whole_file) and (options.rereads or not self._whole),
             new=destination_root.new,
             boundary=self._boundary,
             links=self._links,
@@ -151,7 +151,7 @@ class Destination:
 
     def _own_boundary(self) -> MountBoundary | None:
         """The mount boundary beyond which nothing is deleted; None for no boundary."""
-        if not (self._options.one_file_system and self._options.delete):
+        if not (self._options.one_file_system and self._options.removes):
             return None
         from rdc.session.trees.mount_boundary import MountBoundary
 
@@ -243,6 +243,7 @@ class Destination:
                 pass  # offered unasked, but this side asked for a listing
             elif isinstance(message, ListingEnd):
                 self._listing_intake.end()
+                self._compare_unlisted()
                 self._comparison_done(
                     _Totals(message.entries, message.files, message.bytes, message.read_errors)
                 )
@@ -253,6 +254,13 @@ class Destination:
             if self._events.waits:
                 yield from self._events.send_waiting(received.round + 1)
         return round_
+
+    def _compare_unlisted(self) -> None:
+        """With --ignore-errors, compares directories that the source could not read as if they were empty."""
+        if self._options.delete and self._options.ignore_errors:
+            for path in self._directories.unlisted():
+                found = self._own_tree.listing(path, self._directories.restore_permissions_later)
+                self._directories.compare(path, len(self._wanted), EMPTY_LISTING, found)
 
     def _comparison_done(self, totals: _Totals) -> None:
         """Notes that all directories were compared, and starts what had to wait for that."""

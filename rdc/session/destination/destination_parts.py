@@ -84,6 +84,7 @@ class DestinationParts:
             pack=context.pack,
             clones=context.clones,
             leaves_size=options.is_left_for_size,
+            whole=options.whole_file,
         )
         self.router = FileRouter(transfer)
         self.deletion = Deletion(

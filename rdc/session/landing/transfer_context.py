@@ -48,6 +48,8 @@ class TransferContext:
     """Whether --min-size or --max-size skips files of a size in bytes."""
     clones: StagedClones | None = None
     """Clones of the source's files, if the source is in this process."""
+    whole: bool = False
+    """Changed files come whole."""
 
     def expected(self, file: int, path: bytes) -> Identity | None:
         """The file that a new version replaces; None if nothing is at `path`."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundles import Bundles
+    from rdc.session.transfer.whole_files import WholeFiles
     from rdc.session.trees.small_file_digests import SmallFileDigests
 
 __all__ = ["ContentChecks"]
@@ -71,7 +72,7 @@ class _Root(NamedTuple):
 class ContentChecks:
     """Compares roots. Files that differ go to `changed`; equal ones only get their metadata."""
 
-    def __init__(self, context: TransferContext, changed: Bundles) -> None:
+    def __init__(self, context: TransferContext, changed: Bundles | WholeFiles) -> None:
         self._context = context
         self._changed = changed
         self._demanded = FileQueue()

@@ -136,10 +136,10 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once.
 
-    That pays if all entries are new. It is necessary with --checksum, because manifests do not cover
-    contents.
+    That pays if all entries are new. It is necessary where contents are compared, because manifests do not
+    cover them.
     """
-    return options.checksum or site.is_bare(path)
+    return options.rereads or site.is_bare(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.model.selection import SelectedPaths
+    from rdc.model.sync import SyncOptions
     from rdc.tree.filters import FilterList
 
 __all__ = ["check_overlap", "check_selected"]
@@ -75,17 +76,20 @@ def check_selected(
     selected: Sequence[SelectedPaths],
     destination: bytes,
     filters: FilterList,
-    *,
-    delete: bool,
-    delete_excluded: bool,
+    options: SyncOptions,
 ) -> None:
-    """As `check_overlap`, for each selected path."""
-    for paths in selected:
+    """As `check_overlap`, for each selected path. Without recursion no tree is copied into itself."""
+    for paths in selected if options.recursive else ():
         for text in paths.names:
             name = split_name(text)
             source = os.path.join(paths.origin, name.path)
             check_overlap(
-                source, destination, filters, delete=delete, delete_excluded=delete_excluded, name=name.path
+                source,
+                destination,
+                filters,
+                delete=options.delete,
+                delete_excluded=options.delete_excluded,
+                name=name.path,
             )
 
 

@@ -160,24 +160,27 @@ class _LookUp:
 
 def _layers(found: Sequence[_Found], *, recursive: bool) -> dict[bytes, list[Layer]]:
     """The layers of every directory that has several or not all entries. The first path of a name wins."""
-    whole = (
-        {(each.origin, each.name.path) for each in found if each.kind is Kind.DIRECTORY}
-        if recursive
-        else set()
-    )
+    covered = _Covered(found if recursive else ())
     parts: dict[bytes, dict[bytes, set[bytes] | None]] = {b"": {}}
     """For each shown directory: the names that it gets from each real one, None for all."""
     for each in found:
-        if _is_covered(each, whole):
+        path = each.name.path
+        if covered.above(each.origin, path):
             continue
-        above = b""
-        for component in each.name.components:
-            names = parts.setdefault(above, {}).setdefault(_below(each.origin, above), set())
-            if names is not None:
-                names.add(component)
-            above = join(above, component)
-        if not each.name.components or (each.name.contents and not recursive):
-            parts.setdefault(above, {})[each.real] = None
+        if not path or (each.name.contents and not recursive):
+            parts.setdefault(path, {})[each.real] = None
+        while path:
+            above, _, component = path.rpartition(b"/")
+            giving = parts.setdefault(above, {})
+            real = _below(each.origin, above)
+            if real in giving:
+                # The directories above it give theirs, too.
+                names = giving[real]
+                if names is not None:
+                    names.add(component)
+                break
+            giving[real] = {component}
+            path = above
     if recursive:
         for each in found:
             # A directory that is selected, and has selected paths below it from elsewhere.
@@ -189,6 +192,28 @@ def _layers(found: Sequence[_Found], *, recursive: bool) -> dict[bytes, list[Lay
         path: [Layer(real, None if names is None else frozenset(names)) for real, names in some.items()]
         for path, some in parts.items()
     }
+
+
+class _Covered:
+    """Knows which paths are below a directory that is selected with everything below it."""
+
+    def __init__(self, found: Sequence[_Found]) -> None:
+        self._whole = {(each.origin, each.name.path) for each in found if each.kind is Kind.DIRECTORY}
+        self._known: dict[tuple[bytes, bytes], bool] = {}
+
+    def above(self, origin: bytes, path: bytes) -> bool:
+        """Whether a directory above `path` is such a one."""
+        passed = []
+        is_covered = False
+        while path:
+            path = path.rpartition(b"/")[0]
+            place = origin, path
+            if place in self._known or place in self._whole:
+                is_covered = self._known.get(place, True)
+                break
+            passed.append(place)
+        self._known.update(dict.fromkeys(passed, is_covered))
+        return is_covered
 
 
 def _top(found: Sequence[_Found]) -> bytes:

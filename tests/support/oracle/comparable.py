@@ -5,6 +5,8 @@ from __future__ import annotations
 import stat
 
 from tests.support.oracle.cases import Case
+from tests.support.oracle.operands import CONTENTS
+from tests.support.oracle.options import DELETIONS
 from tests.support.oracle.scenes import Side
 from tests.support.trees.trees import Directory, File, Tree
 
@@ -24,6 +26,8 @@ def comparable(case: Case) -> bool:
         any("s" in word for word in case.words if word.startswith("--chmod")) or _has_set_id(wanted)
     ):
         return False  # --chmod with set-id bits: only where owners are kept
+    if case.operands != CONTENTS and not _comparable_operands(case, words):
+        return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
     if not words & {"-H", "--hard-links"} and _set_in_turn(case):
@@ -35,6 +39,19 @@ def comparable(case: Case) -> bool:
         isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
         for path, node in wanted.items()
     )
+
+
+def _comparable_operands(case: Case, words: set[str]) -> bool:
+    if words & {"-x", "--one-file-system"}:
+        return False  # rdc takes one SRC then
+    if "--no-implied-dirs" in case.operands.words and any(
+        isinstance(node, Directory) and not isinstance(case.scene.destination.tree.get(path, node), Directory)
+        for path, node in case.scene.source.tree.items()
+    ):
+        return False  # rsync works through a symlink in the place of such a directory
+    # After a missing SRC rdc deletes nothing.
+    missing = "missing" in {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
+    return not (missing and words & set(DELETIONS))
 
 
 def _has_set_id(tree: Tree) -> bool:

@@ -71,6 +71,11 @@ def _sent_or_equal(line: str) -> list[str]:
     return ["." + line[1:] if re.match(r">f\.\.", line) else line]
 
 
+def _not_sent(line: str) -> list[str]:
+    """No line for a file that -I found equal, and the same code whether or not a file was sent."""
+    return [] if re.match(r"[.>]f\.{9} ", line) else _sent_or_equal(line)
+
+
 def _attributes_apart(line: str) -> list[str]:
     """`line` without the letters of ACLs and attributes where it has others."""
     if re.match(r"[.c>]\S[.cstpog]{7}[.ax]{2} ", line) and set(line[2:9]) != {"."}:
@@ -146,6 +151,8 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
+    Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
+    Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
     Intended("`--max-delete`", _has("--max-delete"), _stopped),
     Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),

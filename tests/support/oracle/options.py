@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-__all__ = ["MANNERS", "SHARED", "SharedOption", "option_words"]
+__all__ = ["DELETIONS", "MANNERS", "SHARED", "SharedOption", "option_words"]
 
 RULES = (
     "--exclude=a", "--exclude=/a", "--exclude=b/", "--exclude=a/b", "--exclude=a-*", "--exclude=/a/**",
@@ -33,6 +33,12 @@ MANNERS = (
     "-t",
     "-o",
     "-g",
+    "--no-whole-file",
+    "--no-W",
+    "--preallocate",
+    "--stop-after=100",
+    "--time-limit=100",
+    "--stop-at=2099-12-31T23:59",
 )
 
 
@@ -71,6 +77,11 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("--existing", "--ignore-non-existing"),
     _plain("--ignore-existing"),
     _plain("--size-only"),
+    _plain("-I", "--ignore-times"),
+    _valued("--modify-window=0", "--modify-window=1", "-@2"),
+    _plain("-W", "--whole-file"),
+    _plain("--force"),
+    _plain("--ignore-errors"),
     _valued("--max-size=2", "--max-size=10k"),
     _valued("--min-size=2", "--min-size=10k"),
     _valued("--max-delete=0", "--max-delete=1", "--max-delete=3"),

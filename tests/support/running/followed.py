@@ -23,6 +23,7 @@ from rdc.watching.follower import Follower, Meter
 from rdc.watching.inode_stamps import InodeStamps
 from rdc.watching.listeners import NearUser
 from rdc.watching.origin import Origin
+from tests.support.running.run_pair import End
 
 __all__ = ["Followed"]
 
@@ -44,7 +45,9 @@ class Followed:
         rescan: int = 0,
         origin: Origin | None = None,
         stamps: Mapping[bytes, InodeStamps] | None = None,
+        ends: tuple[Connection, End] | None = None,
     ) -> None:
+        """ends: the connection of the source's side, and the whole other side."""
         self.options = sync or SyncOptions(fsync=False, delete=True)
         self.now = 1_000.0
         self._asked = 0
@@ -56,7 +59,8 @@ class Followed:
         self.origin = origin or Origin(os.fsencode(source) + b"/", self.options)
         self._destination = os.fsencode(destination) + b"/"
         self._signers = [FileSigner(catalog=NoCatalog()) for _ in range(2)]
-        near, far = (Connection(first, greeting(self._signers[0].params)) for first in (True, False))
+        hello = greeting(self._signers[0].params)
+        near = ends[0] if ends else Connection(True, hello)
         self.follower = Follower(
             self.origin,
             WatchOptions(self.options, rescan),
@@ -71,7 +75,7 @@ class Followed:
             make_events=self._make_events,
         )
         self._near = Runner(self.follower.run(self._opening()), near)
-        self._far = Runner(answer(self._signers[1]), far)
+        self._far: End = ends[1] if ends else Runner(answer(self._signers[1]), Connection(False, hello))
 
     def _clock(self) -> float:
         self._asked += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from rdc.errors import RdcError
 from rdc.protocol.messages.registry import Refused
@@ -27,7 +27,42 @@ def run_pair(
     Each goes on until it waits for the other, so messages arrive in the order they were sent and nothing
     depends on time. Raises the error of the side that failed first; RuntimeError when both wait.
     """
-    ends = (Runner(first, first_connection), Runner(second, second_connection))
+    ends = Runner(first, first_connection), Runner(second, second_connection)
+    run_ends(*ends)
+    return ends[0].value, ends[1].value
+
+
+class End(Protocol):
+    """A Runner, or what stands in for one."""
+
+    over: bool
+    rested: bool
+
+    @property
+    def connection(self) -> Wire: ...
+    @property
+    def waits(self) -> bool: ...
+    def advance(self, polled: bool) -> None: ...
+    def fail(self, error: RdcError) -> NoReturn: ...
+
+
+class Wire(Protocol):
+    """A Connection, or what stands in for one."""
+
+    @property
+    def can_refuse(self) -> bool: ...
+    @property
+    def max_round(self) -> int: ...
+    def send(self, message: Refused, round: int) -> None: ...  # noqa: A002 - a Connection's
+    def flush(self) -> None: ...
+    def data_to_send(self) -> bytes: ...
+    def receive_data(self, data: bytes) -> None: ...
+    def receive_eof(self) -> None: ...
+
+
+def run_ends(first: End, second: End) -> None:
+    """As run_pair, for ends that hold their conversations."""
+    ends = (first, second)
     failure: RdcError | None = None
     idle = 0
     while not all(end.over for end in ends):
@@ -56,4 +91,3 @@ def run_pair(
             raise RuntimeError("both sides wait for the other")
     if failure is not None:
         raise failure
-    return ends[0].value, ends[1].value

@@ -55,6 +55,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Selected,
     SourceState,
     Start,
     Table,
@@ -115,7 +116,23 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         options,
         st.none() | st.just("bundles x"),
         st.none()
-        | st.just(NamedValues((("backup", Backup(b"~", b"old")), ("chmod", "D755,F644"), ("mkpath", True)))),
+        | st.just(
+            NamedValues(
+                (
+                    ("backup", Backup(b"~", b"old")),
+                    ("chmod", "D755,F644"),
+                    ("force", True),
+                    ("mkpath", True),
+                    ("modify_window", 2),
+                )
+            )
+        ),
+    ),
+    Selected: st.builds(
+        Selected,
+        paths,
+        st.lists(st.sampled_from((b".", b"a", b"./a/b", b"d/", b"\xff/x")), max_size=4).map(tuple),
+        st.booleans(),
     ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),

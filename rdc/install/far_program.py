@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MARK = "rdc-install.json"
 """Lies in each unpacked version. A directory without it is not ours and is not removed."""
 
+MADE = os.path.join("bin", ".made")
+"""Names the directories above the private one that an installation had to make, one a line."""
+
 NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]*-[0-9a-f]{16}")
 UNFINISHED = ".new-"
 
@@ -57,9 +60,16 @@ def run(stream: BinaryIO, home: str) -> str:
     private = private_directory(home)
     if order["action"] == "install":
         wheels = received(stream, order["wheels"])
-        os.makedirs(private, 0o700, exist_ok=True)
+        made = make_directories(private)
         with locked(private):
-            return install(private, order["name"], wheels)
+            try:
+                answer = install(private, order["name"], wheels)
+            except BaseException:
+                if not versions(private):
+                    remove_directories(private, made)
+                raise
+            note_made(private, made)
+            return answer
     if not os.path.lexists(private):
         return "rdc is not installed there"
     with locked(private):
@@ -84,6 +94,47 @@ def locked(private: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def above(private: str) -> list[str]:
+    """The directories above the private one that an installation may make, the deepest first."""
+    share = os.path.dirname(private)
+    return [share, os.path.dirname(share)]
+
+
+def make_directories(private: str) -> list[str]:
+    """Makes the private directory. Returns those above it that were missing, the deepest first."""
+    missing = [path for path in above(private) if not os.path.lexists(path)]
+    os.makedirs(private, 0o700, exist_ok=True)
+    return missing
+
+
+def note_made(private: str, made: list[str]) -> None:
+    """Stores what `remove` has to remove above the private directory."""
+    if made:
+        path = os.path.join(private, MADE)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        write(path, "".join(f"{os.path.basename(one)}\n" for one in made).encode())
+
+
+def take_made(private: str) -> list[str]:
+    """Forgets what `note_made` stored, and returns it."""
+    path = os.path.join(private, MADE)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            names = file.read().splitlines()
+    except OSError:
+        return []
+    os.unlink(path)
+    return [one for one in above(private) if os.path.basename(one) in names]
+
+
+def remove_directories(private: str, made: list[str]) -> None:
+    """Removes the private directory and those above it that rdc made, as far as they are empty."""
+    for path in (os.path.join(private, "bin"), private, *made):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
 
 
 def received(stream: BinaryIO, expected: Any) -> list[bytes]:
@@ -219,9 +270,7 @@ def remove(private: str) -> str:
             shutil.rmtree(os.path.join(private, name))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(private, "bin", ".rdc-new"))
-    for path in (os.path.join(private, "bin"), private):
-        with contextlib.suppress(OSError):
-            os.rmdir(path)
+    remove_directories(private, take_made(private))
     return "removed" if not os.path.lexists(private) else f"removed; other files stay in {private}"
 
 

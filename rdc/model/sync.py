@@ -157,6 +157,10 @@ class SyncOptions:
     both sides are root."""
     sparse: bool = False
     """Write zeros of file content as holes."""
+    inplace: bool = False
+    """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
+    them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
+    `update` and `size_only`, which would pass it over."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     mkpath: bool = False

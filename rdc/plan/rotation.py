@@ -37,6 +37,8 @@ def rotated(
     # long because each candidate rules others out, so the steps share their sets
     if not 1 < len(comparison.decisions) + len(comparison.touched) + len(comparison.extra) <= ROTATED_FILES:
         return {}  # a single file has no other name to move to
+    if not existing.names:
+        return {}  # as in a first copy
     renumbered = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
     if not renumbered:
         return {}

@@ -35,21 +35,30 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     Deletions report the names of existing entries, even in a dry run. A write-only directory therefore
     refuses deletions, too.
     """
-    # long because each rule is one test, and all of them stand in one place
     options, title = open_.asked, access.title
     if open_.role is Role.SOURCE:
         if access.write_only:
             raise TrustError(f"{title} is write-only: nothing can be fetched from it")
     elif access.read_only:
         raise TrustError(f"{title} is read-only")
-    elif options.delete and access.append_only:
-        raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
-    elif options.backup is not None and access.append_only:
-        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
-    elif options.delete and (access.no_delete or access.write_only):
-        raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
-    elif options.force and (access.append_only or access.no_delete or access.write_only):
-        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
-    elif options.owner and not access.owners:
-        raise TrustError(f"{title} keeps no owners: leave out --owner")
+    else:
+        _check_changes(options, access)
     return replace(options, owner=options.owner if access.owners else False)
+
+
+def _check_changes(options: SyncOptions, access: Access) -> None:
+    """Raises TrustError for an option that changes what the peer may not change."""
+    title = access.title
+    if access.append_only:
+        if options.delete:
+            raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
+        if options.backup is not None:
+            raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
+        if options.inplace:
+            raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out --inplace")
+    if options.delete and (access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
+    if options.force and (access.append_only or access.no_delete or access.write_only):
+        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
+    if options.owner and not access.owners:
+        raise TrustError(f"{title} keeps no owners: leave out --owner")

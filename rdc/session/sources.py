@@ -5,13 +5,13 @@ from __future__ import annotations
 from rdc.catalog.arguments import location_of
 from rdc.errors import UsageError
 from rdc.model.location import Location
-from rdc.model.selection import SelectedPaths, check_bounds, select_listed, select_operands
 from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
 
 __all__ = ["selected_of", "sources_of"]
@@ -36,6 +36,8 @@ def selected_of(
     first = sources[0]
     if len(sources) == 1 and not options.relative and options.files is None:
         return first, None
+    from rdc.model.selection import check_bounds, select_listed, select_operands
+
     for other in sources[1:]:
         if (other.host, other.port) != (first.host, first.port):
             raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")

@@ -25,7 +25,6 @@ from rdc.progress import Problem, silent, stopping
 from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
-from rdc.session.far_errors import explained_end, resumable
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
@@ -221,6 +220,8 @@ class SyncRun:
             if not isinstance(error, StreamError):
                 return error
             # Only if the far side never answered does the exit status explain why; else do not wait for it.
+            from rdc.session.far_errors import explained_end
+
             transport.close_write()
             return explained_end(error, host, shell, transport.wait() if error.before_hello else None)
 
@@ -274,6 +275,8 @@ class SyncRun:
             try:
                 done = run(conversation, connection, transport, stop=self._stop)
             except (StreamError, TrustError) as error:
+                from rdc.session.far_errors import resumable
+
                 shown = explained(error, transport)
                 raise resumable(shown, dry_run=self._options.dry_run) from error
             return self._report(done, connection)

@@ -198,9 +198,10 @@ class ManifestColumns:
         return bytes(self.text[self.texts[directory] : self._names_end(directory)])
 
     def _names_end(self, directory: int) -> int:
-        if directory + 1 == len(self.firsts):
+        after = directory + 1
+        if after == len(self.firsts):
             return len(self.text)
-        return self.texts[directory + 1] - len(self.directories[directory + 1]) - 2
+        return self.texts[after] - len(self.directories[after]) - 2
 
     def packed(self, directory: int) -> PackedListing:
         """Return all entries of a directory."""

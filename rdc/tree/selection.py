@@ -84,11 +84,6 @@ class Selection:
             del self._names[path]
 
     @property
-    def count(self) -> int:
-        """Number of entries that are named, or above a named one."""
-        return sum(map(len, self._names.values()))
-
-    @property
     def restricted(self) -> Collection[bytes]:
         """The directories that take part with some names only, among those that are named."""
         return self._names

@@ -118,12 +118,12 @@ class PackedWalk:
                     self._on_inodes(path, inodes)
             kinds = listing.kinds
             if DIRECTORY in kinds or SPECIAL in kinds:
-                directories, specials = listing.rows_of(Kind.DIRECTORY), listing.rows_of(Kind.SPECIAL)
                 names = strings(listing.names)
-                for row in specials:
-                    self._skip(join(path, names[row]))
+                if SPECIAL in kinds:
+                    for row in listing.rows_of(Kind.SPECIAL):
+                        self._skip(join(path, names[row]))
                 yield PackedDirectory(path, listing)
-                todo += [join(path, names[row]) for row in reversed(directories)]
+                todo += [join(path, names[row]) for row in reversed(listing.rows_of(Kind.DIRECTORY))]
             else:
                 yield PackedDirectory(path, listing)
 

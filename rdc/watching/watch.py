@@ -215,7 +215,7 @@ class _Watch:
     def _opening(self, role: Role, path: bytes, secret: bytes) -> Conversation[None]:
         options = self._options.sync
         yield Pace(options.bandwidth, options.timeout)
-        yield Send(Open(role, path, secret, options), 0)
+        yield Send(Open.asking(role, path, secret, options), 0)
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):

@@ -84,7 +84,7 @@ def refused_table() -> str:
     for name, text in REFUSED_RSYNC_OPTIONS.items():
         advice.setdefault(text, []).append(name)
     rows = [
-        f"| {', '.join(f'`{name}`' for name in names)} | {_escaped(text)} |" for text, names in advice.items()
+        f"| {', '.join(f'`{name}`' for name in names)} | {escaped(text)} |" for text, names in advice.items()
     ]
     return "\n".join(["| option of rsync | what rdc says |", "|---|---|", *rows])
 
@@ -109,11 +109,11 @@ def _option(verb: str, option: Option) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = _escaped(text[0].upper() + text[1:])
+    text = escaped(text[0].upper() + text[1:])
     return text if text.endswith((".", "?")) else text + "."
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Makes words with markup of their own into code: '- PATTERN', *.o, <name>."""
     text = re.sub(r"'([^']*[-*+;#!][^']*|-|;|#)'", r"`\1`", text)
     return text.replace("<", "&lt;").replace("*", "\\*") if "`" not in text else text
@@ -132,7 +132,7 @@ def _blocks(text: str) -> Iterator[str]:
             lines = _commented(rows) if commands else [row[2:] for row in rows]
             yield "\n".join(["```sh" if commands else "```text", *lines, "```"])
         elif any(rows):
-            yield _escaped(" ".join(rows))
+            yield escaped(" ".join(rows))
 
 
 def _commented(rows: list[str]) -> list[str]:

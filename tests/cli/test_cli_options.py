@@ -147,7 +147,9 @@ _SUPPORTED = """
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
---force --preallocate --stop-after --time-limit --stop-at
+--force --preallocate --stop-after --time-limit --stop-at --inplace
+--relative -R --no-implied-dirs --no-i-d --files-from --from0 -0 --ignore-missing-args
+--no-relative --no-R --implied-dirs --i-d
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -125,7 +125,25 @@ os.{call} = counted
 def test_a_wheel_that_would_leave_its_directory_is_refused(tmp_path: Path, name: str) -> None:
     ended = obey(tmp_path, order(wheel(GOOD, **{name: "x"}), name_of(1)))
     assert b"would leave its directory" in ended.stderr
-    assert list(private(tmp_path).iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", ["", ".local", ".local/share"])
+def test_remove_removes_the_directories_that_install_made(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).mkdir(parents=True, exist_ok=True)
+    for version in (1, 2):
+        put(tmp_path, version)
+    ended = obey(tmp_path, b'{"action": "remove"}\n')
+    assert (ended.stdout, ended.stderr) == (b"removed\n", b"")
+    before = [".local", ".local/share"][: len(Path(there).parts)]
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == before
+
+
+def test_remove_leaves_a_directory_that_others_use_by_now(tmp_path: Path) -> None:
+    put(tmp_path, 1)
+    (tmp_path / ".local" / "bin").mkdir()
+    assert obey(tmp_path, b'{"action": "remove"}\n').stdout == b"removed\n"
+    assert [path.name for path in (tmp_path / ".local").iterdir()] == ["bin"]
 
 
 def test_remove_leaves_what_others_put_there(tmp_path: Path) -> None:

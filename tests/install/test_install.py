@@ -81,7 +81,7 @@ def test_install_sync_and_remove(far: FarSide, tmp_path: Path) -> None:
 
     removed = far.install("--remove")
     assert (removed.code, removed.err) == (ExitCode.OK, "")
-    assert not far.private.exists()
+    assert [path.name for path in far.home.iterdir()] == ["copy"]
 
 
 def test_a_far_side_without_python_gives_one_line(far: FarSide) -> None:

@@ -40,7 +40,7 @@ class Case:
         events = EventRelay(self.events.append)
         self.deletion = Deletion(self.root, self.filters, events, limit=options.max_delete, dry=False)
         self.extraneous = ExtraneousEntries(
-            self.root, options, self.filters, self.deletion, events, given=int(single)
+            self.root, options, self.filters, self.deletion, events, given=lambda: int(single)
         )
 
     @property
@@ -185,7 +185,7 @@ def test_what_is_beyond_a_boundary_or_gone_is_not_extra(tmp_path: Path) -> None:
             case.filters,
             case.deletion,
             EventRelay(case.events.append),
-            given=0,
+            given=lambda: 0,
             boundary=beyond,
         )
         extraneous.add(path, case.held, [0, 1])
@@ -209,5 +209,5 @@ def test_a_directory_in_the_way_is_emptied_or_says_why_not(tmp_path: Path) -> No
 def test_nothing_is_emptied_without_delete(tmp_path: Path) -> None:
     case = Case(tmp_path, SyncOptions())
     assert case.extraneous.make_way(b"d/empty", 0) is None
-    assert case.extraneous.make_way(b"d/full", 0) == "and it is not empty; --delete removes it"
+    assert case.extraneous.make_way(b"d/full", 0) == "and it is not empty; --delete or --force removes it"
     assert (case.extraneous.make_way(b"d/none", 0) or "").startswith("which cannot be read: ")

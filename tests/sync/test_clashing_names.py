@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -13,6 +16,8 @@ from rdc.files.names.one_name import names_that_are_one
 from rdc.files.root.root import Root
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
+from rdc.records import replace
+from tests.support.running.followed import Followed
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.normalising_double import normalising_mounted
 from tests.support.trees.trees import tree, write_tree
@@ -123,10 +128,82 @@ def test_a_file_system_that_normalises(tmp_path: Path) -> None:
         (source / os.fsdecode(DECOMPOSED)).unlink()
         assert run_sync(source, there, OPTIONS).problems == []
         assert (there / os.fsdecode(DECOMPOSED)).read_bytes() == COMPOSED
-        # It is kept under another name than the source has, which a listing cannot tell from two files.
         (source / os.fsdecode(COMPOSED)).write_bytes(b"newer")
+        assert run_sync(source, there, OPTIONS).problems == []
+        assert (there / os.fsdecode(COMPOSED)).read_bytes() == b"newer"
+
+
+ACCENTED = {
+    "caf\xe9": b"1",
+    "\xe9t\xe9/\xe0 la": b"2",
+    "\xe9t\xe9/gone": b"3",
+    "\xe9t\xe9/vid\xe9/x": b"4",
+    "plain": b"5",
+}
+
+
+@pytest.fixture
+def normalising(tmp_path: Path) -> Iterator[Path]:
+    with normalising_mounted(tmp_path / "normalising") as point:
+        yield point
+
+
+@WAYS
+@pytest.mark.parametrize("count", [0, SMALL_MANIFEST], ids=["by listing", "by manifest"])
+def test_entries_that_a_file_system_renames_are_in_step(
+    way: Way, count: int, tmp_path: Path, normalising: Path
+) -> None:
+    """It keeps them decomposed. A second run has nothing to do, and later ones do what any run does."""
+    many = {f"m{number % 7}/f{number}": b"%d" % number for number in range(count)}
+    source, there = write_tree(tmp_path / "source", tree(ACCENTED | many)), normalising / "there"
+
+    def run(*, dry_run: bool = False) -> tuple[int, int]:
+        done = run_sync(source, there, replace(OPTIONS, dry_run=dry_run), way=way)
+        assert done.problems == []
+        return done.done.changed, done.done.deleted
+
+    def names(place: Path) -> dict[str, bytes]:
+        return {normalize("NFC", name): data for name, data in contents(place).items()}
+
+    run()
+    assert "cafe\u0301" in os.listdir(there)
+    assert names(there) == contents(source)
+    assert run(dry_run=True) == run() == (0, 0)
+    (source / "caf\xe9").write_bytes(b"other")
+    (source / "\xe9t\xe9/gone").unlink()
+    (source / "\xe9t\xe9/vid\xe9/x").write_bytes(b"new")
+    os.utime(source / "\xe9t\xe9", ns=(10**18, 10**18))
+    assert run(dry_run=True) == run()
+    assert names(there) == contents(source)
+    assert run() == (0, 0)
+    shutil.rmtree(source / "\xe9t\xe9")
+    (source / "caf\xe9").rename(source / "\xe0 part")
+    run()
+    assert names(there) == contents(source)
+    assert len(os.listdir(there)) == len(os.listdir(source))
+
+
+def test_a_watch_keeps_such_entries_in_step(tmp_path: Path, normalising: Path) -> None:
+    source, there = write_tree(tmp_path / "source", tree(ACCENTED)), normalising / "there"
+    with Followed(source, there, OPTIONS) as followed:
+        followed.rest()
+        (source / "caf\xe9").unlink()
+        (source / "\xe9t\xe9/\xe0 la").write_bytes(b"newer")
+        os.utime(source / "\xe9t\xe9/\xe0 la", ns=(10**18, 10**18))
+        followed.change(b"", "\xe9t\xe9".encode())
+        assert followed.problems == []
+        expected = {normalize("NFD", name): data for name, data in contents(source).items()}
+        assert contents(there) == expected
+
+
+def test_an_entry_that_was_given_the_other_form_stays(tmp_path: Path) -> None:
+    """Where names are kept as given, it is somebody else's, as with another case."""
+    source = write_tree(tmp_path / "source", tree({os.fsdecode(COMPOSED): b"new", "a": b"1"}))
+    with normalising_mounted(tmp_path / "preserving", preserving=True) as point:
+        there = write_tree(point / "there", tree({os.fsdecode(DECOMPOSED): b"old"}))
         assert refused(run_sync(source, there, OPTIONS)) == [COMPOSED]
-        assert (there / os.fsdecode(COMPOSED)).read_bytes() == COMPOSED
+        assert contents(there) == {os.fsdecode(DECOMPOSED): b"old", "a": b"1"}
+        assert sorted(os.listdir(there)) == ["a", os.fsdecode(DECOMPOSED)]
 
 
 def test_in_a_large_tree(tmp_path: Path, exfat: Path) -> None:

@@ -26,7 +26,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
-    ("--inplace", "--append", "--append-verify", "--write-devices"): _TEMPORARY,
+    ("--append", "--append-verify", "--write-devices"): _TEMPORARY,
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
     ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,

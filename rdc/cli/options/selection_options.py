@@ -43,7 +43,7 @@ def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) 
         if words.has("--from0"):
             raise UsageError("--from0 means nothing without --files-from; rule files have one rule a line")
     else:
-        _check_place(listed.value)
+        _check_is_here(listed.value)
         files = FileList(_names(read_file(listed.value), nul=words.has("--from0")))
     return replace(
         options,
@@ -56,7 +56,7 @@ def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) 
     )
 
 
-def _check_place(name: str) -> None:
+def _check_is_here(name: str) -> None:
     """Raises UsageError unless `name` can be a file of this machine."""
     if not name:
         raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")

@@ -13,6 +13,7 @@ from rdc.cli.options.operands import read_operands
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -48,8 +49,6 @@ SYNC_OPTIONS = (
             Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
-            Option(("-S", "--sparse"), "make holes where files hold zeros"),
-            Option(("--preallocate",), "reserve the space of a file before it comes; always on but with -S"),
             Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("--mkpath",), "make the directories above DST that are missing"),
             Option(("-n", "--dry-run"), "only show what would be done"),
@@ -83,6 +82,7 @@ SYNC_OPTIONS = (
         ),
     ),
     SELECTION_GROUP,
+    WRITING_GROUP,
     FILTER_GROUP,
     OptionGroup(
         "The connection",
@@ -218,6 +218,7 @@ def _options(words: Words, read_rule_file: ReadRuleFile) -> SyncOptions:
         sparse=words.has("--sparse"),
         one_file_system=words.has("--one-file-system"),
         mkpath=words.has("--mkpath"),
+        inplace=read_inplace(words),
         backup=_backup(words),
         max_memory=read_max_memory(words),
         chmod=_chmod(words),

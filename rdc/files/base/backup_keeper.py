@@ -23,9 +23,9 @@ class BackupKeeper(Protocol):
     def protects(self, path: bytes, kind: int) -> bool:
         """Whether an extraneous entry is a backup or the backup directory, so that --delete leaves it."""
 
-    def keep(self, path: bytes, name: bytes, parent: int) -> None:
+    def keep(self, path: bytes, name: bytes, parent: int, *, copy: bool = False) -> None:
         """Gives the entry `name` of the open directory `parent`, at `path` of the tree, its backup.
 
-        The backup is durable afterwards. A directory gets none. Raises FileError, or OSError if nothing is at
-        `name`.
+        `copy`: the backup is a copy, as the entry will be written into. The backup is durable afterwards. A
+        directory gets none. Raises FileError, or OSError if nothing is at `name`.
         """

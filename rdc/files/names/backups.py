@@ -1,8 +1,9 @@
 """Backups: what a sync replaces or deletes gets another name first.
 
 The old entry keeps its own name, and its backup is a hard link to it. A later step then replaces or removes
-the first name. So the old content has a name at every moment, and the new content appears as without backups.
-An earlier backup of the same name is removed first: what it held was replaced twice.
+the first name. A file that is written into gets a copy, before its first byte changes. So the old content has
+a name at every moment, and the new content appears as without backups. An earlier backup of the same name is
+removed first: what it held was replaced twice.
 
 Before the first name goes, the directory of the backup is synced. A power cut therefore loses no backup of
 an entry that it finds replaced.
@@ -17,6 +18,7 @@ import stat
 from rdc.errors import FileError
 from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.relative_path import join
+from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import Kind
 from rdc.records import replace
 
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.root import Root
+    from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
 
 __all__ = ["Backups"]
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 """Errors of file systems without hard links, of files with too many, and of other mounts below the tree."""
+
+
+_ANYBODYS = (b"user.", ACCESS_ACL)
+"""Beginnings of the names of attributes that the owner of a file may set."""
 
 
 class Backups:
@@ -89,11 +96,11 @@ class Backups:
             return False
         return (found.device, found.inode) == _identity(os.fstat(self._top.fileno()))
 
-    def keep(self, path: bytes, name: bytes, parent: int) -> None:
+    def keep(self, path: bytes, name: bytes, parent: int, *, copy: bool = False) -> None:
         """Gives the entry `name` of the open directory `parent`, at `path` of the tree, its backup.
 
-        The backup is durable afterwards. A directory gets none. Raises FileError, or OSError if nothing is at
-        `name`.
+        `copy`: a regular file gets a copy, which shares its blocks where the file system can. The backup is
+        durable afterwards. A directory gets none. Raises FileError, or OSError if nothing is at `name`.
         """
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISDIR(found.st_mode):
@@ -103,13 +110,19 @@ class Backups:
                 raise self._refused(
                     path, "that the source has a file of that name", "choose another --suffix"
                 )
-            self._link(path, name, parent, name + self._suffix, parent, found)
+            if copy:
+                self._copy(path, self._root, path + self._suffix)
+            else:
+                self._link(path, name, parent, name + self._suffix, parent, found)
             return
         top = self._top
         if top is None:
             top = self._top = self._checked(self._make_top())
         above, _, last = path.rpartition(b"/")
         self._make_directories(top, above)
+        if copy:
+            self._copy(path, top, join(above, last + self._suffix))
+            return
         directory, target = top.locate(join(above, last + self._suffix))
         self._link(path, name, parent, target, directory.fd, found)
 
@@ -128,9 +141,7 @@ class Backups:
             if self._fsync:
                 sync_directory_at(b".", directory)
         except IsADirectoryError as error:
-            raise self._refused(
-                path, "a directory of that name", "move it away, or change --suffix"
-            ) from error
+            raise self._occupied(path) from error
         except OSError as error:
             if error.errno in _NO_LINKS:
                 raise self._refused(
@@ -140,6 +151,34 @@ class Backups:
                 ) from error
             raise self._root.failure(error, path, "keep a backup of it") from error
 
+    def _copy(self, path: bytes, top: Root, backup: bytes) -> None:
+        """Makes a copy of the regular file at `path`, with its metadata and attributes, at `backup` of
+        `top`."""
+        from rdc.files.names.seal_copy import seal_like
+        from rdc.files.replace.cloning import copy_whole, may_clone
+        from rdc.files.replace.replacement import Replacement
+
+        with (
+            self._root.open_read(path) as source,
+            Replacement(top, backup, expected_size=source.size, reserved=False) as copy,
+        ):
+            copy_whole(copy, source, source.size, cloned=may_clone(top, source.identity.device))
+            source.check_unchanged()
+            name, directory = backup.rpartition(b"/")[2], copy.directory
+            try:
+                seal_like(copy, source.metadata, _copied_attributes(source.fileno()), owner=_is_root())
+                os.rename(copy.temporary, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+                copy.renamed()
+                if self._fsync:
+                    sync_directory_at(b".", directory.fd)
+            except IsADirectoryError as error:
+                raise self._occupied(path) from error
+            except OSError as error:
+                raise self._root.failure(error, path, "keep a backup of it") from error
+
+    def _occupied(self, path: bytes) -> FileError:
+        return self._refused(path, "a directory of that name", "move it away, or change --suffix")
+
     def _make_directories(self, top: Root, path: bytes) -> None:
         """Makes the directories of `path` below the backup directory, each as closed as the tree's own."""
         made = b""
@@ -148,7 +187,7 @@ class Backups:
             if top.kind(made) is not None:
                 continue
             top.make_directory(made, 0o700)
-            top.set_metadata(made, Kind.DIRECTORY, self._like(made), owner=os.geteuid() == 0)
+            top.set_metadata(made, Kind.DIRECTORY, self._like(made), owner=_is_root())
             if self._fsync:
                 sync_directory_at(b".", top.directory(above).fd)
 
@@ -165,6 +204,18 @@ class Backups:
             found=found,
             advice=f"the file stays as it is; {advice}",
         )
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _copied_attributes(fd: int) -> Attributes:
+    """The attributes of an open file that a copy of it gets: all that this user may set. Raises OSError."""
+    from rdc.files.facts.open_file_xattrs import read_attributes
+
+    found = read_attributes(fd)
+    return found if _is_root() else tuple(item for item in found if item[0].startswith(_ANYBODYS))
 
 
 def _no_directory() -> Root:

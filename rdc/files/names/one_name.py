@@ -7,14 +7,17 @@ import os
 from rdc.errors import RdcError
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import make_aside
+from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rdc.files.root.root import Root
 
-__all__ = ["inode_at", "names_that_are_one"]
+__all__ = ["inode_at", "names_as_listed", "names_that_are_one"]
+
+T = TypeVar("T")
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -39,29 +42,63 @@ def names_that_are_one(root: Root, directory: bytes, names: Sequence[bytes]) -> 
     """
     try:
         groups = root.perform(
-            join(directory, names[0]), "try its name", lambda name, parent: _try(names, parent)
+            join(directory, names[0]),
+            "try its name",
+            lambda name, parent: _aside(name, parent, lambda inside: _try_in(names, inside)),
         )
     except RdcError:
         return []
     return [group for group in groups if len(group) > 1]
 
 
+def names_as_listed(root: Root, directory: bytes, names: Sequence[bytes]) -> frozenset[bytes]:
+    """Return what a directory lists that is given entries of these `names`, none of which are one.
+
+    They are tried beside them, as above. Empty if that cannot be tried.
+    """
+    try:
+        return root.perform(
+            join(directory, names[0]),
+            "try its name",
+            lambda name, parent: _aside(name, parent, lambda inside: _list_in(names, inside)),
+        )
+    except RdcError:
+        return frozenset()
+
+
 def _stat(name: bytes, parent: int) -> os.stat_result:
     return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
 
-def _try(names: Sequence[bytes], parent: int) -> list[list[int]]:
+def _aside(name: bytes, parent: int, act: Callable[[int], T]) -> T:
+    """Calls `act` with the descriptor of a new directory beside `name`, and leaves no trace of it."""
     before = _stat(b".", parent)
-    aside = make_aside(names[0], lambda name: os.mkdir(name, 0o700, dir_fd=parent))
+    aside = make_aside(name, lambda name: os.mkdir(name, 0o700, dir_fd=parent))
     try:
         inside = os.open(aside, _PASS, dir_fd=parent)
         try:
-            return _try_in(names, inside)
+            return act(inside)
         finally:
             os.close(inside)
     finally:
         os.rmdir(aside, dir_fd=parent)
         os.utime(b".", ns=(before.st_atime_ns, before.st_mtime_ns), dir_fd=parent)
+
+
+def _list_in(names: Sequence[bytes], inside: int) -> frozenset[bytes]:
+    made: list[bytes] = []
+    try:
+        for name in names:
+            os.mkdir(name, 0o700, dir_fd=inside)
+            made.append(name)
+        readable = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
+        try:
+            return frozenset(map(os.fsencode, os.listdir(readable)))
+        finally:
+            os.close(readable)
+    finally:
+        for name in made:
+            os.rmdir(name, dir_fd=inside)
 
 
 def _try_in(names: Sequence[bytes], inside: int) -> list[list[int]]:

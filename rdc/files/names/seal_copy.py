@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["seal_like"]
 
 
-def seal_like(copy: Replacement, metadata: Metadata, attributes: Attributes) -> None:
-    """Nothing may be written to the copy afterwards. Raises OSError and FileError."""
+def seal_like(copy: Replacement, metadata: Metadata, attributes: Attributes, *, owner: bool = True) -> None:
+    """Nothing may be written to the copy afterwards. `owner`: it gets the owner. Raises OSError and
+    FileError."""
     acl = dict(attributes).get(ACCESS_ACL)
     if acl is not None:
         # The ACL is written below with the other attributes. Until then its mask must not act as group bits.
         others = stat.S_IRWXG | stat.S_IRWXO
         metadata = replace(metadata, mode=metadata.mode & (~others | bits_before_acl(acl)))
     shed_acl(copy.fileno())
-    copy.seal(metadata, owner=True)
+    copy.seal(metadata, owner=owner)
     write_attributes(copy.fileno(), attributes)
     flush(copy.fileno())

@@ -72,15 +72,16 @@ class CheckedRename:
         if not self._root.directory(parent, fresh=True).same(directory):
             raise self._unexpected(path, "the directory it had", "another one at that path")
 
-    def keep_backup(self, path: bytes, directory: int, backups: BackupKeeper) -> None:
+    def keep_backup(self, path: bytes, directory: int, backups: BackupKeeper, *, copy: bool) -> None:
         """Give the entry at `path` its backup. A hard link changes its ctime, which `rename` then explains.
 
-        Raises FileError or OSError. If nothing is there, nothing is done: `rename` decides about that.
+        `copy`: as in BackupKeeper.keep. Raises FileError or OSError. If nothing is there, nothing is done:
+        `rename` decides about that.
         """
         name = path.rpartition(b"/")[2]
         before = _stat(name, directory)
         if before is not None:
-            backups.keep(path, name, directory)
+            backups.keep(path, name, directory, copy=copy)
             after = _stat(name, directory)
             if after is not None:
                 self.own_changes.note(identity_of(before), identity_of(after))

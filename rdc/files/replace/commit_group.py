@@ -123,7 +123,7 @@ class CommitGroup:
             self._raise_collected()
             return
         self._staged.append(_Staged(replacement, path, expected))
-        self._count(1, replacement.size)
+        self._count(2 if replacement.keeps_inode else 1, replacement.size)
 
     def set_metadata(
         self, path: bytes, metadata: Metadata, owner: bool, is_meant: Callable[[Identity], bool]
@@ -183,7 +183,7 @@ class CommitGroup:
         one by one.
         """
         everything = list(range(len(versions)))
-        if self._root.backups is not None:
+        if self._root.backups is not None or self._root.overwrites:
             return [], everything
         if self._root.sparse:
             from rdc.files.replace.sparse import has_hole
@@ -302,7 +302,9 @@ class CommitGroup:
         for item in staged:
             try:
                 if item.expected is not None:
-                    self._renamer.keep_backup(item.path, item.replacement.directory.fd, backups)
+                    self._renamer.keep_backup(
+                        item.path, item.replacement.directory.fd, backups, copy=item.replacement.keeps_inode
+                    )
             except FileError as error:
                 item.replacement.abandon()
                 self._report(error)
@@ -313,7 +315,7 @@ class CommitGroup:
                 ready.append(item)
         return ready
 
-    # Step 2: one atomic rename per path makes the new file visible.
+    # Step 2: one atomic rename per path makes the new file visible. An Overwrite writes into the old one.
 
     def _rename(self, ready: Iterable[_Staged]) -> list[_Renamed]:
         renamed = []
@@ -325,7 +327,7 @@ class CommitGroup:
                 if checked.get(parent) is not replacement.directory:
                     self._renamer.check_directory(path, parent, replacement.directory)
                     checked[parent] = replacement.directory
-                self._renamer.rename(path, replacement.directory.fd, replacement.temporary, item.expected)
+                landed = replacement.land(self._renamer, item.expected, fsync=self._fsync)
             except FileError as error:
                 replacement.abandon()
                 self._report(error)
@@ -333,8 +335,7 @@ class CommitGroup:
                 replacement.abandon()
                 self._fail(path, error, "put its new content in place")
             else:
-                replacement.renamed()
-                renamed.append(_Renamed(path, replacement.directory, replacement.fileno()))
+                renamed.append(_Renamed(path, replacement.directory, landed))
         return renamed
 
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.replace.checked_rename import Anything, CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
@@ -43,9 +44,9 @@ times in a row is a fault."""
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# Errors of copy_file_range after which the copy uses pread and pwrite: different file systems, old kernels,
-# seccomp filters, swap files, files opened for appending.
-_COPY_BY_HAND = {
+# Errors of copy_file_range after which pread and pwrite do it: different file systems, old kernels, seccomp
+# filters, swap files, files opened for appending.
+COPY_BY_HAND = {
     errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF,
 }  # fmt: skip
 
@@ -72,6 +73,8 @@ class Replacement:
         "root",
         "size",
     )
+
+    keeps_inode = False  # True: `land` writes into the old file, as an Overwrite does
 
     def __init__(
         self, root: Root, path: bytes, *, expected_size: int | None = None, reserved: bool = True
@@ -287,6 +290,12 @@ class Replacement:
         """The current name in `directory`. Empty after `renamed` or `abandon`."""
         return self._name or b""
 
+    def land(self, renamer: CheckedRename, expected: Identity | Anything | None, *, fsync: bool) -> int:
+        """Give the content its path; return the descriptor of the file there. Raises FileError, OSError."""
+        renamer.rename(self.path, self.directory.fd, self.temporary, expected)
+        self.renamed()
+        return self._fd
+
     def renamed(self) -> None:
         """Record that the temporary was renamed into place, so that `abandon` does not remove it."""
         self._name = None
@@ -383,7 +392,7 @@ class Replacement:
                 if count:
                     return count
             except OSError as error:
-                if error.errno not in _COPY_BY_HAND:
+                if error.errno not in COPY_BY_HAND:
                     raise
             # Zero means the end of the source, or a kernel that silently copies nothing from such a file.
             self._by_hand = True

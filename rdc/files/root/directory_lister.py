@@ -13,7 +13,6 @@ from rdc.files.root.packed_listing import list_beneath, open_directory, read_pac
 from rdc.limits.paths import (
     DIRECTORY_BYTES,
     NAME_BYTES,
-    PATH_BYTES,
     PATH_DEPTH,
 )
 from rdc.model.entries import Listing, PackedInodes, PackedListing
@@ -65,7 +64,8 @@ class DirectoryLister(ConfinedAccess):
         Reserved names (rdc.files.base.temporary_names) are left out. `on_temporary` receives each of them, so
         that the caller can sweep them.
         """
-        if not path or len(path) > PATH_BYTES or path.count(b"/") >= PATH_DEPTH:
+        # A shorter path is within both bounds of paths, so it needs no check.
+        if not path or len(path) > PATH_DEPTH:
             return self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
         try:
             # One call opens and lists: a walk does little else.

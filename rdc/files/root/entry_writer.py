@@ -36,6 +36,9 @@ class EntryWriter(WritePermission):
     sparse = False
     """Whether new files get holes where their content is zeros."""
 
+    overwrites = False
+    """Whether new content is written into the regular file that is there, which keeps its inode."""
+
     sheds_acls = False
     """Whether new entries lose the ACL that a default ACL of their directory gives them. A sync that carries
     ACLs sets this: until it sets an entry's own ACL, the inherited one would admit users that the source
@@ -51,6 +54,10 @@ class EntryWriter(WritePermission):
     def write_sparsely(self, on: bool) -> None:
         """Set `sparse`."""
         self.sparse = on
+
+    def overwrite(self, on: bool) -> None:
+        """Set `overwrites`."""
+        self.overwrites = on
 
     def shed_acls(self, on: bool) -> None:
         """Set `sheds_acls`."""

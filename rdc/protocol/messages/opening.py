@@ -12,7 +12,6 @@ from rdc.limits.wire import (
     SOFTWARE_BYTES,
 )
 from rdc.model.preserved import Preserved
-from rdc.model.selection import split_name
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
 from rdc.protocol.wire.added_options import (
@@ -122,6 +121,8 @@ class Selected(WireMessage):
     """Whether no other Selected follows."""
 
     def check(self) -> str | None:
+        from rdc.model.selection import split_name
+
         for name in self.names:
             try:
                 split_name(name)

@@ -81,6 +81,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "ignore_missing_args": Flag(),
     "ignore_times": Flag(),
     "implied_dirs": Flag(),
+    "inplace": Flag(),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
     "recursive": Flag(),

@@ -134,9 +134,22 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
+        if existing.names != listing.names:
+            existing = self._as_named_by_source(path, listing, existing)
         if self._options.rewrites:
             check = range(len(listing))
         self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
+
+    def _as_named_by_source(self, path: bytes, listing: Listing, existing: Listing) -> Listing:
+        """`existing` with the source's names of entries that this file system keeps under another form."""
+        if b"".join(existing.names).isascii():
+            return existing
+        from rdc.session.applying.normalised_names import as_named_by_source
+
+        names = as_named_by_source(
+            self._root, path, listing.names, existing.names, dry_run=self._options.dry_run
+        )
+        return existing.named(tuple(names))
 
     def _compare_listings(
         self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
@@ -153,8 +166,7 @@ class DirectoryChanges:
         )
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
-        may_borrow = changes and not self._options.dry_run and not self._chosen.keeps_own(path)
-        borrowed = may_borrow and borrow_permissions(self._root, path)
+        borrowed = changes and self._borrow(path)
         if self._xattrs is not None:
             _note_for_xattrs(self._xattrs, directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost)
@@ -166,6 +178,13 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata)
+
+    def _borrow(self, path: bytes) -> bool:
+        """Lets this side work in the directory at `path`, unless that keeps its own permissions. Returns
+        whether they changed."""
+        if self._options.dry_run or self._chosen.keeps_own(path):
+            return False
+        return borrow_permissions(self._root, path)
 
     def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
         """`directory` as --modify-window has it compared."""
@@ -236,11 +255,9 @@ class DirectoryChanges:
     def _change_directory(self, row: int, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent."""
         new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
-        lost = False
         if self._chosen.keeps_own(path):
-            lost = decision is not None and new and not self._chosen.make_plain(path, decision)
-            self._expected[path] = AnnouncedDirectory(metadata, new, False, lost)
-            return new
+            return self._keep_directory(path, metadata, decision if new else None)
+        lost = False
         if new and not self._options.dry_run:
             replaces = decision is not None and decision.change is Change.REPLACE
             lost = not self._make_directory(path, metadata, replaces=replaces)
@@ -257,6 +274,12 @@ class DirectoryChanges:
             code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)
             self._landing.report(ItemChanged(code, path + b"/"))
         return new
+
+    def _keep_directory(self, path: bytes, metadata: Metadata, missing: Decision | None) -> bool:
+        """Like `_change_directory` for a directory that keeps its metadata. `missing`: how it is missing."""
+        lost = missing is not None and not self._chosen.make_plain(path, missing)
+        self._expected[path] = AnnouncedDirectory(metadata, missing is not None, False, lost)
+        return missing is not None
 
     def _make_directory(self, path: bytes, metadata: Metadata, *, replaces: bool) -> bool:
         """Makes a directory that only its owner may use until its contents are there; False on failure.

@@ -29,7 +29,7 @@ class DirectoryTable(Generic[V]):
         """Values of longer paths by parent, then by name."""
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, bytes) and (path in self._short or self._long(path) is not None)
+        return isinstance(path, bytes) and self.get(path) is not None
 
     def __getitem__(self, path: bytes) -> V:
         """Raises KeyError if the path is not in the table."""
@@ -39,7 +39,11 @@ class DirectoryTable(Generic[V]):
         return found
 
     def get(self, path: bytes) -> V | None:
-        return self._short[path] if path in self._short else self._long(path)
+        if len(path) <= SHORT_PATH:
+            return self._short.get(path)
+        parent, _, name = path.rpartition(b"/")
+        found = self._below.get(parent)
+        return None if found is None else found.get(name)
 
     def __setitem__(self, path: bytes, value: V) -> None:
         if len(path) <= SHORT_PATH:
@@ -68,10 +72,3 @@ class DirectoryTable(Generic[V]):
         for parent, below in self._below.items():
             for name, value in below.items():
                 yield join(parent, name), value
-
-    def _long(self, path: bytes) -> V | None:
-        if len(path) <= SHORT_PATH:
-            return None
-        parent, _, name = path.rpartition(b"/")
-        found = self._below.get(parent)
-        return None if found is None else found.get(name)

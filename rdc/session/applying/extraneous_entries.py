@@ -12,7 +12,7 @@ from rdc.progress import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing
@@ -68,11 +68,11 @@ class ExtraneousEntries:
         deletion: Deletion,
         events: EventRelay,
         *,
-        given: int,
+        given: Callable[[], int],
         boundary: MountBoundary | None = None,
     ) -> None:
-        """`given`: how many entries the user named; the contents of a directory are none. `boundary`: entries
-        beyond this mount boundary are not extraneous."""
+        """`given`: returns how many entries the user named; the contents of a directory are none. `boundary`:
+        entries beyond this mount boundary are not extraneous."""
         self._root = root
         self._options = options
         self._filters = filters
@@ -141,7 +141,7 @@ class ExtraneousEntries:
 
     def _seems_lost(self, entries: int) -> bool:
         """Whether the source is empty. Its file system may not be mounted."""
-        return entries <= self._given and not self._options.force_empty
+        return entries <= self._given() and not self._options.force_empty
 
     def _refuse(self, why: str) -> None:
         excluded = self._filters.excluded

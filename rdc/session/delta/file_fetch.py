@@ -174,6 +174,8 @@ class FileFetch:
         if self._rebuild is None:
             root = self._context.root
             bases = []
+            if self._context.root.overwrites:
+                self._context.flush_links(self._recipe.path)
             for base in self._recipe.bases:
                 if base.path == self._recipe.path:
                     base.check(root)
@@ -189,7 +191,7 @@ class FileFetch:
             from rdc.files.replace.cloned_ranges import ClonedRanges
 
             size = self._recipe.size
-            temporary = Replacement(root, self._recipe.path, expected_size=size, reserved=not clones)
+            temporary = self._new_version(size, reserved=not clones)
             self._rebuild = Rebuild(
                 self._recipe.path,
                 self._context.signer.params,
@@ -204,11 +206,24 @@ class FileFetch:
             self._rebuild.start()
         return self._rebuild
 
+    def _new_version(self, size: int, *, reserved: bool) -> Replacement:
+        """Returns what the new version is written to."""
+        recipe, root = self._recipe, self._context.root
+        if not root.overwrites:
+            return Replacement(root, recipe.path, expected_size=size, reserved=reserved)
+        first = recipe.bases[0]
+        if first.path == recipe.path:
+            return self._context.new_version(recipe.path, first.identity, size, reserved=reserved)
+        expected = self._context.expected(recipe.file, recipe.path)
+        return self._context.new_version(recipe.path, expected, size, reserved=reserved)
+
     def _clones(self, bases: Sequence[OpenBase]) -> Sequence[Clone]:
         """Returns the ranges that begin as clones of bases; none if their file system has refused one."""
         source, recipe = bases[0].source, self._recipe
         if source.fileno() < 0 or recipe.size < CLONED_FILE_BYTES:
             return ()
+        if self._context.root.overwrites and source.path == recipe.path:
+            return ()  # it keeps its blocks
         if not may_clone(self._context.root, source.identity.device):
             return ()
         from rdc.plan.clone_plan import plan_clones

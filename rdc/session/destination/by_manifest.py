@@ -13,8 +13,10 @@ from rdc.tree.manifest import covering_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
+    from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import Manifest as ManifestMessage
     from rdc.protocol.messages.registry import Start
@@ -98,6 +100,7 @@ class ManifestComparison:
             round_,
             preserved=self.preserved,
             mount_points=mount_points,
+            reread=lambda path: self.own_tree.listing(path, directories.restore_permissions_later),
         )
         if self.xattrs is not None:
             self.xattrs.guard(self.wanted)
@@ -113,11 +116,15 @@ def compare_manifests(
     *,
     preserved: Preserved,
     mount_points: AbstractSet[bytes],
+    reread: Callable[[bytes], Listing | None],
 ) -> Conversation[None]:
     """Compares the directories in which the two manifests differ, parents first.
 
-    `mount_points`: directories that the source did not enter, so `wanted` does not list them. A hostile
-    source may send any manifest that has the announced digest, so this checks everything it acts on.
+    `mount_points`: directories that the source did not enter, so `wanted` does not list them. `reread`: lists
+    a directory that may be in `own` under another form of its name, or reports why not.
+
+    A hostile source may send any manifest that has the announced digest, so this checks everything it acts
+    on.
     """
     # long because it runs once for each directory, where calls cost more than the work
     ours = {path: number for number, path in enumerate(own.directories)}
@@ -136,7 +143,7 @@ def compare_manifests(
         listing = wanted.listing(number)
         if not increasing(listing.names):
             raise ProtocolError(f"names in '{printable(path)}' are not strictly increasing")
-        existing = EMPTY_LISTING if mine is None else own.listing(mine)
+        existing = _existing(own, mine, path, directories.announced(path), reread)
         directories.compare(path, wanted.firsts[number], listing, existing)
         yield from events.send_waiting(round_)
     for path, mine in ours.items():
@@ -153,6 +160,21 @@ def compare_manifests(
                 directories.expect(path, directory)
             directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))
             yield from events.send_waiting(round_)
+
+
+def _existing(
+    own: Manifest,
+    mine: int | None,
+    path: bytes,
+    announced: AnnouncedDirectory | None,
+    reread: Callable[[bytes], Listing | None],
+) -> Listing | None:
+    """The destination's listing of a directory, which is number `mine` of `own`."""
+    if mine is not None:
+        return own.listing(mine)
+    if path.isascii() or announced is None or announced.new or announced.lost:
+        return EMPTY_LISTING
+    return reread(path)
 
 
 def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:

@@ -25,7 +25,7 @@ from rdc.session.trees.announced_entries import check_announced, check_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from rdc.session.destination.context import DestinationContext
     from rdc.session.runtime.commands import Conversation
@@ -213,8 +213,13 @@ class ChangeTurn:
         if stale:
             self._partial_files.note(path, stale)
         named = {*part.listing.names, *strings(part.gone)}
-        rows = [row for row, name in enumerate(strings(packed.names)) if name in named]
-        return packed.rows(rows).unpacked()
+        names: Sequence[bytes] = strings(packed.names)
+        if not packed.names.isascii():
+            from rdc.session.applying.normalised_names import as_named_by_source
+
+            names = as_named_by_source(self._root, path, named, names, dry_run=False)
+        rows = [row for row, name in enumerate(names) if name in named]
+        return packed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
 
     # Renames
 

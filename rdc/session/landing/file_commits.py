@@ -137,8 +137,8 @@ class FileCommits:
         self._files: dict[bytes, int] = {}
         self._otherwise: dict[int, tuple[int, int]] = {}
         """Size and mtime of files that differ from their listing; see `landed`."""
-        # Committed files do not enter the catalog: cutting a file and hashing its chunks takes four times as
-        # long as hashing it whole, and no later run asks about most files.
+        # Committed files do not enter the catalog: to cut a file and hash its chunks takes four times as long
+        # as to hash it whole, and no later run asks about most.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self.changed = self.planned = 0
         self.moved_files = 0
@@ -194,7 +194,8 @@ class FileCommits:
         entry = self._entries.entry(file)
         wanted = entry.metadata if metadata is None else metadata
         self._note_landed(file, existing.size, wanted)
-        if decision.change is Change.CONTENT and not self._dry and self._stays_elsewhere(file, entry.path):
+        parts = decision.change is Change.CONTENT and not (self._dry or self._root.overwrites)
+        if parts and self._stays_elsewhere(file, entry.path):
             self._part(file, entry.path, wanted, decision, existing)
         else:
             self.set_metadata(entry.path, wanted, decision, lambda now: now == existing)
@@ -202,9 +203,8 @@ class FileCommits:
     def _stays_elsewhere(self, file: int, path: bytes) -> bool:
         """Whether the local file has hard links that this run does not make the source's file.
 
-        A new mtime would show at those, too. If size and mtime differ, the file then becomes a file of its
-        own, as in rsync. With --checksum, content alone decides.
-        """
+        A new mtime would show at those, too. If size and mtime differ, the file then becomes one of its own,
+        as in rsync. With --checksum, content alone decides."""
         try:
             names = self._root.link_count(path)
             if names < 2:

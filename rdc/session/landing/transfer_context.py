@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.replace.replacement import Replacement
+from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.records import dataclass, replace
 
@@ -51,10 +53,37 @@ class TransferContext:
     whole: bool = False
     """Changed files come whole."""
 
+    def new_version(
+        self, path: bytes, expected: Identity | None, size: int, *, reserved: bool = True
+    ) -> Replacement:
+        """What the new content of `path` is written to, of at most `size` bytes.
+
+        `expected`: the entry that is there, None for nothing. `reserved`: as in Replacement. Raises RdcError.
+        """
+        if self.root.overwrites and expected is not None and self.root.kind(path) is Kind.FILE:
+            from rdc.files.replace.overwrite import Overwrite
+
+            return Overwrite(self.root, path, expected, size=size)
+        return Replacement(self.root, path, expected_size=size, reserved=reserved)
+
+    def flush_links(self, path: bytes) -> bool:
+        """Commits what waits, if the file at `path` is written into and has other names, one of which may
+        wait. Returns whether it did: the file may have changed."""
+        if not self.root.overwrites:
+            return False
+        try:
+            if self.root.link_count(path) < 2:
+                return False
+        except FileError:
+            return False  # the next step that opens it reports why
+        self.landing.flush()
+        return True
+
     def expected(self, file: int, path: bytes) -> Identity | None:
         """The file that a new version replaces; None if nothing is at `path`."""
         if self.landing.is_new(file) or self.root.kind(path) is None:
             return None
+        self.flush_links(path)
         return self.root.identity(path)
 
     def metadata(self, file: int, mtime_ns: int | None) -> Metadata:

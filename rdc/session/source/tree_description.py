@@ -271,10 +271,11 @@ class Description:
         walk = self._walk()
         if self._attributes is not None:
             self._attributes.begin(top=self._tree.has_top)
+        as_read = preserved.owner and self._tree.changes is None
         for number, (path, listing) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
-            self._add(path, preserved.announced(self._tree.announced(listing)))
+            self._add(path, listing if as_read else preserved.announced(self._tree.announced(listing)))
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
         top = None

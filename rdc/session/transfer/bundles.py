@@ -10,7 +10,6 @@ from itertools import accumulate
 
 from rdc.errors import FileError, ProtocolError
 from rdc.files.bulk.snapshot import Snapshot, SnapshotContent, identities_of, look
-from rdc.files.replace.replacement import Replacement
 from rdc.limits.sessions import (
     BUNDLE_BYTES,
     BUNDLE_FILES,
@@ -291,7 +290,7 @@ class Bundles:
             ends = list(accumulate(sizes))
             now = identities_of(context.root, base.paths)
             for row in singly:
-                if now[row] == base.identities[row]:
+                if now[row] == base.identities[row] and not context.flush_links(base.paths[row]):
                     self._commit_one(files[row], base, row, content[ends[row] - sizes[row] : ends[row]])
                 else:
                     changed.append(row)
@@ -304,7 +303,7 @@ class Bundles:
         """Commits one file that could not be committed with the others."""
         context, path = self._context, base.paths[row]
         try:
-            with Replacement(context.root, path, expected_size=len(content)) as temporary:
+            with context.new_version(path, base.identities[row], len(content)) as temporary:
                 temporary.write(content)
                 temporary.hand_over()
         except FileError as error:

@@ -9,7 +9,6 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
-from rdc.files.replace.replace import Replacement
 from rdc.limits.sessions import EQUAL_FILES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH, FILES_PER_MESSAGE
 from rdc.protocol.messages.registry import FileRequest
@@ -163,7 +162,7 @@ class WholeFiles:
             entry = context.entries.entry(files[row])
             try:
                 expected = context.expected(files[row], entry.path)
-                temporary = Replacement(context.root, entry.path, expected_size=entry.size)
+                temporary = context.new_version(entry.path, expected, entry.size)
                 temporary.write(content[starts[row] : starts[row + 1]])
                 context.landing.commit(files[row], entry.path, temporary, entry.metadata, expected)
             except FileError as error:
@@ -232,9 +231,9 @@ class WholeFiles:
                 raise MismatchError(path, str(error)) from error
             cloned = end.size >= CLONED_FILE_BYTES and may_clone(context.root, source.identity.device)
             temporary = stack.enter_context(
-                Replacement(context.root, path, expected_size=end.size, reserved=not cloned)
+                context.new_version(path, expected, end.size, reserved=not cloned)
             )
-            copy_whole(temporary, source, end.size, cloned=cloned)
+            copy_whole(temporary, source, end.size, cloned=cloned and not temporary.keeps_inode)
             hasher = blake3()
             for offset in range(0, temporary.size, READ_BYTES):
                 hasher.update(temporary.pread(offset, READ_BYTES))
@@ -273,8 +272,8 @@ class WholeFiles:
             clones = context.clones
             clone = None if clones is None else clones.take(file)
             with clone or nullcontext():
-                temporary = Replacement(context.root, path, expected_size=size, reserved=clone is None)
-                cloned = clone is not None and begin_as(temporary, clone, size)
+                temporary = context.new_version(path, expected, size, reserved=clone is None)
+                cloned = clone is not None and not temporary.keeps_inode and begin_as(temporary, clone, size)
             writer = self._background() if size >= BACKGROUND_BYTES and not cloned else None
             self._arrival = WholeFileWriter(file, path, temporary, expected, writer, cloned=cloned)
         if self._arrival.file != file:

@@ -169,6 +169,7 @@ def open_destination(
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     destination_root.root.write_sparsely(options.sparse)
+    destination_root.root.overwrite(options.inplace)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from rdc.errors import UsageError, printable
-from rdc.model.selection import split_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ def check_selected(
     options: SyncOptions,
 ) -> None:
     """As `check_overlap`, for each selected path. Without recursion no tree is copied into itself."""
+    from rdc.model.selection import split_name
+
     for paths in selected if options.recursive else ():
         for text in paths.names:
             name = split_name(text)

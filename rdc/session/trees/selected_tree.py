@@ -158,40 +158,45 @@ class _LookUp:
         self.problems.append(Problem(ExitCode.PARTIAL, os.path.normpath(os.path.join(origin, name)), text))
 
 
+_Parts = dict[bytes, dict[bytes, "set[bytes] | None"]]
+"""For each shown directory: the names that it gets from each real one, None for all."""
+
+
 def _layers(found: Sequence[_Found], *, recursive: bool) -> dict[bytes, list[Layer]]:
     """The layers of every directory that has several or not all entries. The first path of a name wins."""
     covered = _Covered(found if recursive else ())
-    parts: dict[bytes, dict[bytes, set[bytes] | None]] = {b"": {}}
-    """For each shown directory: the names that it gets from each real one, None for all."""
+    parts: _Parts = {b"": {}}
     for each in found:
-        path = each.name.path
-        if covered.above(each.origin, path):
-            continue
-        if not path or (each.name.contents and not recursive):
-            parts.setdefault(path, {})[each.real] = None
-        while path:
-            above, _, component = path.rpartition(b"/")
-            giving = parts.setdefault(above, {})
-            real = _below(each.origin, above)
-            if real in giving:
-                # The directories above it give theirs, too.
-                names = giving[real]
-                if names is not None:
-                    names.add(component)
-                break
-            giving[real] = {component}
-            path = above
-    if recursive:
-        for each in found:
-            # A directory that is selected, and has selected paths below it from elsewhere.
-            if each.kind is Kind.DIRECTORY and each.name.path in parts:
-                parts[each.name.path][each.real] = None
+        if not covered.above(each.origin, each.name.path):
+            _give(parts, each, contents=each.name.contents and not recursive)
+    for each in found if recursive else ():
+        # A directory that is selected, and has selected paths below it from elsewhere.
+        if each.kind is Kind.DIRECTORY and each.name.path in parts:
+            parts[each.name.path][each.real] = None
     if not parts[b""]:
         parts[b""][found[0].origin if found else b""] = set()
     return {
         path: [Layer(real, None if names is None else frozenset(names)) for real, names in some.items()]
         for path, some in parts.items()
     }
+
+
+def _give(parts: _Parts, found: _Found, *, contents: bool) -> None:
+    """Adds a path to the directories above it, and, with `contents`, its own entries."""
+    path = found.name.path
+    if contents or not path:
+        parts.setdefault(path, {})[found.real] = None
+    while path:
+        above, _, component = path.rpartition(b"/")
+        giving = parts.setdefault(above, {})
+        real = _below(found.origin, above)
+        known = real in giving
+        names = giving.setdefault(real, set())
+        if names is not None:
+            names.add(component)
+        if known:
+            return  # the directories above it give theirs, too
+        path = above
 
 
 class _Covered:
@@ -207,11 +212,11 @@ class _Covered:
         is_covered = False
         while path:
             path = path.rpartition(b"/")[0]
-            place = origin, path
-            if place in self._known or place in self._whole:
-                is_covered = self._known.get(place, True)
+            real = origin, path
+            if real in self._known or real in self._whole:
+                is_covered = self._known.get(real, True)
                 break
-            passed.append(place)
+            passed.append(real)
         self._known.update(dict.fromkeys(passed, is_covered))
         return is_covered
 

@@ -30,6 +30,8 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
+    if "--inplace" in words and words & {"-u", "--update", "--size-only"}:
+        return False
     if not words & {"-H", "--hard-links"} and _set_in_turn(case):
         return False
     if words & {"-u", "--update"} and not (_coarse(wanted) and _coarse(held)):

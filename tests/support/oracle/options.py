@@ -103,6 +103,7 @@ SHARED: tuple[SharedOption, ...] = (
     ),
     _valued(*(f"--chmod={mode}" for mode in MODES)),
     _plain("--mkpath"),
+    _plain("--inplace"),
     SharedOption(
         ("--exclude", "--include", "--filter", "-f"), tuple((rule,) for rule in RULES), several=True
     ),

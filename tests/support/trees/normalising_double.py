@@ -1,6 +1,7 @@
 """A file system in memory that takes names for one if Unicode does: it keeps them decomposed, as HFS+ did.
 
 python -m tests.support.trees.normalising_double POINT mounts it and answers the kernel until it is unmounted.
+A second word, `preserving`, lets it list names as they were given, as APFS does.
 The messages are those of linux/fuse.h, version 7.31. What is not answered is refused with ENOSYS.
 """
 
@@ -44,6 +45,8 @@ class _Node:
     content: bytearray = field(default_factory=bytearray)
     """A link's is its target."""
     children: dict[bytes, _Node] = field(default_factory=dict)
+    given: dict[bytes, bytes] = field(default_factory=dict)
+    """The children's names as they were given."""
     links: int = 1
     accessed: int = 0
     modified: int = 0
@@ -56,7 +59,8 @@ def _normal(name: bytes) -> bytes:
 
 
 class _Double:
-    def __init__(self) -> None:
+    def __init__(self, *, preserving: bool) -> None:
+        self._preserving = preserving
         self._numbers = itertools.count(1)
         self._nodes: dict[int, _Node] = {}
         self._new(stat.S_IFDIR | 0o755, 0, 0)
@@ -124,6 +128,7 @@ class _Double:
         if _normal(name) in node.children:
             raise OSError(errno.EEXIST, "")
         node.children[_normal(name)] = child
+        node.given[_normal(name)] = name
         node.modified = child.changed = time.time_ns()
         return self._entry(child)
 
@@ -206,7 +211,8 @@ class _Double:
     def _list(self, node: _Node, _: tuple[int, int], body: bytes) -> bytes:
         _, offset, size = struct.unpack_from("=QQI", body)
         found = b""
-        for at, (name, child) in enumerate(list(node.children.items())[offset:], offset + 1):
+        for at, (normal, child) in enumerate(list(node.children.items())[offset:], offset + 1):
+            name = node.given[normal] if self._preserving else normal
             entry = struct.pack("=QQII", child.number, at, len(name), child.mode >> 12) + name
             entry += bytes(-len(entry) % 8)
             if len(found) + len(entry) > size:
@@ -216,10 +222,11 @@ class _Double:
 
 
 @contextmanager
-def normalising_mounted(point: Path) -> Iterator[Path]:
+def normalising_mounted(point: Path, *, preserving: bool = False) -> Iterator[Path]:
     """It, mounted at `point`. Fails, not skips, where that is not possible."""
     point.mkdir(parents=True)
-    serving = subprocess.Popen((sys.executable, "-m", __name__, point), cwd=TOP)
+    words = [sys.executable, "-m", __name__, str(point), *(["preserving"] if preserving else [])]
+    serving = subprocess.Popen(words, cwd=TOP)
     try:
         end = time.monotonic() + 20
         while not point.is_mount():
@@ -239,7 +246,7 @@ def main() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"double", os.fsencode(sys.argv[1]), b"fuse", 0, options):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    _Double().serve(device)
+    _Double(preserving=sys.argv[2:] == ["preserving"]).serve(device)
 
 
 if __name__ == "__main__":

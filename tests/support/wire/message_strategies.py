@@ -122,6 +122,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
                     ("force", True),
+                    ("inplace", True),
                     ("mkpath", True),
                     ("modify_window", 2),
                 )

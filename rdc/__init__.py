@@ -33,6 +33,7 @@ __all__ = [
     "DedupeOptions",
     "DedupeReport",
     "DedupeReporter",
+    "DirectoryRules",
     "DirectorySummary",
     "Disconnected",
     "DuplicateFile",
@@ -73,6 +74,9 @@ __all__ = [
     "Reporter",
     "Resumed",
     "RuleAction",
+    "RuleModifiers",
+    "RuleSide",
+    "RuleSyntax",
     "Sample",
     "ScanOptions",
     "ScanProblem",
@@ -143,6 +147,7 @@ _MODULES = {
     "DedupeOptions": "rdc.model.instances",
     "DedupeReport": "rdc.model.instances",
     "DedupeReporter": "rdc.instances.events",
+    "DirectoryRules": "rdc.model.filter_rules",
     "DirectorySummary": "rdc.model.scan",
     "Disconnected": "rdc.model.watch",
     "DuplicateFile": "rdc.model.duplicates",
@@ -158,7 +163,7 @@ _MODULES = {
     "ExitCode": "rdc.errors",
     "FileChangedError": "rdc.errors",
     "FileError": "rdc.errors",
-    "FilterRule": "rdc.model.sync",
+    "FilterRule": "rdc.model.filter_rules",
     "Halted": "rdc.model.watch",
     "InStep": "rdc.model.watch",
     "IncompatiblePeerError": "rdc.errors",
@@ -182,7 +187,10 @@ _MODULES = {
     "RemoteShell": "rdc.model.location",
     "Reporter": "rdc.progress",
     "Resumed": "rdc.model.watch",
-    "RuleAction": "rdc.model.sync",
+    "RuleAction": "rdc.model.filter_rules",
+    "RuleModifiers": "rdc.model.filter_rules",
+    "RuleSide": "rdc.model.filter_rules",
+    "RuleSyntax": "rdc.model.filter_rules",
     "Sample": "rdc.model.check",
     "ScanOptions": "rdc.model.scan",
     "ScanProblem": "rdc.model.scan",
@@ -270,6 +278,14 @@ if TYPE_CHECKING:
         DuplicateReport,
         DuplicateSummary,
     )
+    from rdc.model.filter_rules import (
+        DirectoryRules,
+        FilterRule,
+        RuleAction,
+        RuleModifiers,
+        RuleSide,
+        RuleSyntax,
+    )
     from rdc.model.instances import Action, DedupeOptions, DedupeReport, DuplicateListing, Instance
     from rdc.model.location import Location, RemoteShell, parse_location
     from rdc.model.scan import (
@@ -294,16 +310,7 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import (
-        Backup,
-        FileList,
-        FilterRule,
-        MessageCost,
-        Purpose,
-        RuleAction,
-        SyncOptions,
-        SyncReport,
-    )
+    from rdc.model.sync import Backup, FileList, MessageCost, Purpose, SyncOptions, SyncReport
     from rdc.model.watch import (
         Disconnected,
         Halted,

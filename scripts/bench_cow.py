@@ -6,7 +6,7 @@ Question:  what do four changed bytes of a long file cost beside a snapshot or a
 Metrics:   new: KiB that df shows as used after the run minus before, once all is on disk; own: KiB of extents
            of the new version that nothing else refers to (FIEMAP); CPU: user and system seconds of all
            processes; wall: seconds. Medians of --runs, each on a new image.
-Beside:    rsync --inplace --no-whole-file, rsync with its temporary file, cp --reflink.
+Beside:    rdc sync --inplace, rsync --inplace --no-whole-file, rsync with its temporary file, cp --reflink.
 Corpus:    one seeded file of --size MiB. A snapshot (btrfs) or a reflinked copy (XFS) is kept.
 Commands:  .venv/bin/python scripts/bench_cow.py [--size 200] [--runs 3] [--disk DIR]
 Needs root, loop devices, btrfs-progs, xfsprogs and rsync. The image lies in /dev/shm, or in DIR.
@@ -47,6 +47,7 @@ class Contender:
 
 UPDATES = (
     Contender("rdc sync", RDC),
+    Contender("rdc sync --inplace", (*RDC, "--inplace")),
     Contender("rsync --inplace", ("rsync", "-a", "--inplace", "--no-whole-file")),
     Contender("rsync", ("rsync", "-a", "--no-whole-file")),
 )

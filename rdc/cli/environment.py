@@ -64,6 +64,11 @@ class Environment:
         except OSError as error:
             raise _output_error(error) from error
 
+    def buffer(self, mode: str | None) -> None:
+        """Sets how stdout is buffered: "N" not at all, "L" by lines, "B" by blocks; None leaves it."""
+        if mode is not None and isinstance(self.stdout, io.TextIOWrapper):
+            self.stdout.reconfigure(line_buffering=mode == "L", write_through=mode == "N")
+
     def flush(self) -> None:
         """Flushes stdout. Raises as data() does."""
         try:

@@ -129,9 +129,9 @@ def _find_and_act(
     deduper.groups(find_groups(operands, search, catalog, reporter, deduper.failed))
     if options.chunks:
         from rdc.library.run_search import RunSearch
-        from rdc.tree.filters import FilterList
+        from rdc.tree.filter_list import filter_list
 
-        filters = FilterList(options.rules)
+        filters = filter_list(options.rules)
         runs = RunSearch(operands, filters, catalog, options.min_size, reporter, deduper.failed)
         deduper.runs(runs.runs())
 

@@ -15,6 +15,7 @@ from rdc.instances.tree import is_below
 from rdc.model.entries import Kind
 from rdc.model.instances import EqualRuns, RootedPath
 from rdc.progress import Problem
+from rdc.tree.filters import FilteredTree
 from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
@@ -75,7 +76,8 @@ class RunSearch:
         """Yields each regular file once, with its listed size."""
         for number, operand in enumerate(self._operands.all):
             root = operand.tree.root
-            for directory in Walk(root, self._filters, self._walked(root.shown), operand.only):
+            filters = self._filters.at_source(FilteredTree(root, operand.only or b""))
+            for directory in Walk(root, filters, self._walked(root.shown), operand.only):
                 if operand.only is not None and directory.path:
                     break
                 listing = directory.listing

@@ -46,3 +46,14 @@ SELECTED_DIRECTORIES = 262_144
 
 SELECTED_BYTES = 32 << 20
 """Bytes of these names and of the directories that they are below: 64 bytes each, as in usual trees."""
+
+FILTER_DIRECTORY_RULES = 16
+"""Names of per-directory rule files that hold at once. Each costs one look-up in each directory. People use
+one to three."""
+
+RULE_FILE_BYTES = 256 << 10
+"""Bytes of one per-directory rule file. Each directory may have one, and a peer's tree has any number of
+directories."""
+
+RULE_FILES = 65_536
+"""Per-directory rule files of a destination that are in memory at once, until the run has deleted."""

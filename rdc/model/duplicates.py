@@ -6,7 +6,7 @@ from enum import Enum
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
-from rdc.model.sync import FilterRule
+from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ class DuplicateOptions:
     False
     """
 
-    rules: tuple[FilterRule, ...] = ()
+    rules: tuple[FilterRule | DirectoryRules, ...] = ()
     """Filter rules, with patterns relative to each PATH."""
     min_size: int = 1
     """Smallest size in bytes; with 0, empty files are identical to each other."""

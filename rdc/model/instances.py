@@ -6,7 +6,7 @@ from enum import Enum
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
-from rdc.model.sync import FilterRule
+from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ class DedupeOptions:
     """Whether equal parts of different files share blocks, too. Reads every file."""
     keep: tuple[bytes, ...] = ()
     """Directories and files that are never changed, only linked to or shared with."""
-    rules: tuple[FilterRule, ...] = ()
+    rules: tuple[FilterRule | DirectoryRules, ...] = ()
     """Filter rules, with patterns relative to each path."""
     min_size: int = 1
     """Smallest size in bytes of a file that takes part."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
-from rdc.model.sync import FilterRule
+from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.records import dataclass, field
 
 __all__ = [
@@ -40,7 +40,7 @@ class ScanOptions:
     True
     """
 
-    rules: tuple[FilterRule, ...] = ()
+    rules: tuple[FilterRule | DirectoryRules, ...] = ()
     one_file_system: bool = False
     """Skip file systems other than that of each path."""
     fixed: tuple[str, ...] = ()

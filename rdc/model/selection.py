@@ -6,16 +6,20 @@ import os
 
 from rdc.errors import UsageError, printable
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
+from rdc.model.filter_rules import are_plain
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rdc.model.sync import SyncOptions
+
 __all__ = [
     "SelectedName",
     "SelectedPaths",
     "check_bounds",
+    "check_options",
     "select_listed",
     "select_operands",
     "split_name",
@@ -85,6 +89,25 @@ def select_listed(
         origin, one = _relative(inner) if relative else _plain(inner)
         chosen.append((os.path.join(directory, b"" if origin == b"." else origin), one))
     return _joined(chosen)
+
+
+def check_options(options: SyncOptions) -> None:
+    """Raises UsageError for an option that a run with selected paths does not have."""
+    follows = options.copy_links or options.copy_dirlinks or options.copy_unsafe_links
+    found = next(
+        (
+            name
+            for name, is_given in (
+                ("-x", options.one_file_system),
+                ("-L, -k or --copy-unsafe-links", follows),
+                ("a rule that reads files of each directory", not are_plain(options.rules)),
+            )
+            if is_given
+        ),
+        None,
+    )
+    if found is not None:
+        raise UsageError(f"{found}: only with one SRC, without --relative and --files-from")
 
 
 def _plain(path: bytes) -> tuple[bytes, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
-from rdc.model.sync import FilterRule
+from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class SimilarOptions:
     20
     """
 
-    rules: tuple[FilterRule, ...] = ()
+    rules: tuple[FilterRule | DirectoryRules, ...] = ()
     """Filter rules, with patterns relative to each PATH."""
     min_size: int = 512
     """Smallest size in bytes: smaller files have too few features."""

@@ -7,7 +7,13 @@ from enum import Enum
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.limits.sessions import WINDOW_SECONDS
+from rdc.model.entries import Kind
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
 from rdc.records import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.symlinks import LinkChoice
 
 __all__ = [
     "Backup",
@@ -19,36 +25,6 @@ __all__ = [
     "SyncOptions",
     "SyncReport",
 ]
-
-
-class RuleAction(Enum):
-    """What happens to an entry that a FilterRule matches.
-
-    >>> import rdc
-    >>> rdc.RuleAction("-")
-    <RuleAction.EXCLUDE: '-'>
-    """
-
-    INCLUDE = "+"
-    EXCLUDE = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class FilterRule:
-    """One rule of an ordered list. The first rule that matches an entry decides; no match means include.
-
-    >>> import rdc
-    >>> rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o").pattern
-    b'*.o'
-    """
-
-    action: RuleAction
-    pattern: bytes
-    """The pattern as in rsync: '*' stops at '/', '**' does not. A leading '/' anchors it at the root, and a
-    trailing '/' restricts it to directories. With any other '/' it matches the tail of the whole path."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +86,13 @@ class SyncOptions:
     force_empty: bool = False
     """Let --delete empty a destination if the source root is empty."""
     dry_run: bool = False
-    rules: tuple[FilterRule, ...] = ()
+    rules: tuple[FilterRule | DirectoryRules, ...] = ()
     fsync: bool = True
     items: bool = True
     """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
+    list_unchanged: bool = False
+    """Report unchanged entries, too. Files whose contents are compared are not among them, nor is anything
+    where hard links, ACLs or extended attributes are kept."""
     compress: bool | None = None
     """True: always, False: never, None: where it helps (not within one process)."""
     owner: bool | None = None
@@ -161,6 +140,9 @@ class SyncOptions:
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
     `update` and `size_only`, which would pass it over."""
+    append: bool = False
+    """Of the files that differ, change only those that are shorter at the destination; write as `inplace`
+    does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     mkpath: bool = False
@@ -168,6 +150,18 @@ class SyncOptions:
     one_file_system: bool = False
     """Neither side enters a directory on another file system than its top. The source lists it without
     entries, and the destination deletes nothing in it."""
+    safe_links: bool = False
+    """Leave alone what symlinks of the source would become that lead out of the tree, by their text."""
+    copy_links: bool = False
+    """The source takes every symlink for what it leads to."""
+    copy_dirlinks: bool = False
+    """The source takes symlinks to directories for these directories."""
+    copy_unsafe_links: bool = False
+    """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
+    omit_dir_times: bool = False
+    """Directories keep the mtimes that they have or get at the destination."""
+    omit_link_times: bool = False
+    """Symlinks keep the mtimes that they have or get at the destination."""
     chmod: str = ""
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
@@ -201,6 +195,11 @@ class SyncOptions:
         return self.checksum or self.rewrites
 
     @property
+    def visits_all(self) -> bool:
+        """Whether each entry is looked at, though the trees seem equal."""
+        return self.rereads or self.list_unchanged
+
+    @property
     def removes(self) -> bool:
         """Whether the run may remove entries that the source lacks."""
         return self.delete or self.force
@@ -208,7 +207,28 @@ class SyncOptions:
     @property
     def narrows(self) -> bool:
         """Whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
-        return self.update or self.existing or self.ignore_existing or self.size_only or self.bounds_sizes
+        some = self.update or self.existing or self.ignore_existing or self.size_only
+        return some or self.append or self.safe_links or self.bounds_sizes
+
+    @property
+    def follows(self) -> LinkChoice | None:
+        """The symlinks that the source takes for what they lead to; None for no option about them."""
+        if not (self.copy_links or self.copy_dirlinks or self.copy_unsafe_links):
+            return None
+        from rdc.model.symlinks import LinkChoice
+
+        return LinkChoice(self.copy_links, self.copy_dirlinks, self.copy_unsafe_links)
+
+    @property
+    def untimed(self) -> frozenset[Kind]:
+        """Kinds of entries whose mtimes do not count."""
+        kinds = ((Kind.DIRECTORY, self.omit_dir_times), (Kind.SYMLINK, self.omit_link_times))
+        return frozenset(kind for kind, omitted in kinds if omitted)
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether new content is written into the files that are there."""
+        return self.inplace or self.append
 
     @property
     def bounds_sizes(self) -> bool:

@@ -28,9 +28,10 @@ per side and 600 bytes. Foreign changes at the destination stay for that long.""
 
 UNWATCHED = (
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
-    "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "backup",
-    "mkpath", "chmod", "relative", "implied_dirs", "files", "recursive", "ignore_missing_args",
-    "ignore_times", "modify_window", "ignore_errors", "force",
+    "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "chmod",
+    "ignore_times", "modify_window", "ignore_errors", "force", "append",
+    "list_unchanged", "relative", "implied_dirs", "files", "recursive", "ignore_missing_args",
+    "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""
@@ -48,6 +49,9 @@ class WatchOptions:
     sync: SyncOptions = field(default_factory=SyncOptions)
     rescan: int = RESCAN_SECONDS
     """Seconds between two comparisons of the whole trees; 0 for never."""
+    on_sync: tuple[str, ...] = ()
+    """A program and its arguments, run without a shell once the trees are in step and quiet after changes.
+    Its environment has RDC_WATCH_TURNS, RDC_WATCH_CHANGED, RDC_WATCH_DELETED and RDC_WATCH_FILES."""
 
     def __post_init__(self) -> None:
         check_fields(self)

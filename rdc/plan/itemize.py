@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.plan.compare import Decision
 
-__all__ = ["DELETING", "RENAMING", "attributes_code", "itemize", "linking_code"]
+__all__ = ["DELETING", "RENAMING", "attributes_code", "itemize", "linking_code", "unchanged_code"]
 
 DELETING = "*deleting  "
 RENAMING = "*renaming  "
@@ -39,6 +39,11 @@ def linking_code(difference: Difference, *, new: bool) -> str:
     if new:
         return "hf+++++++++"
     return "h" + _code(Kind.FILE, int(difference), False, False)[1:] if difference else "hf         "
+
+
+def unchanged_code(kind: int) -> str:
+    """Returns the code of an entry that nothing happens to. Spaces, as in rsync."""
+    return f".{_LETTERS[Kind(kind)]}         "
 
 
 def attributes_code(kind: int, *, acl: bool, xattr: bool) -> str:

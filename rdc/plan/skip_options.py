@@ -1,4 +1,5 @@
-"""What -u, --existing, --ignore-existing, --size-only, --max-size and --min-size remove from a comparison.
+"""What -u, --existing, --ignore-existing, --size-only, --append, --safe-links and bounds of sizes remove
+from a comparison.
 
 The rules are rsync's. A skipped entry stays unchanged, its metadata too. An entry of another kind at the
 destination never counts as newer. Directories that both sides have are never skipped.
@@ -36,12 +37,21 @@ class Narrowed:
 
 
 def narrow(
-    comparison: Comparison, wanted: Listing, existing: Listing, *, options: SyncOptions, preserved: Preserved
+    comparison: Comparison,
+    wanted: Listing,
+    existing: Listing,
+    *,
+    options: SyncOptions,
+    preserved: Preserved,
+    path: bytes = b"",
 ) -> Narrowed:
-    """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude."""
+    """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude. `path`: of
+    the directory."""
     # long because each option of rsync is one test, in rsync's order
     unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
-    checked = () if options.ignore_existing else comparison.checked
+    if options.safe_links:
+        unfit |= _unsafe_links(wanted, path)
+    checked = () if options.ignore_existing or options.append else comparison.checked
     if unfit:
         checked = tuple(row for row in checked if row not in unfit)
     decisions, touched = _not_skipped(
@@ -95,6 +105,9 @@ def _not_skipped(
         decisions = [
             decision for decision in decisions if not _is_newer(decision, wanted, existing, preserved)
         ]
+    if options.append:
+        touched = ()
+        decisions = [decision for decision in decisions if not _as_long(decision, wanted, existing)]
     if options.existing:
         decisions = [decision for decision in decisions if decision.change is not Change.CREATE]
     if options.ignore_existing:
@@ -117,8 +130,29 @@ def _is_newer(decision: Decision, wanted: Listing, existing: Listing, preserved:
     )
 
 
+def _as_long(decision: Decision, wanted: Listing, existing: Listing) -> bool:
+    """Returns whether the destination has a file of other content that is not shorter than the new one."""
+    return (
+        wanted.kinds[decision.row] == Kind.FILE
+        and decision.change in (Change.CONTENT, Change.CHECK)
+        and existing.sizes[decision.existing_row] >= wanted.sizes[decision.row]
+    )
+
+
 def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
     return frozenset(row for row in wanted.rows_of(Kind.FILE) if options.is_left_for_size(wanted.sizes[row]))
+
+
+def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
+    """Returns the rows of symlinks that lead out of the tree."""
+    from rdc.model.symlinks import leads_outside
+
+    names = wanted.names
+    return frozenset(
+        row
+        for row, target in wanted.links().items()
+        if leads_outside(target, path + b"/" + names[row] if path else names[row])
+    )
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:

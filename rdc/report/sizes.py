@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "duration_text", "elapsed_text", "exact_text", "rate_text", "size_text"]
+__all__ = ["binary_text", "counted", "duration_text", "elapsed_text", "exact_text", "rate_text", "size_text"]
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 
@@ -17,6 +17,18 @@ def size_text(count: int) -> str:
         # 999.95 would be rounded to 1000.0.
         if value < 999.95 or unit == _UNITS[-1]:
             return f"{value:.1f} {unit}"
+    raise AssertionError("unreachable")
+
+
+def binary_text(count: int) -> str:
+    """`count` bytes with a binary unit: `999 B`, `46.9 KiB`, `1.1 GiB`."""
+    if count < 1024:
+        return f"{count} B"
+    value = float(count)
+    for unit in _UNITS:
+        value /= 1024
+        if value < 1023.95 or unit == _UNITS[-1]:
+            return f"{value:.1f} {unit[0]}iB"
     raise AssertionError("unreachable")
 
 

@@ -9,11 +9,12 @@ from rdc.errors import ExitCode, RdcError, printable
 from rdc.model.sync import SyncReport
 from rdc.progress import Event, ItemChanged
 from rdc.records import dataclass
-from rdc.report.sizes import counted, elapsed_text, exact_text, rate_text, size_text
+from rdc.report.sizes import binary_text, counted, elapsed_text, exact_text, rate_text, size_text
 from rdc.report.trouble import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.report.out_format import Copy, OutFormat
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
@@ -29,8 +30,8 @@ class TerminalStyle:
     itemize: bool = False
     """-i: rsync's 11-character code and the name of each changed entry."""
     stats: bool = False
-    human: bool = False
-    """-h: rounded sizes in the statistics instead of exact ones."""
+    level: int = 1
+    """How sizes are shown in the statistics: 0 as digits, 1 exactly, 2 in units of 1000, 3 of 1024."""
     quiet: bool = False
     """Errors only."""
     dry_run: bool = False
@@ -38,6 +39,24 @@ class TerminalStyle:
     """Both sides are this machine, so nothing is sent or received."""
     progress: bool = False
     """--progress: always shown, as lines where no bar can be drawn."""
+    unchanged: bool = False
+    """-vv or -ii: unchanged entries are named, too."""
+    deletions: bool = False
+    """--info=del: deleted entries are named."""
+    summary: bool = True
+    """The last line."""
+    on_stderr: bool = False
+    """--stderr=all: names go to stderr."""
+    format: OutFormat | None = None
+    """--out-format: of the lines about changes."""
+    copy: Copy | None = None
+    """What `format` is about. Not None if `format` is not."""
+
+    @property
+    def lists(self) -> bool:
+        """Whether changed entries are listed."""
+        listing = self.names or self.itemize or self.deletions or self.format is not None
+        return listing and not self.quiet
 
 
 class SyncTerminal:
@@ -55,7 +74,7 @@ class SyncTerminal:
         self._style = style
         self._clock = clock
         self._began = clock()
-        self._data = data
+        self._data = talk if style.on_stderr else data
         self._talk = talk
         self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
@@ -72,8 +91,9 @@ class SyncTerminal:
         if self._style.quiet:
             return
         if self._style.stats:
-            self._data(stats_block(report, human=self._style.human))
-        self._talk(summary_line(report, self._style, self._clock() - self._began) + "\n")
+            self._data(stats_block(report, level=self._style.level))
+        if self._style.summary:
+            self._talk(summary_line(report, self._style, self._clock() - self._began) + "\n")
 
     def fail(self, error: RdcError) -> None:
         """Only removes the bar: the command line prints the error in the same way for every command."""
@@ -85,10 +105,21 @@ class SyncTerminal:
     def _item(self, event: ItemChanged) -> None:
         if self._style.quiet:
             return
-        if self._style.itemize:
-            self._data(item_line(event) + "\n")
-        elif self._style.names and (line := name_line(event)) is not None:
+        style, deleting = self._style, event.change.startswith("*deleting")
+        line: str | None = None
+        if style.format is not None and style.copy is not None:
+            coded = style.format.has("io" if deleting else "i")
+            shown = coded or (not deleting and not is_unchanged(event) and self._named(event))
+            line = style.format.line(event, style.copy) if shown else name_line(event) if deleting else None
+        elif style.itemize:
+            line = item_line(event)
+        elif style.names or (style.deletions and deleting):
+            line = self._named(event)
+        if line is not None:
             self._data(line + "\n")
+
+    def _named(self, event: ItemChanged) -> str | None:
+        return name_line(event, metadata=self._style.unchanged)
 
 
 def item_line(event: ItemChanged) -> str:
@@ -96,11 +127,19 @@ def item_line(event: ItemChanged) -> str:
     return f"{event.change} {_name(event)}"
 
 
-def name_line(event: ItemChanged) -> str | None:
-    """The line of -v. None for a file whose metadata alone changed: as in rsync, only -i shows it."""
+def is_unchanged(event: ItemChanged) -> bool:
+    """Whether the event is about an entry that nothing happened to."""
+    return event.change[2:].isspace() and event.change[:1] == "."
+
+
+def name_line(event: ItemChanged, *, metadata: bool = False) -> str | None:
+    """The line of -v. None for a file whose metadata alone changed, unless `metadata`: as in rsync, -v does
+    not show it, and -vv does."""
     if event.change.startswith("*deleting"):
         return f"deleting {_name(event)}"
-    if event.change[:1] == "." and event.change[1:2] != "d":
+    if is_unchanged(event):
+        return None if event.change[1:2] == "d" else f"{printable(event.path)} is uptodate"
+    if not metadata and event.change[:1] == "." and event.change[1:2] != "d":
         return None
     return _name(event)
 
@@ -153,9 +192,9 @@ def _bytes_text(report: SyncReport, style: TerminalStyle, seconds: float) -> str
     return text + (" (dry run: nothing was changed)" if style.dry_run else "")
 
 
-def stats_block(report: SyncReport, *, human: bool) -> str:
+def stats_block(report: SyncReport, *, level: int) -> str:
     """The lines of --stats, each `label: value`, then the bytes of each kind of message, largest first."""
-    size = size_text if human else exact_text
+    size = (str, exact_text, size_text, binary_text)[level]
     rows = [
         ("Files in the source", f"{report.files:,}"),
         ("Their size", size(report.total_bytes)),

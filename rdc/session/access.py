@@ -54,8 +54,9 @@ def _check_changes(options: SyncOptions, access: Access) -> None:
             raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
         if options.backup is not None:
             raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
-        if options.inplace:
-            raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out --inplace")
+        if options.overwrites:
+            name = "--append" if options.append else "--inplace"
+            raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out {name}")
     if options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
     if options.force and (access.append_only or access.no_delete or access.write_only):

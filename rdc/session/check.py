@@ -24,6 +24,7 @@ from rdc.session.runtime.commands import Pace, Send
 from rdc.session.sync import SyncRun
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import keeps
+from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,6 +247,9 @@ class CheckRun(SyncRun):
                 boundary = MountBoundary(tree.root, tree.name or start.only)
             terms = SessionTerms(self._options, self._filters, self._secret, self._signer, pack=False)
             context = destination_context(terms, tree, start, self._events, preserved)
+            # Both ends list what the rules leave, each by its own rule files.
+            own = self._filters.at_source(FilteredTree(tree.root, start.only))
+            context = replace(context, filters=replace(context.filters, listed=own))
             checked = Check(
                 context,
                 self._check,

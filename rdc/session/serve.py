@@ -30,7 +30,7 @@ from rdc.session.trees.destination_root import (
     open_destination,
     wants_listing,
 )
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.version import __version__
 
 TYPE_CHECKING = False
@@ -45,8 +45,18 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.destination_root import Site
+    from rdc.tree.filters import FilterList
 
-__all__ = ["Admission", "Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
+__all__ = [
+    "Admission",
+    "Admitted",
+    "FollowedTree",
+    "Following",
+    "answer",
+    "as_asked",
+    "greeting",
+    "serve_stdio",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +67,20 @@ class Admitted:
     path: bytes
     """Relative to `site`."""
     options: SyncOptions
+    destination: bytes | None = None
+    """The path that the tree goes to, if that is in this process."""
 
 
 Admission: TypeAlias = "Callable[[Open], Admitted]"
 """Decides what an Open may have. It refuses with an RdcError, which goes to the far side."""
 
 
-def _as_asked(open_: Open) -> Admitted:
-    """Grants everything: a peer that can start this process may do what the process's user may."""
-    return Admitted(ANYWHERE, open_.path or b".", open_.asked)
+def as_asked(open_: Open, destination: bytes | None = None) -> Admitted:
+    """Grants everything: a peer that can start this process may do what the process's user may.
+
+    `destination`: as in Admitted.
+    """
+    return Admitted(ANYWHERE, open_.path or b".", open_.asked, destination)
 
 
 def greeting(params: ChunkParams) -> Hello:
@@ -94,7 +109,7 @@ Following: TypeAlias = "Callable[[FollowedTree], Conversation[None]]"
 
 def answer(
     signer: FileSigner,
-    admit: Admission = _as_asked,
+    admit: Admission = as_asked,
     following: Following | None = None,
     clones: StagedClones | None = None,
 ) -> Conversation[None]:
@@ -106,7 +121,7 @@ def answer(
     open_, round_ = yield from _receive_open()
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
-    filters = FilterList(admitted.options.rules)
+    filters = filter_list(admitted.options.rules)
     selected: tuple[SelectedPaths, ...] | None = None
     if open_.selects:
         from rdc.session.selecting import receive_selected
@@ -147,7 +162,7 @@ def _answer_as_source(
 
     site, path, options = admitted.site, admitted.path, admitted.options
     if selected is None:
-        tree = SourceTree.open(path, site, chmod=options.chmod)
+        tree = SourceTree.open(path, site, options, destination=admitted.destination)
     else:
         from rdc.session.trees.selected_tree import open_selected
 
@@ -250,7 +265,7 @@ def serve_stdio(
     try:
         connection = Connection(False, greeting(signer.params))
         connection.entries.limit = entries_memory(max_memory)
-        run(answer(signer, admit or _as_asked, following), connection, transport)
+        run(answer(signer, admit or as_asked, following), connection, transport)
     except RdcError as error:
         # The far side received the error and shows it to its user.
         return error.code

@@ -112,6 +112,13 @@ class ServedDirectory:
         """`path` relative to the directory. Raises FileError for '..'."""
         return self._inner(path)
 
+    def top(self) -> Root:
+        return self._top()
+
+    @property
+    def title(self) -> str:
+        return self._access.title
+
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`."""
         return self._kind(path) is not None

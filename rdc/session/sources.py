@@ -36,15 +36,14 @@ def selected_of(
     first = sources[0]
     if len(sources) == 1 and not options.relative and options.files is None:
         return first, None
-    from rdc.model.selection import check_bounds, select_listed, select_operands
+    from rdc.model.selection import check_bounds, check_options, select_listed, select_operands
 
     for other in sources[1:]:
         if (other.host, other.port) != (first.host, first.port):
             raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")
         if first.port is not None and _module(other) != _module(first):
             raise UsageError(f"{first} and {other} are in two modules: all SRC have to be in one")
-    if options.one_file_system:
-        raise UsageError("-x takes one SRC, without --relative and --files-from")
+    check_options(options)
     if options.files is None:
         selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
     elif len(sources) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from functools import partial
 
 from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -28,7 +29,7 @@ from rdc.records import replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.serve import answer, greeting
+from rdc.session.serve import answer, as_asked, greeting
 from rdc.session.sources import selected_of, sources_of
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
@@ -39,7 +40,7 @@ from rdc.session.trees.destination_root import (
     open_destination,
     wants_listing,
 )
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -150,7 +151,7 @@ class SyncRun:
         self._options = options
         self._events = EventRelay(reporter)
         self._secret = new_secret()
-        self._filters = FilterList(options.rules)
+        self._filters = filter_list(options.rules)
         self._signer = FileSigner(catalog=catalog)
         self._pack = self._options.compress is not False
         self._files = 0
@@ -173,7 +174,8 @@ class SyncRun:
             contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer,
             contextlib.nullcontext() if clones is None else contextlib.closing(clones),
         ):
-            link = InProcessLink(self._fetch(clones), answer(signer, clones=clones), self._stop)
+            admit = partial(as_asked, destination=self._destination.path)
+            link = InProcessLink(self._fetch(clones), answer(signer, admit, clones=clones), self._stop)
             return self._report(link.run(), link)
 
     def _source_tree(self) -> SourceTree:
@@ -184,7 +186,7 @@ class SyncRun:
             return open_selected(self._selected, self._options, ANYWHERE)
         from rdc.session.trees.source_tree import SourceTree
 
-        return SourceTree.open(self._source.path, chmod=self._options.chmod)
+        return SourceTree.open(self._source.path, options=self._options)
 
     def _staged_clones(self) -> StagedClones | None:
         """Where the two ends share files by clones; None: they do not."""
@@ -339,8 +341,8 @@ class SyncRun:
         yield from self._open(Role.DESTINATION, self._destination.path)
         from rdc.session.source.conversation import Source
 
-        # Contents are compared by listing; otherwise the destination may want a manifest.
-        offer = None if self._options.rereads else self._owner_there
+        # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
+        offer = None if self._options.visits_all else self._owner_there
         half = Source(
             tree,
             self._filters,

@@ -9,7 +9,7 @@ from rdc.limits.paths import (
     FILTER_RULES,
     FILTER_WILD_RULES,
 )
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
@@ -17,7 +17,32 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Sequence
 
-__all__ = ["FilterList"]
+    from rdc.files.root.root import Root
+
+__all__ = ["DestinationFilters", "FilterList", "FilteredTree", "check_rule_bounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredTree:
+    """The tree that rules are about."""
+
+    root: Root
+    top: bytes = b""
+    """The one entry of the root that the tree is; b"" for all entries."""
+    served: bytes | None = None
+    """The absolute path of the root within a served directory; None if the root lies anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationFilters:
+    """The rules of a run at its destination."""
+
+    announced: FilterList
+    """What these exclude, no honest source announces."""
+    listed: FilterList
+    """What these exclude, no comparison looks at."""
+    protected: FilterList
+    """What these exclude, is not deleted. They raise FileError for a rule file that cannot be read."""
 
 
 class FilterList:
@@ -32,7 +57,7 @@ class FilterList:
 
     def __init__(self, rules: Sequence[FilterRule]) -> None:
         """Raises UsageError for an empty pattern or if a bound of rdc.limits is exceeded."""
-        _check_bounds(rules)
+        check_rule_bounds(rules)
         self._include = [rule.action is RuleAction.INCLUDE for rule in rules]
         self._wild: list[tuple[int, _WildRule]] = []
         self._whole = _Literals()
@@ -59,6 +84,54 @@ class FilterList:
                 first = number
                 break
         return first < len(self._include) and not self._include[first]
+
+    def decision(self, path: bytes, is_directory: bool) -> bool | None:
+        """Like `excluded`, but None if no rule matches. `path` is not empty."""
+        # `excluded` runs for each entry of most runs with rules, so it calls no part that both could share.
+        first = self._whole.first(path, is_directory)
+        for components, literals in self._tails.items():
+            first = min(first, literals.first(_tail(path, components), is_directory))
+        for number, rule in self._wild:
+            if number > first:
+                break
+            if rule.matches(path, is_directory):
+                first = number
+                break
+        return not self._include[first] if first < len(self._include) else None
+
+    def at_source(self, tree: FilteredTree) -> FilterList:
+        """The rules that say which entries of a tree take part. Raises UsageError for too many."""
+        return self
+
+    def at_destination(
+        self, tree: FilteredTree, *, delete: bool, delete_excluded: bool
+    ) -> DestinationFilters:
+        """The rules as they count at the destination. Raises UsageError for too many."""
+        listed = FilterList(()) if delete_excluded else self
+        return DestinationFilters(announced=self, listed=listed, protected=listed)
+
+    @property
+    def movable(self) -> FilterList:
+        """Excludes what is protected, and the rule files themselves: where they lie, they count."""
+        return self
+
+    @property
+    def certain(self) -> FilterList:
+        """What these exclude, is not deleted in any tree, if no --delete-excluded is given."""
+        return self
+
+    @property
+    def emptied(self) -> FilterList:
+        """The rules that protect entries of a directory that is being deleted."""
+        return self
+
+    def prepare(self, directory: bytes) -> None:
+        """Called before a sync changes anything in `directory`: its rule files count as they are now."""
+
+    @property
+    def wild_rules(self) -> int:
+        """The number of rules that cost a match for each entry."""
+        return len(self._wild)
 
     def _add(self, number: int, pattern: bytes) -> None:
         directory_only = len(pattern) > 1 and pattern.endswith(b"/")
@@ -157,7 +230,8 @@ def _tail(path: bytes, components: int) -> bytes:
     return b"/".join(path.split(b"/")[-components:])
 
 
-def _check_bounds(rules: Sequence[FilterRule]) -> None:
+def check_rule_bounds(rules: Sequence[FilterRule]) -> None:
+    """Raise UsageError for an empty pattern or if a bound of rdc.limits is exceeded."""
     if len(rules) > FILTER_RULES:
         raise UsageError(f"{len(rules)} filter rules; rdc takes at most {FILTER_RULES}")
     total = 0

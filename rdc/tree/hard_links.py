@@ -32,7 +32,9 @@ class LinkTable:
     are not considered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, aliased: bool = False) -> None:
+        """`aliased`: a file may have more paths than names, as through followed links."""
+        self._aliased = aliased
         self.files = array("I")
         self.firsts = array("I")
         self._seen: dict[int, dict[int, int]] = {}
@@ -62,6 +64,8 @@ class LinkTable:
                 continue
             self.files.append(first + row)
             self.firsts.append(known & _ROW)
+            if self._aliased:
+                continue
             left = (known >> 32) - 1
             if left > 0:
                 seen[inode] = known & _ROW | left << 32

@@ -59,17 +59,17 @@ class InodeWalk:
             try:
                 reserved: list[bytes] = []
                 listing, inodes = self._root.list_inodes(path, on_temporary=reserved.append)
+                for entry in lookalikes(path, reserved, self._filters) if reserved else ():
+                    self._report(Problem(ExitCode.OK, entry, passed_over(self._root.shown(entry))))
+                if self._filters:
+                    included = self._included(path, listing)
+                    if len(included) < len(listing):
+                        listing, inodes = listing.rows(included), inodes.rows(included)
             except FileError as error:
                 if path == b"":
                     raise
                 self._report(Problem(error.code, path, str(error)))
                 continue
-            for entry in lookalikes(path, reserved, self._filters) if reserved else ():
-                self._report(Problem(ExitCode.OK, entry, passed_over(self._root.shown(entry))))
-            if self._filters:
-                included = self._included(path, listing)
-                if len(included) < len(listing):
-                    listing, inodes = listing.rows(included), inodes.rows(included)
             yield InodeDirectory(path, listing, inodes)
             below = listing.rows_of(Kind.DIRECTORY)
             if self._descend is not None:

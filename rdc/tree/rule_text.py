@@ -6,45 +6,57 @@ import os
 import re
 
 from rdc.errors import UsageError
-from rdc.limits.paths import FILTER_BYTES, FILTER_MERGE_DEPTH, FILTER_PATTERN_BYTES, FILTER_RULES
-from rdc.model.sync import FilterRule, RuleAction
-from rdc.tree.merge_rules import MergeRule, merge_rule
+from rdc.limits.paths import (
+    FILTER_BYTES,
+    FILTER_DIRECTORY_RULES,
+    FILTER_MERGE_DEPTH,
+    FILTER_PATTERN_BYTES,
+    FILTER_RULES,
+)
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
+from rdc.tree.rule_syntax import CLEAR, CvsRules, MergeRule, ParsedRule, RuleDefaults, parse_rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 __all__ = ["RuleListBuilder"]
 
-_WORDS = {b"exclude": RuleAction.EXCLUDE, b"include": RuleAction.INCLUDE}
 _PREFIXES = {b"- ": RuleAction.EXCLUDE, b"+ ": RuleAction.INCLUDE}
-_NOT_THERE = {
-    "dir-merge": "list the rules on the command line or in a merge file",
-    "hide": "use --exclude",
-    "show": "use --include",
-    "protect": "use --exclude, which also keeps matching entries from being deleted",
-    "risk": "use --include",
-}
-_LETTERS = {":": "dir-merge", "H": "hide", "S": "show", "P": "protect", "R": "risk"}
+_PLAIN = RuleDefaults()
 
 
 class RuleListBuilder:
     """Collects rules in the order given. The rule '!' removes all rules before it."""
 
-    def __init__(self, read: Callable[[str], bytes]) -> None:
-        """`read` returns the content of the file that a merge rule names, and may raise RdcError."""
+    def __init__(
+        self,
+        read: Callable[[str], bytes],
+        *,
+        cvs: Callable[[RuleDefaults], Iterable[FilterRule]] | None = None,
+        known: Iterable[DirectoryRules] = (),
+        quotes: bool = True,
+    ) -> None:
+        """`read` returns the content of the file that a merge rule names, and may raise RdcError. `cvs`
+        returns the rules that '-C' stands for. `known`: per-directory rules that hold already. `quotes`:
+        whether messages quote the rule that is wrong."""
         self._read = read
-        self._rules: list[FilterRule] = []
+        self._cvs = cvs
+        self._rules: list[FilterRule | DirectoryRules] = []
+        self._known = {rules.name for rules in known}
         self._merged_bytes = 0
+        self._quotes = quotes
+        self.cleared = False
+        """Whether a '!' was there."""
 
-    def rules(self) -> tuple[FilterRule, ...]:
+    def rules(self) -> tuple[FilterRule | DirectoryRules, ...]:
         return tuple(self._rules)
 
     def add_pattern(self, text: bytes, action: RuleAction) -> None:
         """Add a value of --exclude or --include. A prefix '+ ' or '- ' overrides the option, as in rsync.
         Raises UsageError."""
         if text == b"!":
-            self._rules.clear()
+            self._clear()
             return
         prefixed = _PREFIXES.get(text[:2])
         if prefixed is not None:
@@ -55,40 +67,65 @@ class RuleListBuilder:
             self._rules.append(FilterRule(action, text))
 
     def add_filter(self, text: bytes) -> None:
-        """Add a value of --filter: '+ PATTERN', '- PATTERN', 'include PATTERN', 'exclude PATTERN', '. FILE',
-        'merge FILE' or '!'.
+        """Add a value of --filter: a name or letter of a rule, modifiers, a space, and a pattern or a file.
 
-        '_' may replace the space, as in rsync. Raises UsageError for rsync's other rules and modifiers, and
-        names them.
+        '_' may replace the space, as in rsync. Raises UsageError, which names the rule.
         """
-        self._add_filter(text, f"--filter={_shown(text)}", depth=0)
+        self._add_text(text, f"--filter={_shown(text)}", _PLAIN, depth=0)
 
-    def _add_filter(self, text: bytes, where: str, *, depth: int) -> None:
-        if text in (b"!", b"clear"):
-            self._rules.clear()
+    def add_file(self, data: bytes, defaults: RuleDefaults, *, name: str, depth: int = 0) -> None:
+        """Add the rules in `data`, the content of the file that messages call `name`. Raises UsageError."""
+        # Two merge rules in each file double the work with each level.
+        self._merged_bytes += len(data)
+        if self._merged_bytes > FILTER_BYTES:
+            raise UsageError(f"{name}: merge files have more than {FILTER_BYTES} bytes together")
+        for number, text in defaults.split(data):
+            where = f"{name}: line {number}"
+            if len(self._rules) >= FILTER_RULES:
+                raise UsageError(f"{where}: rdc takes at most {FILTER_RULES} filter rules")
+            if defaults.action is None:
+                quoted = f"{where}: {_shown(text)}" if self._quotes else where
+                self._add_text(text, quoted, defaults, depth=depth)
+            elif defaults.clears and text == b"!":
+                self._clear()
+            else:
+                self._rules.append(defaults.pattern_rule(text))
+
+    def _add_text(self, text: bytes, where: str, defaults: RuleDefaults, *, depth: int) -> None:
+        for rule in parse_rule(text, where, defaults):
+            self._add(rule, where, depth)
+
+    def _add(self, rule: ParsedRule, where: str, depth: int) -> None:
+        if rule is CLEAR:
+            self._clear()
+        elif isinstance(rule, MergeRule):
+            self._merge(rule, where, depth + 1)
+        elif isinstance(rule, CvsRules):
+            if self._cvs is None:
+                raise UsageError(
+                    f"{where}: the list of CVS stands only on the command line or in a merge file"
+                )
+            self._rules += self._cvs(rule.defaults)
+        elif isinstance(rule, DirectoryRules):
+            self.add_directory_rules(rule, where)
+        elif isinstance(rule, FilterRule):
+            self._rules.append(rule)
+
+    def add_directory_rules(self, rules: DirectoryRules, where: str) -> None:
+        """Add per-directory rules, unless files of that name are read already. Raises UsageError."""
+        if rules.name in self._known:
             return
-        merge = merge_rule(text, where)
-        if merge is not None:
-            self._merge(merge, where, depth + 1)
-            return
-        word = re.match(rb"[A-Za-z][A-Za-z-]+", text)
-        if word is not None:
-            name = word[0]
-            if name.decode() in _NOT_THERE:
-                raise _no_kind(where, name.decode())
-            rule, rest = _WORDS.get(name), text[len(name) :]
-        else:
-            letter = text[:1].decode("latin-1")
-            if letter in _LETTERS:
-                raise _no_kind(where, _LETTERS[letter])
-            rule, rest = _PREFIXES.get(text[:1] + b" "), text[1:]
-        if rule is None:
-            raise UsageError(f"{where}: not a filter rule; use '+ PATTERN' or '- PATTERN'")
-        if rest[:1] not in (b" ", b"_", b""):
-            raise UsageError(f"{where}: rdc has no rule modifiers; use '+ PATTERN' or '- PATTERN'")
-        if len(rest) < 2:
-            raise UsageError(f"{where}: the rule has no pattern")
-        self._rules.append(FilterRule(rule, rest[1:]))
+        if len(self._known) >= FILTER_DIRECTORY_RULES:
+            raise UsageError(
+                f"{where}: rdc takes at most {FILTER_DIRECTORY_RULES} kinds of per-directory files"
+            )
+        self._known.add(rules.name)
+        self._rules.append(rules)
+
+    def _clear(self) -> None:
+        self._known -= {rule.name for rule in self._rules if isinstance(rule, DirectoryRules)}
+        self._rules.clear()
+        self.cleared = True
 
     def _merge(self, merge: MergeRule, where: str, depth: int) -> None:
         # A file that merges itself would never end.
@@ -96,23 +133,8 @@ class RuleListBuilder:
             raise UsageError(f"{where}: merge files name each other more than {FILTER_MERGE_DEPTH} deep")
         name = os.fsdecode(merge.name)
         data = self._read(name)
-        # Two merge rules in each file double the work with each level.
-        self._merged_bytes += len(data)
-        if self._merged_bytes > FILTER_BYTES:
-            raise UsageError(f"{name}: merge files have more than {FILTER_BYTES} bytes together")
-        if merge.leaves_itself_out:
-            own = merge.name[merge.name.rfind(b"/") + 1 :]
-            if own:
-                self._rules.append(FilterRule(RuleAction.EXCLUDE, own))
-        for number, text in merge.split(data):
-            if len(self._rules) >= FILTER_RULES:
-                raise UsageError(f"{name}: line {number}: rdc takes at most {FILTER_RULES} filter rules")
-            if merge.action is None:
-                self._add_filter(text, f"{name}: line {number}: {_shown(text)}", depth=depth)
-            elif merge.clears and text == b"!":
-                self._rules.clear()
-            else:
-                self._rules.append(FilterRule(merge.action, text))
+        self._rules += merge.own_exclusion
+        self.add_file(data, merge.defaults, name=name, depth=depth)
 
     def add_lines(self, data: bytes, action: RuleAction, *, name: str) -> None:
         """Add the rules of an --exclude-from or --include-from file. Errors call the file `name`.
@@ -129,7 +151,3 @@ class RuleListBuilder:
 
 def _shown(text: bytes) -> str:
     return text[:80].decode("utf-8", "surrogateescape")
-
-
-def _no_kind(where: str, name: str) -> UsageError:
-    return UsageError(f"{where}: rdc has no '{name}' rules; {_NOT_THERE[name]}")

@@ -91,6 +91,7 @@ class PackedWalk:
         self._enter = enter
         self._on_inodes = on_inodes
         self._selection = selection
+        self._restricted = bool(filters) or only is not None or selection is not None
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
@@ -103,19 +104,18 @@ class PackedWalk:
                 if self._enter is not None and not self._enter(path):
                     continue
                 listing, inodes = self._list(path) if known is None else (known, None)
+                if known is None and self._restricted:
+                    rows = self._selected(path, listing)
+                    if len(rows) < len(listing):
+                        listing, inodes = listing.rows(rows), None if inodes is None else inodes.rows(rows)
             except FileError as error:
                 if path == self._start:
                     raise
                 self.read_errors += 1
                 self._report(Problem(error.code, path, str(error)))
                 continue
-            if known is None:
-                if self._filters or self._only is not None or self._selection is not None:
-                    rows = self._selected(path, listing)
-                    if len(rows) < len(listing):
-                        listing, inodes = listing.rows(rows), None if inodes is None else inodes.rows(rows)
-                if inodes is not None and self._on_inodes is not None:
-                    self._on_inodes(path, inodes)
+            if inodes is not None and self._on_inodes is not None:
+                self._on_inodes(path, inodes)
             kinds = listing.kinds
             if DIRECTORY in kinds or SPECIAL in kinds:
                 names = strings(listing.names)

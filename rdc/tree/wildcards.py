@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["compile_wildcards"]
+__all__ = ["compile_wildcards", "component_regex", "with_components"]
 
 _ANY = b"[^/]"
 # Zero or more whole components. '/' delimits them, so each number of them matches in only one way.
@@ -47,6 +47,24 @@ def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[b
         # Atomic: the text after '**' never makes the text before it start later.
         out.append(body if last else b"(?>" + body + b")")
     return re.compile(b"".join(out), re.DOTALL)
+
+
+def component_regex(pattern: bytes, *, last: bool = True) -> bytes | None:
+    """Return the regex of a pattern in which no star crosses '/'; None for an invalid one.
+
+    `last`: nothing follows. Otherwise the pattern ends in '/', which binds its last part.
+    """
+    segments = _parse(pattern)
+    if segments is None or len(segments) != 1:
+        return None
+    return _segment(segments[0], crosses=False, last=last)
+
+
+def with_components(regex: bytes, *, crosses: bool, last: bool = False) -> bytes:
+    """Return `regex` behind any number of whole components if it `crosses` them. Only the first place where
+    it matches counts, unless it is the `last`."""
+    regex = _COMPONENTS + regex if crosses else regex
+    return regex if last else b"(?>" + regex + b")"
 
 
 def _segment(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:

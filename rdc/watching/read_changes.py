@@ -108,7 +108,7 @@ class ReadChanges:
         reporter: Reporter,
     ) -> None:
         self._tree = tree
-        self._filters = filters
+        self._filters = filters.at_source(tree.filtered)
         self._record = record
         self._events = events
         self._retries = retries

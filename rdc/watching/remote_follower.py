@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.model.watch import WatchOptions
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.watching.follower import Follower, Meter
 from rdc.watching.listeners import FarUser
 from rdc.watching.origin import Origin
@@ -23,7 +23,7 @@ def following(tree: FollowedTree) -> Conversation[None]:
     follower = Follower(
         origin,
         WatchOptions(options, tree.follow.rescan),
-        FilterList(options.rules),
+        filter_list(options.rules),
         tree.secret,
         tree.signer,
         FarUser(),

@@ -12,6 +12,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.checks import check_argument
 from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
+from rdc.model.filter_rules import DirectoryRules
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchOptions, WatchReport
@@ -25,7 +26,7 @@ from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.serve import greeting
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.nested_trees import check_overlap
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.watching.connection import line_to
 from rdc.watching.follower import HALT_SECONDS, Follower, Meter
 from rdc.watching.listeners import NearUser
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, StopSignal
     from rdc.session.runtime.commands import Conversation
     from rdc.watching.connection import Line
+    from rdc.watching.hook import Hook
     from rdc.watching.inode_stamps import InodeStamps
     from rdc.watching.reporter import WatchReporter
 
@@ -99,12 +101,9 @@ def watch(
     options = options or WatchOptions()
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
-    usual = SyncOptions()
-    for name in UNWATCHED:
-        if getattr(options.sync, name) != getattr(usual, name):
-            raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
+    _check_watched(options.sync)
     if source.host is None and destination.host is None:
-        rules = FilterList(options.sync.rules)
+        rules = filter_list(options.sync.rules)
         check_overlap(source.path, destination.path, rules, delete=options.sync.delete)
     far = destination if source.host is None else source
     if far.host is not None:
@@ -117,9 +116,25 @@ def watch(
         compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
         kind = _FromHere if source.host is None else _FromThere
         watch_ = kind(source, destination, options, line, compress, reporter, signer, stop)
-        with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
-            watch_.run(_stoppable(sleep, stop))
+        try:
+            with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
+                watch_.run(_stoppable(sleep, stop))
+        finally:
+            watch_.close()
         return watch_.report()
+
+
+def _check_watched(options: SyncOptions) -> None:
+    """Raises UsageError for what a watch does not take."""
+    usual = SyncOptions()
+    for name in UNWATCHED:
+        if getattr(options, name) != getattr(usual, name):
+            raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
+    if any(isinstance(rule, DirectoryRules) for rule in options.rules):
+        raise UsageError(
+            "rdc watch reads no rules from files of the tree, as ':', -F, -C, --gitignore and"
+            " --exclude-caches do; rdc sync does"
+        )
 
 
 def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Callable[[float], None]:
@@ -135,6 +150,19 @@ def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Calla
             check_stop(stop)
 
     return sleep_in_steps
+
+
+def _one_at_a_time(reporter: WatchReporter) -> WatchReporter:
+    """Returns a reporter for several threads."""
+    from threading import Lock
+
+    lock = Lock()
+
+    def report(event: Event | WatchEvent, /) -> None:
+        with lock:
+            reporter(event)
+
+    return report
 
 
 class _Watch:
@@ -158,9 +186,16 @@ class _Watch:
         self._compress = compress
         self._report = reporter
         self._emit_to_user = reporter
+        self._hook: Hook | None = None
+        if options.on_sync:
+            from rdc.watching.hook import Hook
+
+            # The thread of the hook reports too, and a reporter need not expect two threads at once.
+            self._report = self._emit_to_user = _one_at_a_time(reporter)
+            self._hook = Hook(options.on_sync, self._take)
         self._signer = signer
         self._stop = stop
-        self._filters = FilterList(options.sync.rules)
+        self._filters = filter_list(options.sync.rules)
         self._user = NearUser(self._take, self._emit)
         self._in_step = False
         self._halted = False
@@ -242,6 +277,13 @@ class _Watch:
             self._changed += event.changed
             self._deleted += event.deleted
         self._emit_to_user(event)
+        if self._hook is not None and isinstance(event, InStep):
+            self._hook.note(event)
+
+    def close(self) -> None:
+        """Wait for the hook."""
+        if self._hook is not None:
+            self._hook.close()
 
     def report(self) -> WatchReport:
         return WatchReport(

@@ -18,7 +18,15 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.manual import events, options, reference, rsync_options, scan_report, wire_figures
+from scripts.manual import (
+    events,
+    options,
+    reference,
+    rsync_options,
+    rsync_scenarios,
+    scan_report,
+    wire_figures,
+)
 from scripts.manual.notes import TOP
 
 ALIASES = {
@@ -41,6 +49,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "verbs": lambda _: options.verb_table(),
     "refused": lambda _: options.refused_table(),
     "rsync-options": lambda _: rsync_options.option_table(),
+    "rsync-scenarios": lambda _: rsync_scenarios.scenario_table(),
     "section": lambda words: reference.document_section(*words.split(" ", 1)),
     "documents": lambda _: document_table(),
     "api": reference.api,

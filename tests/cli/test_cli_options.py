@@ -146,10 +146,16 @@ _SUPPORTED = """
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
 --max-size --min-size --backup -b --backup-dir --suffix
+--copy-links -L --copy-dirlinks -k --copy-unsafe-links --safe-links --omit-dir-times -O --omit-link-times -J
+--executability -E
+--cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
+--info --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format --outbuf
+--8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --relative -R --no-implied-dirs --no-i-d --files-from --from0 -0 --ignore-missing-args
 --no-relative --no-R --implied-dirs --i-d
+--append --append-verify
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

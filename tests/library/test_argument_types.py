@@ -21,9 +21,13 @@ RECORDS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (
         rdc.SyncOptions,
         {"rules": [rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*")]},
-        "SyncOptions.rules: expected tuple[FilterRule, ...], found list",
+        "SyncOptions.rules: expected tuple[FilterRule | DirectoryRules, ...], found list",
     ),
-    (rdc.SyncOptions, {"rules": ("*.o",)}, "SyncOptions.rules[0]: expected FilterRule, found str"),
+    (
+        rdc.SyncOptions,
+        {"rules": ("*.o",)},
+        "SyncOptions.rules[0]: expected FilterRule | DirectoryRules, found str",
+    ),
     (
         rdc.FilterRule,
         {"action": rdc.RuleAction.EXCLUDE, "pattern": "*"},

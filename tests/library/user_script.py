@@ -52,7 +52,11 @@ REPORTER: rdc.Reporter = EVENTS.of_a_job
 DEDUPE_REPORTER: rdc.DedupeReporter = EVENTS.of_a_dedupe
 WATCH_REPORTER: rdc.WatchReporter = EVENTS.of_a_watch
 STOP: rdc.StopSignal = threading.Event()
-RULES = (rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o"),)
+RULES: tuple[rdc.FilterRule | rdc.DirectoryRules, ...] = (
+    rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"*.o"),
+    rdc.FilterRule(rdc.RuleAction.EXCLUDE, b"own", rdc.RuleModifiers(side=rdc.RuleSide.DESTINATION)),
+    rdc.DirectoryRules(b".gitignore", rdc.RuleSyntax.GIT),
+)
 
 
 def costs(report: rdc.SyncReport) -> dict[rdc.Purpose, list[rdc.MessageCost]]:

@@ -145,7 +145,7 @@ def test_stats() -> None:
         "  overhead:           120 bytes\n"
         "    Hello:            120 bytes in 2\n"
     )
-    human = stats_block(replace(REPORT, by_kind=()), human=True)
+    human = stats_block(replace(REPORT, by_kind=()), level=2)
     assert "Their size:           1.2 GB\n" in human
     assert "both ways" not in human
 
@@ -181,7 +181,7 @@ def test_stats() -> None:
         ),
     ],
 )
-def test_the_last_line(changes: dict[str, Any], style: dict[str, bool], line: str) -> None:
+def test_the_last_line(changes: dict[str, Any], style: dict[str, Any], line: str) -> None:
     assert summary_line(replace(REPORT, **changes), TerminalStyle(**style), 0.5) == line
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from rdc.errors import ExitCode, UsageError
 from rdc.limits.paths import FILTER_BYTES, FILTER_MERGE_DEPTH, FILTER_RULES
-from rdc.model.sync import FilterRule, RuleAction
-from rdc.tree.filters import FilterList
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
+from rdc.tree.filter_list import filter_list
 from rdc.tree.rule_text import RuleListBuilder
 
 EXCLUDE, INCLUDE = RuleAction.EXCLUDE, RuleAction.INCLUDE
@@ -24,7 +24,7 @@ HEADS = [".", ".-", ".+", ".C", ".e", ".w", ".n", ".e-", ".w-", ".+we", ".,e", "
 HEADS += ["merge,wn", ".-+", ".CC", ".--", "mergew", ".,"]
 
 
-def rules_of(texts: list[bytes], folder: Path) -> tuple[FilterRule, ...]:
+def rules_of(texts: list[bytes], folder: Path) -> tuple[FilterRule | DirectoryRules, ...]:
     builder = RuleListBuilder(lambda name: (folder / name).read_bytes())
     for text in texts:
         builder.add_filter(text)
@@ -49,7 +49,7 @@ def taken_by_rsync(texts: list[bytes], folder: Path) -> set[bytes] | ExitCode:
 
 def taken_by_rdc(texts: list[bytes], folder: Path) -> set[bytes] | ExitCode:
     try:
-        rules = FilterList(rules_of(texts, folder))
+        rules = filter_list(rules_of(texts, folder))
     except UsageError as error:
         return error.code
     except FileNotFoundError:
@@ -93,8 +93,8 @@ def test_a_merge_file_stands_in_place_of_its_rule(tmp_path: Path) -> None:
 
 
 def test_an_error_names_file_and_line(tmp_path: Path) -> None:
-    (tmp_path / "rules").write_bytes(b"- a\n\nP b\n")
-    with pytest.raises(UsageError, match=r"^rules: line 3: P b: rdc has no 'protect' rules"):
+    (tmp_path / "rules").write_bytes(b"- a\n\nQ b\n")
+    with pytest.raises(UsageError, match=r"^rules: line 3: Q b: not a filter rule"):
         rules_of([b". rules"], tmp_path)
 
 

@@ -10,7 +10,7 @@ from rdc.cli.options.filter_options import FILTER_GROUP, read_rules
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
-from rdc.model.sync import FilterRule
+from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.records import dataclass
 
 __all__ = ["DEDUPE_OPTIONS", "DedupeRequest", "parse_dedupe", "read_dedupe"]
@@ -76,7 +76,7 @@ class DedupeRequest:
     max_bytes: int | None
     min_size: int
     journal: bytes | None
-    rules: tuple[FilterRule, ...]
+    rules: tuple[FilterRule | DirectoryRules, ...]
     catalog: CatalogChoice
     quiet: bool
     verbose: bool

@@ -6,7 +6,6 @@ import time
 
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,15 +29,14 @@ MINUTES = 10**7
 """The most minutes: nineteen years. A longer time is none."""
 
 
-@dataclass(frozen=True, slots=True)
 class Deadline:
     """A StopSignal that is set at a time."""
 
-    given: str
-    """The option as the user wrote it."""
-    at: float
-    """Seconds on `clock`."""
-    clock: Callable[[], float]
+    def __init__(self, given: str, at: float, clock: Callable[[], float]) -> None:
+        """`given`: the option as the user wrote it. `at`: seconds on `clock`."""
+        self.given = given
+        self.at = at
+        self.clock = clock
 
     def is_set(self) -> bool:
         return self.clock() >= self.at

@@ -9,7 +9,11 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.paths import FILTER_BYTES
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.tree.rule_syntax import RuleDefaults
 
 __all__ = ["FILTER_GROUP", "ReadRuleFile", "read_rule_file", "read_rules"]
 
@@ -23,22 +27,50 @@ FILTER_GROUP = OptionGroup(
         Option(("--include",), "take what matches", "PATTERN"),
         Option(("--exclude-from",), "one pattern a line, ';' and '#' begin comments", "FILE"),
         Option(("--include-from",), "the same for --include ('-' is stdin)", "FILE"),
-        Option(("-f", "--filter"), "'- PATTERN', '+ PATTERN' or '. FILE', a file of such rules", "RULE"),
+        Option(("-f", "--filter"), "a rule: '- PATTERN', 'P PATTERN', '. FILE', ': FILE' and others", "RULE"),
+        Option(("-F",), "rules in the .rsync-filter of each directory; -FF also leaves these files out"),
+        Option(("--gitignore",), "rules in the .gitignore of each directory"),
+        Option(("--exclude-caches",), "leave out what is beside a CACHEDIR.TAG with its signature"),
+        Option(("-C", "--cvs-exclude"), "leave out what CVS ignores: *.o, *~, .git/ and others"),
     ),
 )
 
 
-def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule, ...]:
+_KEYS = frozenset(option.key for option in FILTER_GROUP.options)
+
+
+_RULE_FILES = {
+    "--gitignore": (b".gitignore", RuleSyntax.GIT),
+    "--exclude-caches": (b"CACHEDIR.TAG", RuleSyntax.CACHE_TAG),
+}
+
+
+def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule | DirectoryRules, ...]:
     """Returns the rules of all options of FILTER_GROUP, in the order typed. Raises RdcError."""
-    keys = {"--exclude", "--include", "--exclude-from", "--include-from", "--filter"}
-    chosen = [given for given in words.given if given.key in keys]
+    chosen = [given for given in words.given if given.key in _KEYS]
     if not chosen:
         return ()
-    from rdc.tree.filters import FilterList
+    from rdc.tree.filter_list import filter_list
     from rdc.tree.rule_text import RuleListBuilder
 
-    builder = RuleListBuilder(read_rule_file)
+    def cvs(defaults: RuleDefaults) -> list[FilterRule]:
+        from rdc.tree.cvs_rules import cvs_rules
+
+        return cvs_rules(defaults, _own_cvs_lists(read_rule_file))
+
+    builder = RuleListBuilder(read_rule_file, cvs=cvs)
+    short = 0
     for given in chosen:
+        if given.key == "-F":
+            builder.add_filter(b"- .rsync-filter" if short else b": /.rsync-filter")
+            short += 1
+            continue
+        if given.key in _RULE_FILES:
+            name, syntax = _RULE_FILES[given.key]
+            builder.add_directory_rules(DirectoryRules(name, syntax), given.key)
+            continue
+        if given.key == "--cvs-exclude":
+            continue
         action = RuleAction.INCLUDE if given.key.startswith("--include") else RuleAction.EXCLUDE
         if given.key.endswith("-from"):
             builder.add_lines(read_rule_file(given.value), action, name=given.value)
@@ -46,10 +78,22 @@ def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule, 
             builder.add_filter(os.fsencode(given.value))
         else:
             builder.add_pattern(os.fsencode(given.value), action)
+    if words.has("--cvs-exclude"):
+        # As in rsync, they come after all others, wherever -C stands.
+        builder.add_filter(b":C")
+        builder.add_filter(b"-C")
     rules = builder.rules()
     # Checks the bounds of the list, so that the user sees a mistake before rdc connects.
-    FilterList(rules)
+    filter_list(rules)
     return rules
+
+
+def _own_cvs_lists(read_rule_file: ReadRuleFile) -> list[bytes]:
+    """What the user has CVS ignore: in ~/.cvsignore and in CVSIGNORE."""
+    home, found = os.environ.get("HOME"), []
+    if home and os.path.exists(path := os.path.join(home, ".cvsignore")):
+        found.append(read_rule_file(path))
+    return [*found, os.fsencode(os.environ.get("CVSIGNORE", ""))]
 
 
 def read_rule_file(

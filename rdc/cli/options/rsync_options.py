@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
-_LINKS = "symlinks are copied as symlinks"
+_LINKS = "no path below DST is ever resolved through a symlink; --safe-links leaves unsafe ones out"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
 _DEVICES = "devices, sockets and fifos are named and skipped"
@@ -15,27 +15,24 @@ _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
 _IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
-_LOG = "use -i, or --json for programs"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
 _FILTER = "use --exclude, --include or --filter"
 _LIST = "use -n -i"
 
 _REFUSED: dict[tuple[str, ...], str] = {
-    ("--info", "--debug", "--stderr", "--msgs2stderr"): "use -v, -i or --stats",
+    ("--debug",): "use -v, -i or --info",
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
-    ("--append", "--append-verify", "--write-devices"): _TEMPORARY,
+    ("--write-devices",): _TEMPORARY,
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
-    ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,
-    ("--munge-links", "--keep-dirlinks", "-K"): _LINKS,
+    ("--munge-links",): _LINKS,
+    ("--keep-dirlinks", "-K"): "a symlink at DST that is in a directory's way is replaced, never followed",
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
-    ("--executability", "-E"): "permissions are kept; --chmod changes them on the way",
     ("--devices", "--copy-devices", "--specials", "-D", "--drop-D"): _DEVICES,
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
-    ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
@@ -51,12 +48,9 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
-    ("--cvs-exclude", "-C", "-F"): _FILTER,
     ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",
-    ("--blocking-io", "--outbuf"): "leave it out",
-    ("--8-bit-output", "-8"): "control characters are shown as \\xNN; --json gives exact paths",
-    ("--out-format", "--log-format", "--log-file", "--log-file-format"): _LOG,
+    ("--blocking-io",): "leave it out",
     ("--list-only",): _LIST,
     ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",

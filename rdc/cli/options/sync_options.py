@@ -8,19 +8,25 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.operands import read_operands
+from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_inplace
+from rdc.cli.options.writing_options import WRITING_GROUP, read_append
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import Backup, SyncOptions
-from rdc.records import dataclass
-from rdc.report.sync_terminal import TerminalStyle
+from rdc.records import dataclass, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.report.logged_output import LogChoice
+    from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
 
@@ -84,6 +90,7 @@ SYNC_OPTIONS = (
     SELECTION_GROUP,
     WRITING_GROUP,
     FILTER_GROUP,
+    KIND_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -105,22 +112,7 @@ SYNC_OPTIONS = (
     ),
     ENDING_GROUP,
     CATALOG_GROUP,
-    OptionGroup(
-        "What is shown",
-        (
-            Option(("-v", "--verbose"), "name each changed entry"),
-            Option(("-i", "--itemize-changes"), "the same with rsync's 11-character code"),
-            Option(("-q", "--quiet"), "show nothing but errors"),
-            Option(
-                ("-h", "--human-readable"), "round the sizes in --stats (alone, -h is no help: --help is)"
-            ),
-            Option(("--stats",), "show what was sent, received and reused, and by which messages"),
-            Option(("--progress",), "show progress, by lines where no bar can be drawn"),
-            Option(("-P",), "the same as --partial --progress"),
-            Option(("--json",), "one JSON event a line on stdout instead"),
-            Option(("--help",), "show this text"),
-        ),
-    ),
+    OUTPUT_GROUP,
 )
 
 
@@ -138,6 +130,9 @@ class SyncRequest:
     catalog: CatalogChoice
     keys: str | None
     deadline: Deadline | None
+    log: LogChoice | None
+    buffering: str | None
+    """How stdout is buffered: "N", "L" or "B"; None as usual."""
 
     @property
     def source(self) -> Location:
@@ -162,66 +157,63 @@ def read_request(
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
+    request = _read_request(words, read_rule_file, command)
+    options = with_selection(with_kinds(request.options, words), words, read_list or read_rule_file)
+    return replace(request, options=options)
+
+
+def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     sources, destination = read_operands(words.operands, command)
+    style, log = read_style(words, sources[0], destination), read_log(words, sources[0], destination)
     return SyncRequest(
         sources=sources,
         destination=destination,
-        options=with_selection(_options(words, read_rule_file), words, read_list or read_rule_file),
-        shell=_shell(words),
-        style=TerminalStyle(
-            names=words.has("--verbose"),
-            itemize=words.has("--itemize-changes"),
-            stats=words.has("--stats"),
-            human=words.has("--human-readable"),
-            quiet=words.has("--quiet"),
+        options=SyncOptions(
+            checksum=words.has("--checksum"),
+            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete_excluded=words.has("--delete-excluded"),
+            max_delete=_max_delete(words),
+            force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
-            local=sources[0].host is None and destination.host is None,
-            progress=words.has("--progress") or words.has("-P"),
+            rules=read_rules(words, read_rule_file),
+            fsync=_choice(words, "--fsync", "--no-fsync") is not False,
+            items=style.lists or log is not None or words.has("--json"),
+            list_unchanged=style.unchanged and style.lists,
+            compress=_choice(words, "--compress", "--no-compress"),
+            owner=_choice(words, "--owner", "--no-owner"),
+            bandwidth=_bandwidth(words),
+            timeout=_timeout(words),
+            update=words.has("--update"),
+            existing=words.has("--existing"),
+            ignore_existing=words.has("--ignore-existing"),
+            size_only=words.has("--size-only"),
+            ignore_times=words.has("--ignore-times"),
+            modify_window=read_modify_window(words),
+            whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+            ignore_errors=words.has("--ignore-errors"),
+            force=words.has("--force"),
+            min_size=_size(words, "--min-size") or 0,
+            max_size=_size(words, "--max-size"),
+            hard_links=words.has("--hard-links"),
+            acls=words.has("--acls"),
+            xattrs=words.has("--xattrs"),
+            sparse=words.has("--sparse"),
+            one_file_system=words.has("--one-file-system"),
+            mkpath=words.has("--mkpath"),
+            inplace=words.has("--inplace"),
+            append=read_append(words),
+            backup=_backup(words),
+            max_memory=read_max_memory(words),
+            chmod=_chmod(words),
         ),
+        shell=_shell(words),
+        style=style,
         json=words.has("--json"),
         catalog=read_choice(words),
         keys=_keys(words),
         deadline=read_deadline(words),
-    )
-
-
-def _options(words: Words, read_rule_file: ReadRuleFile) -> SyncOptions:
-    """Returns the options that no module of their own reads."""
-    return SyncOptions(
-        checksum=words.has("--checksum"),
-        delete=words.has("--delete", "--delete-after", "--delete-excluded"),
-        delete_excluded=words.has("--delete-excluded"),
-        max_delete=_max_delete(words),
-        force_empty=words.has("--force-empty"),
-        dry_run=words.has("--dry-run"),
-        rules=read_rules(words, read_rule_file),
-        fsync=_choice(words, "--fsync", "--no-fsync") is not False,
-        items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
-        compress=_choice(words, "--compress", "--no-compress"),
-        owner=_choice(words, "--owner", "--no-owner"),
-        bandwidth=_bandwidth(words),
-        timeout=_timeout(words),
-        update=words.has("--update"),
-        existing=words.has("--existing"),
-        ignore_existing=words.has("--ignore-existing"),
-        size_only=words.has("--size-only"),
-        ignore_times=words.has("--ignore-times"),
-        modify_window=read_modify_window(words),
-        whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
-        ignore_errors=words.has("--ignore-errors"),
-        force=words.has("--force"),
-        min_size=_size(words, "--min-size") or 0,
-        max_size=_size(words, "--max-size"),
-        hard_links=words.has("--hard-links"),
-        acls=words.has("--acls"),
-        xattrs=words.has("--xattrs"),
-        sparse=words.has("--sparse"),
-        one_file_system=words.has("--one-file-system"),
-        mkpath=words.has("--mkpath"),
-        inplace=read_inplace(words),
-        backup=_backup(words),
-        max_memory=read_max_memory(words),
-        chmod=_chmod(words),
+        log=log,
+        buffering=read_buffering(words),
     )
 
 

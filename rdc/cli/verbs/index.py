@@ -64,9 +64,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     choice = read_choice(parsed)
     rules = read_rules(parsed, lambda name: read_rule_file(name, environment))
 
-    from rdc.tree.filters import FilterList
+    from rdc.tree.filter_list import filter_list
 
-    filters = FilterList(rules)
+    filters = filter_list(rules)
     terminal = IndexTerminal(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
     with choice.catalog(environment.environ) as catalog:
         try:
@@ -110,9 +110,10 @@ def _tasks(root: Root, filters: FilterList, terminal: IndexTerminal) -> Iterator
     from rdc.catalog.signing import SignTask
     from rdc.files.base.relative_path import join
     from rdc.model.entries import Kind
+    from rdc.tree.filters import FilteredTree
     from rdc.tree.walk import Walk
 
-    for directory in Walk(root, filters, terminal.report):
+    for directory in Walk(root, filters.at_source(FilteredTree(root)), terminal.report):
         listing = directory.listing
         for name, kind, size in zip(listing.names, listing.kinds, listing.sizes, strict=True):
             if kind == Kind.FILE:

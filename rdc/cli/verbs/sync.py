@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import StopSignal
+    from rdc.report.logged_output import SyncOutput
 
 LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES
 """Bytes of the file of --files-from: all names that a run takes, and what ends each."""
@@ -78,13 +79,6 @@ class Syncer(Protocol):
     ) -> SyncReport: ...
 
 
-class _Output(Reporter, Protocol):
-    def start(self) -> None: ...
-    def finish(self, report: SyncReport) -> None: ...
-    def fail(self, error: RdcError) -> None: ...
-    def close(self) -> None: ...
-
-
 def help_text() -> str:
     """Returns the text of --help."""
     return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
@@ -116,7 +110,12 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
 
 
 def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
-    output = _json_output(environment) if request.json else _terminal_output(request, environment)
+    environment.buffer(request.buffering)
+    output: SyncOutput = _json_output(environment) if request.json else _terminal_output(request, environment)
+    if request.log is not None:
+        from rdc.report.logged_output import LoggedOutput
+
+        output = LoggedOutput(output, request.log)
     with reporting(output):
         output.start()
         report = _report(request, syncer, output)
@@ -143,14 +142,14 @@ def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncRep
         raise request.deadline.error from error
 
 
-def _json_output(environment: Environment) -> _Output:
+def _json_output(environment: Environment) -> SyncOutput:
     from rdc.report.sync_json import SyncJson
 
     return SyncJson(environment.data, environment.flush, environment.clock)
 
 
-def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
+def _terminal_output(request: SyncRequest, environment: Environment) -> SyncOutput:
     style = request.style
-    scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
+    scrolling = environment.stdout_is_terminal and (style.lists)
     progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
     return SyncTerminal(style, environment.data, environment.talk, progress, environment.clock)

@@ -27,7 +27,7 @@ from rdc.model.watch import (
     WatchReport,
 )
 from rdc.progress import Event
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -66,8 +66,14 @@ watch until it is back.
 _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED if name != "recursive"),
     *(option.key for option in SELECTION_GROUP.options),
-    "--backup-dir",
-    "--suffix",
+    "--info",
+    "--log-file",
+    "--log-file-format",
+    "--msgs2stderr",
+    "--no-human-readable",
+    "--out-format",
+    "--outbuf",
+    "--stderr",
     "--stop-after",
     "--stop-at",
     "--stats",
@@ -85,6 +91,11 @@ OPTIONS = (
                 ("--rescan",),
                 f"compare the whole trees every so often (default: {WatchOptions().rescan}; 0: never)",
                 "SECONDS",
+            ),
+            Option(
+                ("--on-sync",),
+                "run CMD, without a shell, when the trees are in step and quiet after changes",
+                "CMD",
             ),
         ),
     ),
@@ -168,7 +179,26 @@ def _read(words: Words, environment: Environment) -> _Request:
     if rescan > RESCAN_SECONDS:
         raise UsageError(f"--rescan={rescan}: at most {RESCAN_SECONDS} seconds (0: never)")
     request = read_request(words, lambda name: read_rule_file(name, environment), command="rdc watch")
-    return _Request(request, WatchOptions(request.options, rescan))
+    # A second -v or -i says nothing more: unchanged entries would be listed in each turn.
+    return _Request(
+        request, WatchOptions(replace(request.options, list_unchanged=False), rescan, _hook(words))
+    )
+
+
+def _hook(words: Words) -> tuple[str, ...]:
+    """The words of --on-sync; () without it."""
+    last = words.last("--on-sync")
+    if last is None:
+        return ()
+    from rdc.transport.remote import shell_words
+
+    try:
+        found = tuple(shell_words(last.value))
+    except ValueError as error:
+        raise UsageError(f"--on-sync={last.value}: {error}; quote it as for a shell") from error
+    if not found:
+        raise UsageError("--on-sync needs a command, such as: --on-sync='systemctl reload nginx'")
+    return found
 
 
 def _perform(request: _Request, environment: Environment, watcher: Watcher) -> ExitCode:

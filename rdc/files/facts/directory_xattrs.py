@@ -11,7 +11,7 @@ import os
 from functools import lru_cache, partial
 
 from rdc.files.base.entry_path import path_of_entry
-from rdc.files.base.relative_path import check_path
+from rdc.files.base.relative_path import check_path, join
 from rdc.model.entries import strings
 
 TYPE_CHECKING = False
@@ -51,6 +51,9 @@ def read_directory_attributes(
 
     Raises FileChangedError if the directory is gone or was replaced, FileError if it cannot be opened.
     """
+    if root.followed is not None:
+        yield from _read_one_by_one(root, path, names, kinds)
+        return
     for real, below, rows, some in root.spread(path, names):
         for row, name, found in _read_attributes(real, below, some, kinds):
             yield rows[row], name, found
@@ -78,6 +81,23 @@ def _read_attributes(
             found = error
         if found:
             yield row, entries[row], found
+
+
+def _read_one_by_one(
+    root: Root, path: bytes, names: bytes, kinds: AttributeKinds
+) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
+    """Like read_directory_attributes, for entries of which some are elsewhere (Root.followed)."""
+    for row, name in enumerate(strings(names)):
+        found: Attributes | OSError
+        try:
+            directory, entry = root.locate(join(path, name))
+            found = read_entry_attributes(directory.fd, entry, kinds)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            found = error
+        if found:
+            yield row, name, found
 
 
 def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:

@@ -10,15 +10,52 @@ from rdc.files.base.directory_descriptors import Directory, DirectoryCache
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_name, check_path
 from rdc.limits.paths import PATH_BYTES
-from rdc.typed import TypeVar
+from rdc.typed import Protocol, TypeVar
 
-__all__ = ["ConfinedAccess", "stat_entry"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.entries import Kind, PackedInodes, PackedListing
+    from rdc.progress import Reporter
+
+__all__ = ["ConfinedAccess", "LinkView", "ListingView", "stat_entry"]
 
 T = TypeVar("T")
 
 
+class ListingView(Protocol):
+    """Changes what is shown of a directory's entries."""
+
+    def shown(
+        self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        """Return what is shown of the directory at `path` below `root`, given what is there. `inodes`: the
+        inode behind each entry; None if nobody asks."""
+
+
+class LinkView(ListingView, Protocol):
+    """Shows symlinks as what they lead to (rdc.files.root.followed_links)."""
+
+    top: ConfinedAccess
+    """Nothing outside of it is read."""
+
+    def begin(self, on_problem: Reporter, excluded: Callable[[bytes, bool], bool]) -> None:
+        """Forget all links that were followed, before a new walk."""
+
+    def referent(self, path: bytes) -> bytes | None:
+        """Return where the entry at `path` is below `top`, if its path leads through a followed link."""
+
+
 class ConfinedAccess:
     """The part of Root that every operation uses: descriptors, paths in messages, errors."""
+
+    views: tuple[ListingView, ...] = ()
+    """What changes the entries that listings show, in order."""
+
+    untimed: frozenset[Kind] = frozenset()
+    """Kinds of entries whose mtimes are shown as 0 and never set."""
+
+    followed: LinkView | None = None
+    """The links that are taken for what they lead to, one of the views; None: no link is followed."""
 
     def __init__(self, fd: int, label: bytes) -> None:
         """Take over `fd`, an O_PATH descriptor of a directory. Messages name the root by `label`."""
@@ -52,6 +89,8 @@ class ConfinedAccess:
         RdcError. With `reading`, a missing or replaced directory is a FileChangedError.
         """
         check_path(path)
+        if self.followed is not None and (referent := self.followed.referent(path)) is not None:
+            return self.followed.top.directory(referent, fresh=fresh, reading=reading)
         try:
             return self._directories.get_fresh(path) if fresh else self._directories.get(path)
         except OSError as error:
@@ -75,6 +114,8 @@ class ConfinedAccess:
         """
         self.close()
         self._directory.close()
+        if self.followed is not None:
+            self.followed.top.release()
 
     def locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
         """Return the directory that holds `path` and the entry's name in it. Writers of rdc.files use it.
@@ -90,6 +131,8 @@ class ConfinedAccess:
         """Do what `locate` does, but raise OSError. The root itself is "." in itself."""
         if not path:
             return self._directory, b"."
+        if self.followed is not None and (referent := self.followed.referent(path)) is not None:
+            return self.followed.top._locate(referent, fresh=fresh)
         parent, _, name = path.rpartition(b"/")
         # A cached parent was checked when it was opened, so only the name needs a check.
         if self._directories.knows(parent) and len(path) <= PATH_BYTES:

@@ -54,7 +54,8 @@ class DirectoryLister(ConfinedAccess):
         With skip_temporaries=False, reserved names are entries like any other.
         """
         taker = (on_temporary or _ignore) if skip_temporaries else None
-        return self._list(path, lambda fd: read_packed(fd, taker)).unpacked()
+        found = self._list(path, lambda fd: read_packed(fd, taker))
+        return (self._viewed(path, found, None)[0] if self.views else found).unpacked()
 
     def list_packed(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
@@ -65,8 +66,9 @@ class DirectoryLister(ConfinedAccess):
         that the caller can sweep them.
         """
         # A shorter path is within both bounds of paths, so it needs no check.
-        if not path or len(path) > PATH_DEPTH:
-            return self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
+        if self.views or not path or len(path) > PATH_DEPTH:
+            found = self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
+            return self._viewed(path, found, None)[0] if self.views else found
         try:
             # One call opens and lists: a walk does little else.
             return list_beneath(self._directory.fd, path, on_temporary or _ignore)
@@ -78,15 +80,30 @@ class DirectoryLister(ConfinedAccess):
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
     ) -> tuple[PackedListing, PackedInodes]:
         """Return what `list_packed` returns, and the inode behind each entry."""
-        return self._list(path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore))
+        found, inodes = self._list(path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore))
+        if self.views:
+            found, shown = self._viewed(path, found, inodes)
+            inodes = inodes if shown is None else shown
+        return found, inodes
+
+    def _viewed(
+        self, path: bytes, listing: PackedListing, inodes: PackedInodes | None
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        """Return what the views show of a directory."""
+        for view in self.views:
+            listing, inodes = view.shown(self, path, listing, inodes)
+        return listing, inodes
 
     def _list(self, path: bytes, read: Callable[[int], T]) -> T:
+        top, below = self._directory.fd, path
+        if self.followed is not None and (referent := self.followed.referent(path)) is not None:
+            top, below = self.followed.top.fileno(), referent
         try:
-            if path:
-                check_path(path)
-                fd = open_directory(self._directory.fd, path)
+            if below:
+                check_path(below)
+                fd = open_directory(top, below)
             else:
-                fd = os.open(b".", _READ_DIRECTORY, dir_fd=self._directory.fd)
+                fd = os.open(b".", _READ_DIRECTORY, dir_fd=top)
             try:
                 return read(fd)
             finally:

@@ -34,7 +34,9 @@ class EntryReader(ConfinedAccess):
     def metadata(self, path: bytes) -> Metadata:
         """Return mode, mtime (nanoseconds), uid and gid of the entry at `path`."""
         found = self._stat(path)
-        return Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+        timed = not self.untimed or kind_of(found.st_mode) not in self.untimed
+        mtime = found.st_mtime_ns if timed else 0
+        return Metadata(stat.S_IMODE(found.st_mode), mtime, found.st_uid, found.st_gid)
 
     def kind(self, path: bytes) -> Kind | None:
         """Return the kind of the entry at `path`, or None if it or a directory above it is missing.

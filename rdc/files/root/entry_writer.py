@@ -17,6 +17,7 @@ from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import Kind, Metadata
+from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,12 +144,14 @@ class EntryWriter(WritePermission):
             )
         self.spend(path, 0, entries=1)
 
-        def replace(name: bytes, parent: int) -> None:
+        def make(name: bytes, parent: int) -> None:
             for attempt in range(SYMLINK_ATTEMPTS):
                 temporary = make_aside(name, lambda aside: os.symlink(target, aside, dir_fd=parent))
                 try:
                     if metadata is not None:
-                        set_on_name(temporary, parent, stat_entry(temporary, parent), metadata, owner=owner)
+                        made = stat_entry(temporary, parent)
+                        wanted = self._timed(Kind.SYMLINK, made, metadata)
+                        set_on_name(temporary, parent, made, wanted, owner=owner)
                     self._rename_symlink(path, temporary, name, parent, new=new)
                     return
                 except FileNotFoundError:
@@ -158,7 +161,7 @@ class EntryWriter(WritePermission):
                     _unlink_quietly(temporary, parent)
                     raise
 
-        self.perform(path, "make the link", replace)
+        self.perform(path, "make the link", make)
 
     def _rename_symlink(self, path: bytes, temporary: bytes, name: bytes, parent: int, *, new: bool) -> None:
         if self.append_only:
@@ -215,7 +218,8 @@ class EntryWriter(WritePermission):
     def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
         """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry of this kind.
 
-        Only differing values are set. Entries that nobody may read, and symlinks themselves, can be set too.
+        Only differing values are set, and no mtime of a kind in `untimed`. Entries that nobody may read, and
+        symlinks themselves, can be set too.
         Raises FileError, also if the entry is of another kind.
         """
 
@@ -230,11 +234,16 @@ class EntryWriter(WritePermission):
                     found=f"a {found.name.lower()}",
                     advice="run again once nothing else changes this tree",
                 )
-            if self.append_only and would_change(now, metadata, owner=owner):
+            wanted = self._timed(kind, now, metadata)
+            if self.append_only and would_change(now, wanted, owner=owner):
                 self.check_made(path, now, "set its metadata")
-            set_on_name(name, parent, now, metadata, owner=owner)
+            set_on_name(name, parent, now, wanted, owner=owner)
 
         self.perform(path, "set its metadata", apply)
+
+    def _timed(self, kind: Kind, now: os.stat_result, metadata: Metadata) -> Metadata:
+        """Return `metadata`, with the mtime that the entry has if such times are not set."""
+        return replace(metadata, mtime_ns=now.st_mtime_ns) if kind in self.untimed else metadata
 
 
 def _rename_new(old: bytes, new: bytes, parent: int) -> None:

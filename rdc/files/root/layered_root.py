@@ -137,12 +137,22 @@ class LayeredRoot(Root):
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
     ) -> PackedListing:
         layers = self._layers_of(path)
-        if len(layers) == 1 and layers[0].names is None:
-            return self._base.list_packed(layers[0].path, on_temporary=on_temporary)
-        return self.list_inodes(path, on_temporary=on_temporary)[0]
+        if len(layers) > 1 or layers[0].names is not None:
+            return self.list_inodes(path, on_temporary=on_temporary)[0]
+        found = self._base.list_packed(layers[0].path, on_temporary=on_temporary)
+        return self._viewed(path, found, None)[0] if self.views else found
 
     def list_inodes(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> tuple[PackedListing, PackedInodes]:
+        found, inodes = self._list_layers(path, on_temporary)
+        if self.views:
+            found, shown = self._viewed(path, found, inodes)
+            inodes = inodes if shown is None else shown
+        return found, inodes
+
+    def _list_layers(
+        self, path: bytes, on_temporary: Callable[[bytes], None] | None
     ) -> tuple[PackedListing, PackedInodes]:
         layers = self._layers_of(path)
         if len(layers) == 1 and layers[0].names is None:

@@ -1,4 +1,5 @@
 /* avx2.c - the vector variant in AVX2 with PCLMULQDQ: 32 positions at a time. */
+#include "cpu.h"
 #include "cut/variant.h"
 
 #if defined(__x86_64__)
@@ -55,8 +56,7 @@ __attribute__((target("avx2,pclmul"))) static void lows(const uint8_t *p, const 
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+    return rdc_cpu_has(RDC_CPU_AVX2 | RDC_CPU_PCLMUL | RDC_CPU_BMI | RDC_CPU_POPCNT);
 }
 
 const rdc_variant rdc_avx2 = {"avx2", SPARSE, usable, avx2_scan, lows, rdc_slide_plain, avx2_stairs, rdc_contenders_plain};

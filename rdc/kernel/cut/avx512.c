@@ -4,6 +4,7 @@
  * With GFNI and VPCLMULQDQ, which all but the first AVX-512 CPUs have, a product with a constant is one bit matrix, and
  * the eight products of a low() are two instructions. The variant has the same name and the same results without them.
  */
+#include "cpu.h"
 #include "cut/variant.h"
 
 #if defined(__x86_64__)
@@ -136,16 +137,13 @@ WIDE static size_t wide_contenders(uint64_t reach, uint64_t few, const uint8_t *
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("pclmul") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+    return rdc_cpu_has(RDC_CPU_AVX512F | RDC_CPU_AVX512BW | RDC_CPU_PCLMUL | RDC_CPU_BMI | RDC_CPU_POPCNT);
 }
 
 /* What came with GFNI, from Ice Lake and Zen 4 on. */
 static int modern(void)
 {
-    return RDC_NEWER && __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vbmi2");
+    return RDC_NEWER && rdc_cpu_has(RDC_CPU_GFNI | RDC_CPU_VPCLMUL | RDC_CPU_AVX512VL | RDC_CPU_AVX512DQ | RDC_CPU_AVX512VBMI2);
 }
 
 static size_t scan(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at)

@@ -1,4 +1,5 @@
 /* ssse3.c - the vector variant in SSSE3 with POPCNT: 16 positions at a time; PCLMULQDQ where the CPU has it. */
+#include "cpu.h"
 #include "cut/variant.h"
 
 #if defined(__x86_64__)
@@ -43,7 +44,7 @@ __attribute__((target("ssse3,pclmul"))) static void products(const uint8_t *p, c
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (RDC_NEWER && __builtin_cpu_supports("pclmul"))
+    if (RDC_NEWER && rdc_cpu_has(RDC_CPU_PCLMUL))
         products(p, at, count, low);
     else
         rdc_plain.lows(p, at, count, low);
@@ -51,7 +52,7 @@ static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *l
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt");
+    return rdc_cpu_has(RDC_CPU_SSSE3 | RDC_CPU_POPCNT);
 }
 
 const rdc_variant rdc_ssse3 = {"ssse3", SPARSE, usable, ssse3_scan, lows, rdc_slide_plain, ssse3_stairs, rdc_contenders_plain};

@@ -1,4 +1,5 @@
 /* blake3_avx2.c - BLAKE3 over 8 lanes in AVX2. */
+#include "cpu.h"
 #include "hash/blake3_lanes.h"
 
 #if defined(__x86_64__)
@@ -40,7 +41,7 @@ FN inline void avx2_load_words(V m[16], const uint8_t *const block[8])
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx2");
+    return rdc_cpu_has(RDC_CPU_AVX2);
 }
 
 const rdc_naming rdc_naming_avx2 = {"avx2", usable, avx2_compress};

@@ -1,4 +1,5 @@
 /* blake3_avx512.c - BLAKE3 over 16 lanes in AVX-512. */
+#include "cpu.h"
 #include "hash/blake3_lanes.h"
 
 #if defined(__x86_64__)
@@ -45,7 +46,7 @@ FN inline void avx512_load_words(V m[16], const uint8_t *const block[16])
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return rdc_cpu_has(RDC_CPU_AVX512F | RDC_CPU_AVX512BW | RDC_CPU_AVX512VL);
 }
 
 const rdc_naming rdc_naming_avx512 = {"avx512", usable, avx512_compress};

@@ -1,4 +1,5 @@
 /* avx2.c - the block search in AVX2: 32 lanes, products by tables of half bytes. */
+#include "cpu.h"
 #include "search/variant.h"
 
 #if defined(__x86_64__)
@@ -85,7 +86,7 @@ static uint64_t avx2_value(const rdc_block_key *key, const uint8_t *data, size_t
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("bmi");
+    return rdc_cpu_has(RDC_CPU_AVX2 | RDC_CPU_PCLMUL | RDC_CPU_BMI);
 }
 
 const rdc_block_variant rdc_blocks_avx2 = {"avx2", usable, 128, avx2_value, avx2_scan, avx2_lows, avx2_find};

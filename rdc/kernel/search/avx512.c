@@ -3,6 +3,7 @@
  * There are two variants. Gathers take half the time of scalar loads on Intel's CPUs since Sapphire
  * Rapids. Older CPUs fill the lanes one by one since the gather data sampling leak, and gathers take much
  * longer there; on AMD's CPUs they take longer too. */
+#include "cpu.h"
 #include "search/variant.h"
 
 #if defined(__x86_64__)
@@ -77,8 +78,7 @@ static uint64_t avx512_value(const rdc_block_key *key, const uint8_t *data, size
 
 static int usable(void)
 {
-    return RDC_NEWER && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("gfni") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("bmi");
+    return RDC_NEWER && rdc_cpu_has(RDC_CPU_AVX512F | RDC_CPU_AVX512BW | RDC_CPU_GFNI | RDC_CPU_PCLMUL | RDC_CPU_BMI);
 }
 
 const rdc_block_variant rdc_blocks_avx512 = {"avx512", usable, 128, avx512_value, avx512_scan, avx512_lows, avx512_find};
@@ -144,7 +144,7 @@ FN size_t looked_at_again(const uint32_t *low, const block_filter *filter, uint1
 static int gathers(void)
 {
     unsigned a, b, c, d;
-    return usable() && __builtin_cpu_supports("avx512vbmi2") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 23 & 1;
+    return usable() && rdc_cpu_has(RDC_CPU_AVX512VBMI2) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 23 & 1;
 }
 
 const rdc_block_variant rdc_blocks_gathering = {"avx512",       gathers,        12,             avx512_value,

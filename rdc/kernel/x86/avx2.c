@@ -1,4 +1,5 @@
 /* avx2.c - the search for displacement fields in AVX2: 64 bytes at a time, in halves. */
+#include "cpu.h"
 #include "x86/variant.h"
 
 #if defined(__x86_64__)
@@ -74,8 +75,7 @@ FN inline void avx2_put(uint8_t *bytes, uint64_t which, uint8_t with)
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("popcnt");
+    return rdc_cpu_has(RDC_CPU_AVX2 | RDC_CPU_BMI | RDC_CPU_BMI2 | RDC_CPU_POPCNT);
 }
 
 const rdc_code_variant rdc_code_avx2 = {"avx2", usable, avx2_bits, avx2_mask_fields, avx2_overwrite_marked, avx2_count, avx2_list};

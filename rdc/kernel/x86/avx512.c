@@ -1,4 +1,5 @@
 /* avx512.c - the search for displacement fields in AVX-512: 64 bytes at a time. */
+#include "cpu.h"
 #include "x86/variant.h"
 
 #if defined(__x86_64__)
@@ -52,8 +53,7 @@ FN inline void avx512_put(uint8_t *bytes, uint64_t which, uint8_t with)
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("bmi") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    return rdc_cpu_has(RDC_CPU_AVX512F | RDC_CPU_AVX512BW | RDC_CPU_BMI | RDC_CPU_BMI2 | RDC_CPU_POPCNT);
 }
 
 const rdc_code_variant rdc_code_avx512 = {"avx512", usable, avx512_bits, avx512_mask_fields, avx512_overwrite_marked, avx512_count, avx512_list};

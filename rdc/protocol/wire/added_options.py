@@ -11,6 +11,7 @@ from itertools import pairwise
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.sessions import WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES
+from rdc.model.filter_rules import are_plain
 from rdc.model.sync import Backup, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.protocol.wire.fields import Codec
 
 __all__ = ["ADDED_OPTIONS", "SELECTION", "AddedOptions", "NamedValues", "added_values", "with_added"]
@@ -73,18 +75,41 @@ class ModeChangesText:
         return value
 
 
+class AllRules:
+    """All filter rules, if one of them is more than an action and a pattern."""
+
+    def pack(self, value: tuple[FilterRule | DirectoryRules, ...]) -> object:
+        from rdc.protocol.wire.rule_items import RuleItems
+
+        return RuleItems().pack(value)
+
+    def unpack(self, raw: object) -> tuple[FilterRule | DirectoryRules, ...]:
+        from rdc.protocol.wire.rule_items import RuleItems
+
+        return RuleItems().unpack(raw)
+
+
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "append": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
+    "copy_dirlinks": Flag(),
+    "copy_links": Flag(),
+    "copy_unsafe_links": Flag(),
     "force": Flag(),
     "ignore_errors": Flag(),
     "ignore_missing_args": Flag(),
     "ignore_times": Flag(),
     "implied_dirs": Flag(),
     "inplace": Flag(),
+    "list_unchanged": Flag(),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
+    "omit_dir_times": Flag(),
+    "omit_link_times": Flag(),
     "recursive": Flag(),
+    "rules": AllRules(),
+    "safe_links": Flag(),
     "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""
@@ -98,8 +123,13 @@ _DEFAULTS = SyncOptions()
 def added_values(options: SyncOptions) -> NamedValues | None:
     """The options that have to be named in an Open; None for none."""
     values = tuple((name, getattr(options, name)) for name in sorted(ADDED_OPTIONS))
-    changed = tuple((name, value) for name, value in values if value != getattr(_DEFAULTS, name))
+    changed = tuple((name, value) for name, value in values if _is_added(name, value))
     return NamedValues(changed) if changed else None
+
+
+def _is_added(name: str, value: Any) -> bool:
+    """Whether the value differs from the default, and has no place elsewhere in Open."""
+    return value != getattr(_DEFAULTS, name) and not (name == "rules" and are_plain(value))
 
 
 def with_added(options: SyncOptions, values: NamedValues | None) -> SyncOptions:

@@ -7,8 +7,9 @@ from rdc.limits.sessions import TIMEOUT_SECONDS
 from rdc.limits.wire import RULES_BYTES, SIZE_LIMIT
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Metadata
+from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
 from rdc.model.preserved import GRANULARITIES, Preserved
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.sync import SyncOptions
 from rdc.protocol.wire.fields import Codec, Flag, Integer, of_items, of_type
 from rdc.records import dataclass
 
@@ -85,7 +86,14 @@ class Options:
     BOUNDS = (("min_size", Integer()), ("max_size", Integer(optional=True)))
 
     def pack(self, value: SyncOptions) -> object:
-        rules = b"".join(rule.action.value.encode() + rule.pattern + b"\0" for rule in value.rules)
+        rules = b""
+        if are_plain(value.rules):
+            # Others are an added option, which then has all rules.
+            rules = b"".join(
+                rule.action.value.encode() + rule.pattern + b"\0"
+                for rule in value.rules
+                if isinstance(rule, FilterRule)
+            )
         rare = sum(getattr(value, name) << bit for bit, name in enumerate(self.RARE))
         packed = [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rare, rules]
         if value.bounds_sizes:

@@ -85,6 +85,7 @@ class AllowedChanges:
             directory.existing,
             options=self._options,
             preserved=self._preserved,
+            path=directory.path,
         )
         if narrowed.skipped:
             self._extraneous.note_difference()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.filters import DestinationFilters
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
     from rdc.tree.selection import Selection
@@ -32,6 +33,7 @@ class ApplyingContext:
     """The destination's root directory is new."""
     start: Start
     options: SyncOptions
+    filters: DestinationFilters
     preserved: Preserved
     manifest: Manifest
     """The source's. A file is named by its row."""

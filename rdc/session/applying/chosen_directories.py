@@ -5,6 +5,7 @@ from __future__ import annotations
 from rdc.errors import FileError
 from rdc.plan.compare import Change
 from rdc.progress import Problem
+from rdc.session.applying.borrowed_permissions import borrow_permissions
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.trees.announced_entries import check_selected
 
@@ -47,6 +48,11 @@ class ChosenDirectories:
         if self._implied or self._selection is None:
             return False
         return self._selection.is_above(path)
+
+    def borrow(self, path: bytes) -> bool:
+        """Lets this side work in the directory at `path`, unless that keeps its own permissions. Returns
+        whether they changed."""
+        return not (self._dry or self.keeps_own(path)) and borrow_permissions(self._root, path)
 
     def make_plain(self, path: bytes, decision: Decision) -> bool:
         """Makes a directory that keeps its own metadata, as any program makes one; False on failure."""

@@ -61,6 +61,8 @@ class Deletion:
         self._dry = dry
         self._boundary = boundary
         self._spared: set[bytes] = set()
+        self._unread_rules: set[bytes] = set()
+        """Rule files with a problem, which were reported."""
         self._leaves_backup = root.backups is not None and root.backups.beside
         """Whether a deleted file leaves a backup in its directory, which then stays."""
         self.deleted = 0
@@ -72,15 +74,22 @@ class Deletion:
 
     def remove(self, path: bytes, kind: int) -> bool:
         """Deletes the entry at `path`. True if nothing is left there (in a dry run: would be)."""
-        if self._stays(path, kind):
+        if self._stays(path, kind, self._filters):
             return False
         if kind == Kind.DIRECTORY and not self.empty(path):
             return False
         return self._remove_one(path, kind)
 
-    def _stays(self, path: bytes, kind: int) -> bool:
-        """Whether a filter rule or a backup's name protects the entry."""
-        if self._filters.excluded(path, kind == Kind.DIRECTORY):
+    def _stays(self, path: bytes, kind: int, filters: FilterList) -> bool:
+        """Whether a filter rule or a backup's name protects the entry. If its rules cannot be read, it
+        stays."""
+        try:
+            if filters.excluded(path, kind == Kind.DIRECTORY):
+                return True
+        except FileError as error:
+            if error.path not in self._unread_rules:
+                self._unread_rules.add(error.path)
+                self._events.report(Problem(ExitCode.PARTIAL, error.path, str(error)))
             return True
         backups = self._root.backups
         return backups is not None and backups.protects(path, kind)
@@ -90,6 +99,7 @@ class Deletion:
 
         A stack replaces recursion, because any user may have made a tree of any depth.
         """
+        filters = self._filters.emptied
         stack = [self._enter(path)]
         while True:
             frame = stack[-1]
@@ -100,7 +110,7 @@ class Deletion:
                     return frame.gone
                 if not (frame.gone and self._remove_one(frame.path, Kind.DIRECTORY)):
                     stack[-1].gone = False
-            elif self._stays(*child):
+            elif self._stays(*child, filters):
                 frame.gone = False
             elif child[1] == Kind.DIRECTORY:
                 stack.append(self._enter(child[0]))

@@ -13,7 +13,7 @@ from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
-from rdc.plan.itemize import itemize
+from rdc.plan.itemize import itemize, unchanged_code
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import replace
@@ -27,7 +27,6 @@ from rdc.session.applying.entry_changes import EntryChanges
 from rdc.session.applying.touched_directories import TouchedDirectories
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.trees.announced_entries import check_included
-from rdc.tree.filters import FilterList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +50,8 @@ class DirectoryChanges:
         self._selection = context.selection
         self._chosen = ChosenDirectories(context)
         self._options = options = context.options
-        self._rules = FilterList(options.rules)
+        self._rules = context.filters.announced
+        self._protected = context.filters.protected if options.delete else None
         self._manifest = context.manifest
         self._landing = context.landing
         self._extraneous = context.extraneous
@@ -59,6 +59,7 @@ class DirectoryChanges:
         self._preserved = context.preserved
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
+        self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
         owner = context.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
         self._entries = EntryChanges(context, self._permissions)
@@ -131,6 +132,8 @@ class DirectoryChanges:
             check_included(path, self._as_announced(path, listing), self._rules, self._selection)
         if not path and self._has_top:
             announced = self._change_root(announced)
+        if self._protected is not None and not announced.new:
+            self._protected.prepare(path)
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
@@ -164,9 +167,10 @@ class DirectoryChanges:
             checksum=self._options.checksum,
             unverified=check,
         )
+        self._report_unchanged(directory, comparison)
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
-        borrowed = changes and self._borrow(path)
+        borrowed = changes and self._chosen.borrow(path)
         if self._xattrs is not None:
             _note_for_xattrs(self._xattrs, directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost)
@@ -179,12 +183,12 @@ class DirectoryChanges:
         if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata)
 
-    def _borrow(self, path: bytes) -> bool:
-        """Lets this side work in the directory at `path`, unless that keeps its own permissions. Returns
-        whether they changed."""
-        if self._options.dry_run or self._chosen.keeps_own(path):
-            return False
-        return borrow_permissions(self._root, path)
+    def _report_unchanged(self, directory: ComparedDirectory, comparison: Comparison) -> None:
+        """Reports unchanged entries where the user wants to see them."""
+        if self._lists_unchanged:
+            from rdc.session.applying.unchanged_entries import report_unchanged
+
+            report_unchanged(directory, comparison, self._options, self._events)
 
     def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
         """`directory` as --modify-window has it compared."""
@@ -326,6 +330,8 @@ class DirectoryChanges:
             announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
             self._root_metadata = metadata
             if not differing:
+                if self._lists_unchanged:
+                    self._events.report(ItemChanged(unchanged_code(Kind.DIRECTORY), b"./"))
                 return announced
             decision = Decision(Change.METADATA, -1, -1, differing)
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)

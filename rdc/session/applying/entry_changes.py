@@ -133,11 +133,13 @@ class EntryChanges:
                 return replaced
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
+            # As in rsync, a new link without the source's mtime has another one.
+            timed = Difference.TIME if Kind.SYMLINK in self._root.untimed else Difference.NONE
             decision = Decision(
                 decision.change,
                 decision.row,
                 decision.existing_row,
-                decision.difference | Difference.CHECKSUM,
+                decision.difference | Difference.CHECKSUM | timed,
             )
         code = itemize(Kind.SYMLINK, decision, transferred=replaced, new=new)
         self._landing.report(ItemChanged(code, path, target))

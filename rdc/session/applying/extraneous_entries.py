@@ -144,9 +144,14 @@ class ExtraneousEntries:
         return entries <= self._given() and not self._options.force_empty
 
     def _refuse(self, why: str) -> None:
-        excluded = self._filters.excluded
-        if any(not excluded(path, kind == Kind.DIRECTORY) for path, kind in self.found):
+        if any(self._would_go(path, kind) for path, kind in self.found):
             self._events.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
+
+    def _would_go(self, path: bytes, kind: int) -> bool:
+        try:
+            return not self._filters.excluded(path, kind == Kind.DIRECTORY)
+        except FileError:
+            return False  # its rules cannot be read
 
     def make_way(self, path: bytes, read_errors: int) -> str | None:
         """Empties the directory at `path` so that another entry can replace it in one step.

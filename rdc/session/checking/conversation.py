@@ -214,7 +214,7 @@ class Check:
 
     def _note_closed(self) -> None:
         """Reports what of this end is not compared: unreadable directories, reserved names, mount points."""
-        for path in self._reserved.foreign(self._context.filters, only=self._near_start.only or None):
+        for path in self._reserved.foreign(self._context.filters.listed, only=self._near_start.only or None):
             self._events.report(Problem(ExitCode.PARTIAL, path, _not_compared(path)))
         for path in sorted(self._own_tree.unreadable):
             self._closed.near.add(path)

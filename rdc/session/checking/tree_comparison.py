@@ -10,7 +10,7 @@ from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.plan.compare import Change, Difference, compare, difference
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.trees.announced_entries import check_included
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TreeComparison:
         self._own = own
         self._options = options
         self._preserved = preserved
-        self._filters = FilterList(options.session.rules)
+        self._filters = filter_list(options.session.rules)
         self._is_closed = is_closed
         self._only_far, self._only_near = (_MISSING, _EXTRA) if far_is_source else (_EXTRA, _MISSING)
         self._notes = array("H")

@@ -45,7 +45,8 @@ class ChangeTurn:
         self._root = root = context.destination_root.root
         self._preserved = context.preserved
         self._only = context.start.only
-        self._filters = context.filters
+        self._filters = context.filters.announced
+        self._protected = context.filters.protected
         self._options = context.options
         self._events = context.events
         self._partial_files = PartialFiles(root)
@@ -116,7 +117,7 @@ class ChangeTurn:
         directories.skip_unlisted()
         extra = self._extraneous.found
         router.plan_known(
-            lambda: RemovedFiles(self._root, self._filters, extra, self._preserved),
+            lambda: RemovedFiles(self._root, self._protected.movable, extra, self._preserved),
             rename=self._extraneous.may_go(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
@@ -276,7 +277,7 @@ class ChangeTurn:
             self._options.delete
             and not self._options.dry_run
             and self._root.kind(path) is kind
-            and not self._filters.excluded(path, kind is Kind.DIRECTORY)
+            and not self._protected.excluded(path, kind is Kind.DIRECTORY)
         )
 
     def _renamed(self, old: bytes, new: bytes, kind: Kind) -> None:

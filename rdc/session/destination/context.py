@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.records import dataclass, replace
+from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import Start
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.destination_root import DestinationRoot
-    from rdc.tree.filters import FilterList
+    from rdc.tree.filters import DestinationFilters, FilterList
     from rdc.tree.selection import Selection
 
 __all__ = ["DestinationContext", "SessionTerms", "destination_context"]
@@ -27,8 +28,8 @@ class DestinationContext:
     start: Start
     """The source's announcement, with the metadata that both sides preserve."""
     options: SyncOptions
-    filters: FilterList
-    """The source's; they count here, too."""
+    filters: DestinationFilters
+    """The session's, as they count here."""
     secret: bytes
     """Key of the session's short digests."""
     signer: FileSigner
@@ -56,7 +57,7 @@ class SessionTerms:
 
     options: SyncOptions
     filters: FilterList
-    """As the source announced them."""
+    """Not yet bound to a tree."""
     secret: bytes
     """Key of the session's short digests."""
     signer: FileSigner
@@ -85,11 +86,16 @@ def destination_context(
 ) -> DestinationContext:
     """The context of a run. `start`: as the source announced it."""
     preserved = described.both(start.kept)
+    options = terms.options
+    tree = FilteredTree(destination_root.root, start.only, destination_root.served)
+    filters = terms.filters.at_destination(
+        tree, delete=options.delete, delete_excluded=options.delete_excluded
+    )
     return DestinationContext(
         destination_root=destination_root,
         start=replace(start, metadata=preserved.metadata(start.metadata)),
-        options=terms.options,
-        filters=terms.filters,
+        options=options,
+        filters=filters,
         secret=terms.secret,
         signer=terms.signer,
         events=events,

@@ -24,7 +24,7 @@ from rdc.protocol.messages.registry import (
     TopTier,
 )
 from rdc.protocol.messages.registry import Manifest as ManifestMessage
-from rdc.records import dataclass, replace
+from rdc.records import dataclass
 from rdc.session.destination.in_sync_pairs import InSyncPair
 from rdc.session.destination.manifest_exchange import receive_offer
 from rdc.session.destination.own_tree import OwnTree
@@ -67,15 +67,11 @@ class Destination:
     ) -> None:
         # long because it only stores and makes the parts, in the order in which they need each other
         options = context.options
-        if options.delete_excluded:
-            from rdc.tree.filters import FilterList
-
-            context = replace(context, filters=FilterList(()))
         destination_root, start, preserved, filters = (
             context.destination_root,
             context.start,
             context.preserved,
-            context.filters,
+            context.filters.listed,
         )
         self._context = context
         self._root = destination_root.root
@@ -127,7 +123,8 @@ class Destination:
         self._parts = parts = DestinationParts(
             self._context,
             self._partial_files,
-            seeks=not (destination_root.new or options.whole_file) and (options.rereads or not self._whole),
+            seeks=not (destination_root.new or options.whole_file)
+            and (options.visits_all or not self._whole),
             new=destination_root.new,
             boundary=self._boundary,
             links=self._links,
@@ -277,7 +274,8 @@ class Destination:
         def removed_files() -> RemovedFiles:
             from rdc.session.renames.removed_files import RemovedFiles
 
-            return RemovedFiles(self._root, self._filters, extra, self._preserved, self._boundary)
+            filters = self._context.filters.protected.movable
+            return RemovedFiles(self._root, filters, extra, self._preserved, self._boundary)
 
         self._router.plan_known(
             removed_files,

@@ -92,7 +92,7 @@ class DestinationParts:
         self.router = FileRouter(transfer)
         self.deletion = Deletion(
             destination_root.root,
-            filters,
+            filters.protected,
             events,
             limit=options.max_delete,
             dry=options.dry_run,
@@ -102,7 +102,7 @@ class DestinationParts:
         self.extraneous = ExtraneousEntries(
             destination_root.root,
             options,
-            filters,
+            filters.protected,
             self.deletion,
             events,
             given=partial(_named, self.wanted, start, context.selection),
@@ -119,6 +119,7 @@ class DestinationParts:
             new=new,
             start=start,
             options=options,
+            filters=filters,
             preserved=context.preserved,
             manifest=self.wanted,
             landing=self.landing,

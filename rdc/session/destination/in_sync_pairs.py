@@ -116,6 +116,10 @@ class InSyncPair:
         options = repr((asked.delete, self._preserved, self._start.only)).encode()
         if asked.narrows:
             options += repr((asked.update, asked.existing, asked.ignore_existing)).encode()
+        if asked.safe_links:
+            options += b"safe links"
+        if asked.append:
+            options += b"append"
         if asked.bounds_sizes:
             options += repr((asked.min_size, asked.max_size)).encode()
         if asked.backup is not None:

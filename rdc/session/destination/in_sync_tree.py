@@ -148,16 +148,21 @@ class InSyncTree:
         """Raises _DiffersError if something is left to do in this directory."""
         number = wanted.number(path)
         there = EMPTY_LISTING if number is None else wanted.listing(number)
-        if self._differs(there, listing.unpacked()):
+        if self._differs(path, there, listing.unpacked()):
             raise _DiffersError
 
-    def _differs(self, wanted: Listing, existing: Listing) -> bool:
+    def _differs(self, path: bytes, wanted: Listing, existing: Listing) -> bool:
         comparison = compare(wanted, existing, preserved=self._preserved, checksum=False)
         if self._options.narrows:
             from rdc.plan.skip_options import narrow
 
             comparison = narrow(
-                comparison, wanted, existing, options=self._options, preserved=self._preserved
+                comparison,
+                wanted,
+                existing,
+                options=self._options,
+                preserved=self._preserved,
+                path=path,
             ).comparison
         # An entry that appeared after its directory was compared is still to be deleted.
         return bool(comparison) or (self._options.delete and bool(comparison.extra))

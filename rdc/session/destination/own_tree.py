@@ -58,7 +58,7 @@ class OwnTree:
         self.further = b""
         """Digest of the links and attributes of the last walk; valid after `digest`."""
         self._root = root
-        self._filters = context.filters
+        self._filters = context.filters.listed
         self._partial_files = partial_files
         self._events = context.events
         self._only = context.start.only

@@ -54,8 +54,11 @@ class RemovedFiles:
         self._files = Manifest()
         alone: dict[bytes, set[bytes]] = {}
         for path, kind in extra:
-            if filters.excluded(path, kind == Kind.DIRECTORY):
-                continue
+            try:
+                if filters.excluded(path, kind == Kind.DIRECTORY):
+                    continue
+            except FileError:
+                continue  # its rules cannot be read
             if kind == Kind.DIRECTORY:
                 self._add_tree(path)
             elif kind == Kind.FILE:

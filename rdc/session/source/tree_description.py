@@ -88,12 +88,12 @@ class Description:
         if hard_links:
             from rdc.tree.hard_links import LinkTable
 
-            self._links = LinkTable()
+            self._links = LinkTable(aliased=tree.root.followed is not None)
         self._inodes: PackedInodes | None = None
         """The inodes of the directory that the walk yields next."""
         self._tree = tree
         self._boundary = boundary
-        self._filters = filters
+        self._filters = filters.at_source(tree.filtered)
         self._secret = secret
         self._events = events
         self.manifest = Manifest()
@@ -128,6 +128,9 @@ class Description:
         self._fold = None
         for problem in self._tree.problems:
             self._report(problem)
+        followed = self._tree.root.followed
+        if followed is not None:
+            followed.begin(self._report, self._filters.excluded)
         if self._kinds:
             from rdc.session.trees.tree_xattrs import TreeXattrs
 

@@ -25,6 +25,7 @@ __all__ = [
     "asked_attributes",
     "keeps",
     "open_destination",
+    "served_path",
     "unkept_attributes",
     "wants_listing",
 ]
@@ -50,6 +51,13 @@ class Site(Protocol):
 
     def is_bare(self, path: bytes) -> bool:
         """Whether `path` is missing or an empty directory, so that all entries will be new."""
+
+    def top(self) -> Root:
+        """The directory outside of which nothing is read, opened for the caller."""
+
+    @property
+    def title(self) -> str:
+        """What messages call `top`; empty where it is the whole machine."""
 
 
 class _Anywhere:
@@ -79,8 +87,18 @@ class _Anywhere:
         except OSError:
             return False
 
+    def top(self) -> Root:
+        return Root.open(b"/")
+
+    title = ""
+
 
 ANYWHERE: Site = _Anywhere()
+
+
+def served_path(path: bytes, site: Site) -> bytes | None:
+    """The absolute path within the served directory that `path` stands for; None on the whole machine."""
+    return None if site is ANYWHERE else os.path.normpath(b"/" + path)
 
 
 def keeps_owner(options: SyncOptions) -> bool:
@@ -136,10 +154,10 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once.
 
-    That pays if all entries are new. It is necessary where contents are compared, because manifests do not
-    cover them.
+    That pays if all entries are new. It is necessary where each entry is looked at: manifests do not cover
+    contents, and equal parts of them are not compared.
     """
-    return options.rereads or site.is_bare(path)
+    return options.visits_all or site.is_bare(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +170,8 @@ class DestinationRoot:
     new: bool
     """This run makes the directory, so it is empty. In a dry run `root` is an existing directory above
     it."""
+    served: bytes | None = None
+    """The path of `root` within a served directory; None if it lies anywhere."""
 
 
 def open_destination(
@@ -168,8 +188,15 @@ def open_destination(
         destination_root = _open(path, start, options, site, has_top=has_top)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    if site is not ANYWHERE:
+        here = path if destination_root.name is None else os.path.dirname(path)
+        destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
-    destination_root.root.overwrite(options.inplace)
+    if options.untimed:
+        from rdc.files.root.listing_view import omit_times
+
+        omit_times(destination_root.root, options.untimed)
+    destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
         here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)

@@ -52,10 +52,11 @@ def check_overlap(
             f"{printable(destination)} lies inside {printable(source)}: each run would copy what the last one"
             f" made; leave it out with --exclude={_pattern(name, inside)}"
         )
-    if delete_excluded and filters and _is_same(target, top):
+    one_sided = delete_excluded or (delete and filters.certain is not filters)
+    if one_sided and filters and _is_same(target, top):
         raise UsageError(
-            f"{printable(source)} and {printable(destination)} are one place: --delete-excluded would remove"
-            " what the filter rules leave out of it; use --delete"
+            f"{printable(source)} and {printable(destination)} are one place: --delete-excluded, or a rule"
+            " for one side, would remove what the filter rules leave out of it; use --delete and plain rules"
         )
     if not (delete and (inside := _below(target, top))):
         return
@@ -64,7 +65,7 @@ def check_overlap(
             f"{printable(source)} lies inside {printable(destination)}: --delete-excluded would remove it; "
             f"use --delete and --exclude={_pattern(name, inside)}"
         )
-    if not _left_out(name, inside, filters):
+    if not _left_out(name, inside, filters.certain):
         raise UsageError(
             f"{printable(source)} lies inside {printable(destination)}: --delete would remove it; "
             f"leave it out with --exclude={_pattern(name, inside)}"

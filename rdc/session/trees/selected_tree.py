@@ -9,11 +9,11 @@ from rdc.files.base.relative_path import join
 from rdc.files.root.layered_root import Layer, LayeredRoot
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
-from rdc.model.selection import split_name
+from rdc.model.selection import check_options, split_name
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.session.trees.source_tree import SourceTree, changes_of
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.tree.selection import Selection
 
 TYPE_CHECKING = False
@@ -45,7 +45,8 @@ class _Found:
 
 
 def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Selection:
-    """What takes part, the same at both sides."""
+    """What takes part, the same at both sides. Raises UsageError for options that exclude a selection."""
+    check_options(options)
     return Selection(selected, recursive=options.recursive)
 
 
@@ -55,6 +56,7 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
     Paths that are missing or excluded are left out; the tree has a Problem for each missing one. Raises
     FileError if none exists.
     """
+    selection = selection_of(selected, options)
     lookup = _LookUp(site, options, several=len({paths.origin for paths in selected}) > 1)
     try:
         for paths in selected:
@@ -66,13 +68,17 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
     except BaseException:
         lookup.release()
         raise
+    if options.untimed:
+        from rdc.files.root.listing_view import omit_times
+
+        omit_times(root, options.untimed)
     return SourceTree(
         root,
         None,
         changes_of(options.chmod),
-        selection_of(selected, options),
-        tuple(lookup.problems),
-        _origins(base, lookup.found),
+        selection=selection,
+        problems=tuple(lookup.problems),
+        origins=_origins(base, lookup.found),
     )
 
 
@@ -100,7 +106,7 @@ class _LookUp:
     def __init__(self, site: Site, options: SyncOptions, *, several: bool) -> None:
         """`several`: there are several origins, so the base is above all of them."""
         self._site = site
-        self._filters = FilterList(options.rules)
+        self._filters = filter_list(options.rules)
         self._ignores_missing = options.ignore_missing_args
         self._several = several
         self._base: Root | None = site.open_base() if several else None

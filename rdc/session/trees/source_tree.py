@@ -13,7 +13,8 @@ from rdc.model.preserved import Preserved
 from rdc.protocol.messages.registry import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
-from rdc.session.trees.destination_root import ANYWHERE
+from rdc.session.trees.destination_root import ANYWHERE, served_path
+from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class SourceTree:
     """The one entry, if the path had no trailing slash (rsync's rule); None for all entries."""
     changes: ModeChanges | None = None
     """What changes the permissions that are announced; None for nothing."""
+    served: bytes | None = None
+    """The path of `root` within a served directory; None if it lies anywhere."""
     selection: Selection | None = None
     """What takes part; None for all that `root` and `only` show."""
     problems: tuple[Problem, ...] = ()
@@ -46,19 +49,32 @@ class SourceTree:
     """One directory above selected paths for each file system that they are on."""
 
     @classmethod
-    def open(cls, path: bytes, site: Site = ANYWHERE, *, chmod: str = "") -> SourceTree:
-        """Opens the tree at `path`. `chmod`: as in SyncOptions.
+    def open(
+        cls,
+        path: bytes,
+        site: Site = ANYWHERE,
+        options: SyncOptions | None = None,
+        *,
+        destination: bytes | None = None,
+    ) -> SourceTree:
+        """Opens the tree at `path`, and shows its entries as `options` ask. `destination`: the path that it
+        is synced to, if that is on this machine.
 
-        Raises FileError if nothing is there, UsageError if `chmod` is no change of permissions.
+        Raises FileError if nothing is there, UsageError if `chmod` of the options is no change of
+        permissions.
         """
-        changes = changes_of(chmod)
+        changes = changes_of("" if options is None else options.chmod)
         name = entry_of(path)
         if not name:
-            return cls(site.open(path), None, changes)
-        tree = cls(site.open(os.path.dirname(path) or b"."), name, changes)
-        if tree.root.kind(name) is None:
-            tree.root.close()
-            raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+            tree = cls(site.open(path), None, changes, served_path(path, site))
+        else:
+            directory = os.path.dirname(path) or b"."
+            tree = cls(site.open(directory), name, changes, served_path(directory, site))
+            if tree.root.kind(name) is None:
+                tree.root.close()
+                raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+        if options is not None:
+            tree._show(site, options, destination)
         return tree
 
     @property
@@ -71,6 +87,22 @@ class SourceTree:
         self.root.release()
         for origin in self.origins:
             origin.release()
+
+    def _show(self, site: Site, options: SyncOptions, destination: bytes | None) -> None:
+        """Has the root show entries as `options` ask."""
+        if options.untimed:
+            from rdc.files.root.listing_view import omit_times
+
+            omit_times(self.root, options.untimed)
+        if options.follows is not None:
+            from rdc.session.trees.link_following import follow_links
+
+            follow_links(self.root, self.only, options.follows, site, destination)
+
+    @property
+    def filtered(self) -> FilteredTree:
+        """The tree as filter rules are about it."""
+        return FilteredTree(self.root, self.only or b"", self.served)
 
     def boundary(self, options: SyncOptions) -> MountBoundary | None:
         """The mount boundary of walks; None for no boundary."""

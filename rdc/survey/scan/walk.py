@@ -11,7 +11,7 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.survey.walk.unique_walk import UniqueWalk
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Explorer:
         stopped: Callable[[], bool],
     ) -> None:
         self._walk = UniqueWalk(
-            FilterList(options.rules),
+            filter_list(options.rules),
             reporter,
             one_file_system=options.one_file_system,
             stopped=stopped,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
+from rdc.tree.filters import FilteredTree
 from rdc.tree.inode_walk import InodeWalk
 
 TYPE_CHECKING = False
@@ -65,7 +66,8 @@ class UniqueWalk:
             self._report_again(root, directory, device, inode)
             return False
 
-        for directory in InodeWalk(root, self._filters, report, descend):
+        filters = self._filters.at_source(FilteredTree(root))
+        for directory in InodeWalk(root, filters, report, descend):
             yield directory
 
     def _enters(self, device: int, inode: int) -> bool:

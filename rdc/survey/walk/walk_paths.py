@@ -13,13 +13,13 @@ from rdc.progress import Problem, check_stop
 from rdc.survey.walk.file_columns import ListedDirectory
 from rdc.survey.walk.listed_tree import ListedTree
 from rdc.survey.walk.unique_walk import UniqueWalk
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.sync import FilterRule
+    from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.progress import Reporter, StopSignal
 
 __all__ = ["walk_paths"]
@@ -27,7 +27,7 @@ __all__ = ["walk_paths"]
 
 def walk_paths(
     paths: Sequence[bytes],
-    rules: Sequence[FilterRule],
+    rules: Sequence[FilterRule | DirectoryRules],
     reporter: Reporter,
     *,
     one_file_system: bool,
@@ -40,7 +40,7 @@ def walk_paths(
     by itself is listed as given, filters or not. What cannot be read is reported and left out.
     """
     stopped = (lambda: False) if stop is None else stop.is_set
-    walk = UniqueWalk(FilterList(rules), reporter, one_file_system=one_file_system, stopped=stopped)
+    walk = UniqueWalk(filter_list(rules), reporter, one_file_system=one_file_system, stopped=stopped)
     tree = _Gathering(walk, reporter).all(paths)
     check_stop(stop)
     return tree

@@ -17,7 +17,12 @@ from tests.support.running.syncing import command
 
 __all__ = ["Case", "Outcome", "run_case"]
 
-REMARKS = ("created directory ", "cannot delete non-empty directory: ", "could not make way for ")
+REMARKS = (
+    "created directory ",
+    "cannot delete non-empty directory: ",
+    "could not make way for ",
+    "IO error encountered",
+)
 """Lines of rsync that are about no entry of SRC."""
 
 PATIENCE = 60

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import stat
 
 from tests.support.oracle.cases import Case
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.options import DELETIONS
 from tests.support.oracle.scenes import Side
-from tests.support.trees.trees import Directory, File, Tree
+from tests.support.trees.trees import Directory, File, Link, Tree, parent_of
 
 __all__ = ["comparable"]
 
 SET_ID = stat.S_ISUID | stat.S_ISGID
+ONE_SOURCE = frozenset(
+    {"-x", "--one-file-system", "-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"}
+)
+"""Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
+FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
 
@@ -30,12 +36,19 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
-    if "--inplace" in words and words & {"-u", "--update", "--size-only"}:
-        return False
+    appends = words & {"--append", "--append-verify"}
+    if (appends or "--inplace" in words) and words & {"-u", "--update", "--size-only"}:
+        return False  # refused
+    if appends and words & {"-W", "--whole-file"}:
+        return False  # refused by rsync
+    if appends and (words & {"-c", "--checksum"} or not _lengthened(wanted, held)):
+        return False  # the one is refused, and what rsync makes of the other is no version of either side
     if not words & {"-H", "--hard-links"} and _set_in_turn(case):
         return False
     if words & {"-u", "--update"} and not (_coarse(wanted) and _coarse(held)):
         return False  # times are compared to the nanosecond, which rsync's -u does not do
+    if words & FOLLOWING and not _leads_somewhere(wanted):
+        return False
     # rsync goes on below an entry that --ignore-existing keeps in a directory's way, and fails there.
     return "--ignore-existing" not in words or not any(
         isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
@@ -44,8 +57,8 @@ def comparable(case: Case) -> bool:
 
 
 def _comparable_operands(case: Case, words: set[str]) -> bool:
-    if words & {"-x", "--one-file-system"}:
-        return False  # rdc takes one SRC then
+    if words & ONE_SOURCE:
+        return False  # refused
     if "--no-implied-dirs" in case.operands.words and any(
         isinstance(node, Directory) and not isinstance(case.scene.destination.tree.get(path, node), Directory)
         for path, node in case.scene.source.tree.items()
@@ -54,6 +67,28 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
     # After a missing SRC rdc deletes nothing.
     missing = "missing" in {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
     return not (missing and words & set(DELETIONS))
+
+
+def _leads_somewhere(tree: Tree) -> bool:
+    """Whether no link leads out, or to a directory in which other links may lead back: rsync would copy it 40
+    links deep."""
+    within = [parent_of(path) + b"/" for path, node in tree.items() if isinstance(node, Link)]
+    for path, node in tree.items():
+        if isinstance(node, Link):
+            place = os.path.normpath(os.path.join(b"/", parent_of(path), node.target))[1:] + b"/"
+            if node.target.strip(b"./") == b"" or any(one.startswith(place) for one in within):
+                return False
+    return True
+
+
+def _lengthened(wanted: Tree, held: Tree) -> bool:
+    """Whether each file that is shorter at DST is the beginning of the one at SRC."""
+    pairs = ((node, held.get(path)) for path, node in wanted.items())
+    return all(
+        len(old.content) >= len(new.content) or new.content.startswith(old.content)
+        for new, old in pairs
+        if isinstance(new, File) and isinstance(old, File)
+    )
 
 
 def _has_set_id(tree: Tree) -> bool:

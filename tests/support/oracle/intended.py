@@ -76,6 +76,11 @@ def _not_sent(line: str) -> list[str]:
     return [] if re.match(r"[.>]f\.{9} ", line) else _sent_or_equal(line)
 
 
+def _changed_alone(line: str) -> list[str]:
+    """No line for an unchanged entry, which a second -i lists."""
+    return [] if re.match(r"[.h][fdLDS] {9} ", line) else [line]
+
+
 def _attributes_apart(line: str) -> list[str]:
     """`line` without the letters of ACLs and attributes where it has others."""
     if re.match(r"[.c>]\S[.cstpog]{7}[.ax]{2} ", line) and set(line[2:9]) != {"."}:
@@ -147,12 +152,20 @@ def _first_name(line: str) -> list[str]:
     return [re.sub(r"^hf\+{9} (.*) => .*$", r">f+++++++++ \1", line)]
 
 
+def _read_otherwise(case: Case) -> bool:
+    """Whether unchanged entries are to be listed where contents, links or attributes are compared."""
+    return _has("-i", "--itemize-changes")(case) and _has(
+        "-c", "--checksum", "-I", "--ignore-times", "-H", "--hard-links", "-A", "--acls", "-X", "--xattrs"
+    )(case)
+
+
 INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
+    Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
     Intended("`--max-delete`", _has("--max-delete"), _stopped),
     Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),

@@ -17,7 +17,7 @@ from rdc.protocol.rules.connection import Connection
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer, greeting
-from rdc.tree.filters import FilterList
+from rdc.tree.filter_list import filter_list
 from rdc.watching.events import TreeEvents
 from rdc.watching.follower import Follower, Meter
 from rdc.watching.inode_stamps import InodeStamps
@@ -64,7 +64,7 @@ class Followed:
         self.follower = Follower(
             self.origin,
             WatchOptions(self.options, rescan),
-            FilterList(self.options.rules),
+            filter_list(self.options.rules),
             SECRET,
             self._signers[0],
             NearUser(self.events.append, self.told.append),

@@ -14,8 +14,16 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata
+from rdc.model.filter_rules import (
+    DirectoryRules,
+    FilterRule,
+    RuleAction,
+    RuleModifiers,
+    RuleSide,
+    RuleSyntax,
+)
 from rdc.model.preserved import Preserved
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import (
     Changed,
     Describe,
@@ -83,6 +91,18 @@ def _path(rng: random.Random, outside: Path) -> bytes:
     return rng.choice((b"", b"/")) + b"/".join(rng.choices(steps, k=rng.randrange(1, 6)))
 
 
+def _rule(rng: random.Random, action: RuleAction, pattern: bytes) -> FilterRule | DirectoryRules:
+    """A rule of any kind; every second one is plain."""
+    kind = rng.randrange(6)
+    if kind == 0:
+        name = rng.choice((b"a", b"out", b".rules", b"CACHEDIR.TAG"))
+        return DirectoryRules(name, rng.choice(list(RuleSyntax)), above=rng.random() < 0.5)
+    if kind < 3:
+        flags = [rng.random() < 0.3 for _ in range(3)]
+        return FilterRule(action, pattern, RuleModifiers(rng.choice(list(RuleSide)), *flags))
+    return FilterRule(action, pattern)
+
+
 def _options(rng: random.Random) -> SyncOptions:
     def some(chance: float = 0.25) -> bool:
         return rng.random() < chance
@@ -96,7 +116,7 @@ def _options(rng: random.Random) -> SyncOptions:
         force_empty=some(),
         dry_run=some(0.08),
         rules=tuple(
-            FilterRule(rng.choice(actions), rng.choice(patterns)) for _ in range(rng.choice((0, 0, 0, 2)))
+            _rule(rng, rng.choice(actions), rng.choice(patterns)) for _ in range(rng.choice((0, 0, 0, 2)))
         ),
         fsync=False,
         items=some(0.5),

@@ -9,6 +9,14 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
 )
 from rdc.model.entries import Kind
+from rdc.model.filter_rules import (
+    DirectoryRules,
+    FilterRule,
+    RuleAction,
+    RuleModifiers,
+    RuleSide,
+    RuleSyntax,
+)
 from rdc.model.sync import Backup
 from rdc.protocol.messages.registry import (
     BlockAnswer,
@@ -106,6 +114,12 @@ from tests.support.wire.wire_strategies import (
     widths,
 )
 
+RULES = (
+    FilterRule(RuleAction.EXCLUDE, b"*.o"),
+    FilterRule(RuleAction.INCLUDE, b"/x", RuleModifiers(RuleSide.DESTINATION, True, True, True)),
+    DirectoryRules(b".rules", RuleSyntax.EXCLUDE, RuleSide.BOTH, inherited=False, words=True, above=True),
+)
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(
@@ -119,12 +133,16 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         | st.just(
             NamedValues(
                 (
+                    ("append", True),
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
                     ("force", True),
+                    ("list_unchanged", True),
                     ("inplace", True),
                     ("mkpath", True),
                     ("modify_window", 2),
+                    ("rules", RULES),
+                    ("safe_links", True),
                 )
             )
         ),

@@ -209,7 +209,7 @@ def _near(scene: Scene, dialler: Role, wrote: list[Line], stack: contextlib.Exit
     stack.callback(run.close)
     if dialler is Role.DESTINATION:
         return Runner(run._fetch(), connection)
-    opened = SourceTree.open(source, chmod=scene.options.chmod)
+    opened = SourceTree.open(source, options=scene.options)
     stack.callback(opened.root.release)
     return Runner(run._send(opened), connection)
 

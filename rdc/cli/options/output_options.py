@@ -1,0 +1,180 @@
+"""The options of `rdc sync` about what it says, and where."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.cli.options.table import Option, OptionGroup, Words
+from rdc.errors import UsageError
+from rdc.records import replace
+from rdc.report.sync_terminal import TerminalStyle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.location import Location
+    from rdc.report.logged_output import LogChoice
+    from rdc.report.out_format import Copy, OutFormat
+
+__all__ = ["OUTPUT_GROUP", "read_buffering", "read_log", "read_style"]
+
+OUTPUT_GROUP = OptionGroup(
+    "What is shown",
+    (
+        Option(("-v", "--verbose"), "name each changed entry; twice: unchanged ones, too"),
+        Option(("-i", "--itemize-changes"), "the same with rsync's 11-character code; twice: unchanged, too"),
+        Option(("-q", "--quiet"), "show nothing but errors"),
+        Option(("-h", "--human-readable"), "show sizes in units of 1000, twice of 1024 (alone: use --help)"),
+        Option(("--no-human-readable", "--no-h"), "show sizes as mere digits"),
+        Option(("--stats",), "show what was sent, received and reused, and by which messages"),
+        Option(("--info",), "choose what is shown, such as progress2 or stats2,name0", "FLAGS"),
+        Option(("--progress",), "show progress, by lines where no bar can be drawn"),
+        Option(("-P",), "the same as --partial --progress"),
+        Option(("--out-format", "--log-format"), "a line for each change, such as '%i %l %n%L'", "FORMAT"),
+        Option(("--log-file",), "append what happens to this file", "FILE"),
+        Option(("--log-file-format",), "the lines about changes in it (default: '%i %n%L')", "FORMAT"),
+        Option(("--outbuf",), "write stdout unbuffered, by lines or by blocks: N, L or B", "MODE"),
+        Option(("--stderr",), "where output goes: errors or client (default), or all to stderr", "MODE"),
+        Option(("--msgs2stderr",), "the same as --stderr=all"),
+        Option(("-8", "--8-bit-output"), "show the letters of all languages in names; always on"),
+        Option(("--json",), "one JSON event a line on stdout instead"),
+        Option(("--help",), "show this text"),
+    ),
+)
+
+_LEVELS = {"name": 2, "del": 1, "stats": 3, "progress": 2, "none": 0, "all": 4}
+"""The flags of --info that rdc has, each with its highest level."""
+
+
+def read_style(words: Words, source: Location, destination: Location) -> TerminalStyle:
+    """What is shown. Raises UsageError."""
+    verbose, itemize = (_count(words, name) for name in ("--verbose", "--itemize-changes"))
+    unchanged = max(verbose, itemize) > 1
+    style = TerminalStyle(
+        names=verbose > 0,
+        itemize=itemize > 0,
+        unchanged=unchanged,
+        stats=words.has("--stats"),
+        level=_level(words),
+        quiet=words.has("--quiet"),
+        dry_run=words.has("--dry-run"),
+        local=source.host is None and destination.host is None,
+        progress=words.has("--progress") or words.has("-P"),
+        on_stderr=_goes_to_stderr(words),
+    )
+    for given in words.given:
+        if given.key == "--info":
+            for flag in given.value.split(","):
+                style = _informed(style, flag, given.value)
+    format_ = words.last("--out-format")
+    if format_ is not None:
+        copy = _copy(source, destination)
+        parsed = _format(given=format_.value, name="--out-format", words=words, source=source)
+        style = replace(style, format=parsed, copy=copy)
+    return style
+
+
+def read_log(words: Words, source: Location, destination: Location) -> LogChoice | None:
+    """The log file; None for none. Raises UsageError."""
+    file, format_ = words.last("--log-file"), words.last("--log-file-format")
+    if file is None:
+        if format_ is not None:
+            raise UsageError("--log-file-format needs --log-file")
+        return None
+    if not file.value:
+        raise UsageError("--log-file needs a file, such as: --log-file=sync.log")
+    if destination.host is None and _is_within(os.fsencode(file.value), destination.path):
+        raise UsageError(f"--log-file={file.value}: this is inside DST; choose a file elsewhere")
+    from rdc.report.logged_output import LogChoice
+    from rdc.report.out_format import DEFAULT_LOG_FORMAT
+
+    text = DEFAULT_LOG_FORMAT if format_ is None else format_.value
+    parsed = _format(given=text, name="--log-file-format", words=words, source=source) if text else None
+    return LogChoice(file.value, parsed, _copy(source, destination))
+
+
+def read_buffering(words: Words) -> str | None:
+    """The mode of --outbuf, "N", "L" or "B"; None if it is not given. Raises UsageError."""
+    given = words.last("--outbuf")
+    if given is None:
+        return None
+    mode = {"n": "N", "u": "N", "l": "L", "b": "B", "f": "B"}.get(given.value[:1].lower())
+    if mode is None:
+        raise UsageError(f"--outbuf={given.value}: expected N (none), L (lines) or B (blocks)")
+    return mode
+
+
+def _count(words: Words, key: str) -> int:
+    return sum(given.key == key for given in words.given)
+
+
+def _level(words: Words) -> int:
+    """rsync's level of readability: each -h is one more than 1; --no-h begins anew at 0."""
+    level = 1
+    for given in words.given:
+        if given.key == "--no-human-readable":
+            level = 0
+        elif given.key == "--human-readable":
+            level = min(level + 1, 3)
+    return level
+
+
+def _goes_to_stderr(words: Words) -> bool:
+    last = words.last("--stderr", "--msgs2stderr")
+    if last is None:
+        return False
+    if last.key == "--msgs2stderr":
+        return True
+    modes = [mode for mode in ("errors", "all", "client") if last.value and mode.startswith(last.value)]
+    if not modes:
+        raise UsageError(f"--stderr={last.value}: expected errors, all or client")
+    return modes == ["all"]
+
+
+def _informed(style: TerminalStyle, flag: str, given: str) -> TerminalStyle:
+    """`style` with one flag of --info, such as `stats2`."""
+    name = flag.lower().rstrip("0123456789")
+    digits = flag[len(name) :]
+    if name not in _LEVELS or len(digits) > 1:
+        known = ", ".join(_LEVELS)
+        raise UsageError(f"--info={given}: rdc does not know {flag or 'an empty flag'}; it knows {known}")
+    level = int(digits) if digits else 1
+    if name == "none" or (name == "all" and not level):
+        return replace(style, names=False, unchanged=False, deletions=False, stats=False, summary=False)
+    if name == "name":
+        return replace(style, names=level > 0, unchanged=level > 1)
+    if name == "del":
+        return replace(style, deletions=level > 0)
+    if name == "stats":
+        return replace(style, stats=level > 1, summary=level > 0)
+    if name == "progress":
+        return replace(style, progress=level > 0)
+    return replace(style, names=True, unchanged=level > 1, deletions=True, stats=level > 1, progress=True)
+
+
+def _format(*, given: str, name: str, words: Words, source: Location) -> OutFormat:
+    from rdc.report.out_format import parse_format
+
+    try:
+        parsed = parse_format(given)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    if parsed.looks and source.host is not None and words.has("--dry-run"):
+        raise UsageError(f"{name}: %l, %M, %B, %U and %G are of entries here, which -n does not fetch")
+    return parsed
+
+
+def _copy(source: Location, destination: Location) -> Copy:
+    """What this machine sees of the copied entries: of the source, or of what was fetched."""
+    from rdc.report.out_format import Copy
+
+    if source.host is not None:
+        return Copy("recv", destination.path)
+    inner = source.path.endswith(b"/") or os.path.basename(source.path) in (b".", b"..")
+    return Copy("send", source.path if inner else os.path.dirname(source.path))
+
+
+def _is_within(path: bytes, top: bytes) -> bool:
+    """Whether a file at `path` lies below the directory `top`, by what both lead to now."""
+    here = os.path.join(os.path.realpath(os.path.dirname(path) or b"."), os.path.basename(path))
+    above = os.path.realpath(top)
+    return here == above or here.startswith(above.rstrip(b"/") + b"/")

@@ -1,0 +1,77 @@
+"""A log of a sync in a file, one line for each change and problem, as rsync's --log-file has it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from rdc.errors import ExitCode, RdcError, UsageError, one_line
+from rdc.progress import ItemChanged, Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.model.sync import SyncReport
+    from rdc.progress import Event
+    from rdc.report.out_format import Copy, OutFormat
+
+__all__ = ["LogFile"]
+
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class LogFile:
+    """A Reporter that appends to a file. Each line is one write, so two runs never share a line."""
+
+    def __init__(self, path: str, format_: OutFormat | None, copy: Copy, *, report: Callable[[Event], None]):
+        """`format_`: of changed entries; None: they are not logged. `report`: takes each event after it was
+        logged. Raises UsageError if `path` is no regular file, RdcError if it cannot be opened."""
+        self._path = path
+        self._format = format_
+        self._copy = copy
+        self._report = report
+        try:
+            # O_NONBLOCK: a fifo without a reader must not block the run.
+            self._fd = os.open(path, _FLAGS, 0o600)
+        except OSError as error:
+            raise RdcError(f"{path}: cannot open the log: {error.strerror}", code=ExitCode.FILE_IO) from error
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.close(self._fd)
+            raise UsageError(f"{path}: a log goes to a regular file, and this is none")
+
+    def __call__(self, event: Event, /) -> None:
+        if isinstance(event, ItemChanged) and self._format is not None:
+            self.write(self._format.line(event, self._copy))
+        elif isinstance(event, Problem):
+            self.write(f"rdc: {one_line(event.message)}")
+        self._report(event)
+
+    def begin(self) -> None:
+        """Logs that the run begins."""
+        self.write("comparing the two sides")
+
+    def end(self, report: SyncReport) -> None:
+        """Logs the totals."""
+        self.write(
+            f"sent {report.bytes_sent} bytes  received {report.bytes_received} bytes"
+            f"  total size {report.total_bytes}"
+        )
+
+    def fail(self, error: RdcError) -> None:
+        """Logs the error that ends the run."""
+        self.write(f"rdc: {error} (exit code {int(error.code)})")
+
+    def write(self, text: str) -> None:
+        """Appends one line. Raises RdcError (exit code 11)."""
+        moment = time.strftime("%Y/%m/%d %H:%M:%S")
+        line = f"{moment} [{os.getpid()}] {text}\n".encode(errors="backslashreplace")
+        try:
+            if os.write(self._fd, line) != len(line):
+                raise OSError(0, "no space for a whole line")
+        except OSError as error:
+            raise RdcError(f"{self._path}: cannot log: {error.strerror}", code=ExitCode.FILE_IO) from error
+
+    def close(self) -> None:
+        os.close(self._fd)

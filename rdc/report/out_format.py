@@ -1,0 +1,177 @@
+"""Lines about changed entries in a format that the user chose, with rsync's %-escapes (rsyncd.conf(5))."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+
+from rdc.errors import printable
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.progress import ItemChanged
+
+__all__ = [
+    "DEFAULT_LOG_FORMAT",
+    "FORMAT_CHARACTERS",
+    "Copy",
+    "OutFormat",
+    "grouped",
+    "item_name",
+    "parse_format",
+]
+
+FORMAT_CHARACTERS = 4096
+"""The longest format: longer than any line that a person reads."""
+
+WIDTH_DIGITS = 3
+"""Digits of the longest minimum width."""
+
+DEFAULT_LOG_FORMAT = "%i %n%L"
+
+_ESCAPE = re.compile(rf"%('{{0,3}})(-?\d{{0,{WIDTH_DIGITS}}})(.?)", re.DOTALL | re.ASCII)
+
+_OF_ENTRY = frozenset("lMBUG")
+"""Escapes that need the entry itself, on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The entries of one sync, as this machine can see them."""
+
+    operation: str
+    """rsync's word for a changed entry: "send", or "recv" where the source is far away."""
+    top: bytes
+    """The directory on this machine that the paths of the events are relative to."""
+
+    def look(self, path: bytes) -> os.stat_result | None:
+        """The entry at a path of an event; None if there is none, for example after it was deleted."""
+        try:
+            return os.lstat(os.path.join(self.top, path))
+        except (OSError, ValueError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class OutFormat:
+    """A parsed format."""
+
+    parts: tuple[tuple[str, int, str], ...]
+    """Texts and escapes in turn: (text, 0, "") or (quotes, minimum width, letter); a width below 0 pads on
+    the right."""
+
+    def has(self, letters: str) -> bool:
+        """Whether one of these escapes occurs."""
+        return any(letter and letter in letters for _, _, letter in self.parts)
+
+    @property
+    def looks(self) -> bool:
+        """Whether lines need the entries themselves."""
+        return self.has("".join(_OF_ENTRY))
+
+    def line(self, event: ItemChanged, copy: Copy) -> str:
+        """The line about one change, without its end."""
+        found = copy.look(event.path) if self.looks else None
+        return "".join(
+            _padded(_value(letter, len(text), event, copy, found), width) if letter else text
+            for text, width, letter in self.parts
+        )
+
+
+def parse_format(text: str) -> OutFormat:
+    """Parses a format. Raises ValueError, which names an unknown escape."""
+    if len(text) > FORMAT_CHARACTERS:
+        raise ValueError(f"{len(text)} characters, the limit is {FORMAT_CHARACTERS}")
+    parts: list[tuple[str, int, str]] = []
+    at = 0
+    for match in _ESCAPE.finditer(text):
+        parts.append((printable_text(text[at : match.start()]), 0, ""))
+        quotes, width, letter = match.groups()
+        at = match.end()
+        if letter == "%" and not quotes and not width:
+            parts.append(("%", 0, ""))
+        elif letter in _VALUES:
+            parts.append((quotes, int(width) if width.strip("-") else 0, letter))
+        else:
+            known = " ".join(f"%{one}" for one in (*_VALUES, "%"))
+            raise ValueError(f"rdc does not know the escape {printable(match[0])}; it knows {known}")
+    parts.append((printable_text(text[at:]), 0, ""))
+    return OutFormat(tuple(part for part in parts if part[0] or part[2]))
+
+
+def printable_text(text: str) -> str:
+    """`text` of a format with control characters escaped. A backslash stays: it is no name."""
+    return printable(text).replace("\\\\", "\\")
+
+
+def item_name(event: ItemChanged) -> str:
+    """The name with what it points to, as in rsync's %n%L."""
+    return printable(event.path) + _arrow(event)
+
+
+def grouped(count: int, level: int) -> str:
+    """`count` by rsync's levels: 0 digits, 1 with separators, 2 in units of 1000, 3 in units of 1024."""
+    unit = 1024 if level >= 3 else 1000
+    if level < 2 or count < unit:
+        return f"{count:,}" if level else str(count)
+    value = float(count)
+    for letter in "KMGTP":
+        value /= unit
+        if value < unit or letter == "P":
+            break
+    return f"{value:.2f}{letter}"
+
+
+def _arrow(event: ItemChanged) -> str:
+    if event.target is None:
+        return ""
+    return f" {'=>' if event.change[:1] == 'h' else '->'} {printable(event.target)}"
+
+
+def _value(letter: str, level: int, event: ItemChanged, copy: Copy, found: os.stat_result | None) -> str:
+    if letter == "l":
+        return grouped(0 if found is None else found.st_size, level)
+    return _VALUES[letter](event, copy, found)
+
+
+def _padded(text: str, width: int) -> str:
+    return text.rjust(width) if width > 0 else text.ljust(-width)
+
+
+def _deletes(event: ItemChanged) -> bool:
+    return event.change.startswith("*deleting")
+
+
+def _path_here(event: ItemChanged, copy: Copy) -> bytes:
+    """Where the entry is, without a leading slash as in rsync."""
+    if _deletes(event):
+        return event.path
+    return os.path.normpath(os.path.join(copy.top, event.path)).lstrip(b"/")
+
+
+def _moment(seconds: float, pattern: str) -> str:
+    try:
+        return time.strftime(pattern, time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return str(int(seconds))
+
+
+_VALUES: dict[str, Callable[[ItemChanged, Copy, os.stat_result | None], str]] = {
+    "i": lambda event, copy, found: event.change,
+    "n": lambda event, copy, found: printable(event.path),
+    "L": lambda event, copy, found: _arrow(event),
+    "f": lambda event, copy, found: printable(_path_here(event, copy)),
+    "o": lambda event, copy, found: "del." if _deletes(event) else copy.operation,
+    "l": lambda event, copy, found: str(0 if found is None else found.st_size),
+    "M": lambda event, copy, found: _moment(0 if found is None else found.st_mtime, "%Y/%m/%d-%H:%M:%S"),
+    "B": lambda event, copy, found: stat.filemode(0 if found is None else found.st_mode)[1:],
+    "U": lambda event, copy, found: str(0 if found is None else found.st_uid),
+    "G": lambda event, copy, found: str(0 if found is None else found.st_gid),
+    "p": lambda event, copy, found: str(os.getpid()),
+    "t": lambda event, copy, found: _moment(time.time(), "%Y/%m/%d %H:%M:%S"),
+}

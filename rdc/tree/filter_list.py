@@ -1,0 +1,23 @@
+"""Makes the filters for a list of rules of any kind."""
+
+from __future__ import annotations
+
+from rdc.model.filter_rules import are_plain
+from rdc.tree.filters import FilterList
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.filter_rules import DirectoryRules, FilterRule
+
+__all__ = ["filter_list"]
+
+
+def filter_list(rules: Sequence[FilterRule | DirectoryRules]) -> FilterList:
+    """The filters for rules of any kind. Raises UsageError if a bound of rdc.limits is exceeded."""
+    if are_plain(rules):
+        return FilterList(rules)  # type: ignore[arg-type]
+    from rdc.tree.unbound_filters import UnboundFilters
+
+    return UnboundFilters(rules)

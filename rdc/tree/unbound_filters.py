@@ -1,0 +1,138 @@
+"""UnboundFilters: rules of any kind before the tree is known that they are about."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import UsageError
+from rdc.limits.paths import FILTER_BYTES, FILTER_RULES
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
+from rdc.tree.filters import DestinationFilters, FilteredTree, FilterList
+from rdc.tree.rule_matcher import RuleMatcher
+from rdc.tree.rule_roles import destination_rules, provable_rules, source_rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.tree.rule_roles import Rule
+
+__all__ = ["UnboundFilters"]
+
+
+class UnboundFilters(RuleMatcher):
+    """By itself it excludes what the rules exclude in every tree: it knows no rule files and no absolute
+    paths."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        super().__init__(provable_rules(source_rules(rules)))
+        _check_bounds(rules)
+        self._all = tuple(rules)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def certain(self) -> FilterList:
+        chosen = destination_rules(self._all, delete_excluded=False)
+        return RuleMatcher([rule for rule in provable_rules(chosen) if not _may_perish(rule)])
+
+    def at_source(self, tree: FilteredTree) -> FilterList:
+        base = _base(tree, self._all)
+        chosen = source_rules(self._all)
+        static = [rule for rule in chosen if isinstance(rule, FilterRule)]
+        if len(static) == len(chosen):
+            return RuleMatcher(static, base=base)
+        from rdc.tree.directory_filters import DirectoryFilters, FilterRole
+        from rdc.tree.rule_files import RuleFileReader
+
+        reader = RuleFileReader(tree.root, base=base, above=tree.served is None)
+        return DirectoryFilters(self._all, reader, FilterRole(protects=False), base=base, top=tree.top)
+
+    def at_destination(
+        self, tree: FilteredTree, *, delete: bool, delete_excluded: bool
+    ) -> DestinationFilters:
+        announced = RuleMatcher(provable_rules(source_rules(self._all)))
+        if not delete:
+            return DestinationFilters(announced=announced, listed=announced, protected=FilterList(()))
+        base = _base(tree, self._all)
+        chosen = destination_rules(self._all, delete_excluded=delete_excluded)
+        first = next((at for at, rule in enumerate(chosen) if isinstance(rule, DirectoryRules)), None)
+        certain = RuleMatcher([rule for rule in chosen[:first] if isinstance(rule, FilterRule)], base=base)
+        listed = _Both(announced, certain)
+        if first is None:
+            spared = destination_rules(self._all, delete_excluded=delete_excluded, emptied=True)
+            lasting = [rule for rule in spared if isinstance(rule, FilterRule)]
+            protected: FilterList = _Protecting(certain, RuleMatcher(lasting, base=base))
+        else:
+            from rdc.tree.directory_filters import DirectoryFilters, FilterRole
+            from rdc.tree.rule_files import RuleFileReader
+
+            protected = DirectoryFilters(
+                self._all,
+                RuleFileReader(tree.root, base=base, above=tree.served is None),
+                FilterRole(protects=True, delete_excluded=delete_excluded),
+                base=base,
+                top=tree.top,
+                keeps=True,
+            )
+        return DestinationFilters(announced=announced, listed=listed, protected=protected)
+
+
+class _Both(FilterList):
+    """Excludes what both lists exclude."""
+
+    def __init__(self, one: FilterList, other: FilterList) -> None:
+        self._one = one
+        self._other = other
+
+    def __bool__(self) -> bool:
+        return bool(self._one) and bool(self._other)
+
+    def excluded(self, path: bytes, is_directory: bool) -> bool:
+        return self._one.excluded(path, is_directory) and self._other.excluded(path, is_directory)
+
+
+class _Protecting(FilterList):
+    """Rules, and those of them that hold in directories that are being deleted."""
+
+    def __init__(self, rules: FilterList, emptied: FilterList) -> None:
+        self._rules = rules
+        self._emptied = emptied
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    @property
+    def emptied(self) -> FilterList:
+        return self._emptied
+
+    def excluded(self, path: bytes, is_directory: bool) -> bool:
+        return self._rules.excluded(path, is_directory)
+
+
+def _base(tree: FilteredTree, rules: Sequence[Rule]) -> bytes:
+    """The absolute path of the tree's root, without symlinks; b"/" if no rule needs it."""
+    if tree.served is not None:
+        return tree.served
+    if not any(map(_needs_base, rules)):
+        return b"/"
+    return os.fsencode(os.readlink(f"/proc/self/fd/{tree.root.fileno()}"))
+
+
+def _needs_base(rule: Rule) -> bool:
+    if isinstance(rule, DirectoryRules):
+        return rule.absolute or rule.above or rule.syntax is RuleSyntax.RULES
+    return rule.modifiers.absolute
+
+
+def _may_perish(rule: FilterRule) -> bool:
+    return rule.modifiers.perishable and rule.action is RuleAction.EXCLUDE
+
+
+def _check_bounds(rules: Sequence[Rule]) -> None:
+    total = sum(len(rule.pattern if isinstance(rule, FilterRule) else rule.name) for rule in rules)
+    if len(rules) > FILTER_RULES or total > FILTER_BYTES:
+        raise UsageError(
+            f"{len(rules)} filter rules of {total} bytes; rdc takes at most {FILTER_RULES} of {FILTER_BYTES}"
+        )

@@ -1,0 +1,71 @@
+"""Random cases about filters: trees with rule files in their directories, and lists of rules."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import strategies as st
+
+from tests.support.oracle.cases import Case
+from tests.support.oracle.scenes import Scene, Side
+from tests.support.trees.trees import Directory, File, Tree
+
+__all__ = ["filter_cases"]
+
+DIRECTORIES = (b"a", b"b", b"a/a", b"a/b", b"a/b/c", b"d[x]", b"d[x]/a")
+NAMES = (b"x", b"y", b"x.o", b"n~", b"z")
+RULE_FILES = (b".f", b".g", b".rsync-filter", b".cvsignore")
+PATTERNS = (
+    "x", "y", "*.o", "/x", "/a", "/a/", "a/", "b/x", "a/b", "b/***", "/b/***", "**/x", "a/**", "*", "*/",
+    "[xy]", "/a/b/x", "n~", "z", "c", "?", "/*.o", ".f", "d*", "/a*/**/x", "b**",
+)  # fmt: skip
+PREFIXES = (
+    "-", "+", "-", "+", "P", "R", "H", "S", "-s", "-r", "+r", "+s", "-!", "-p", "-sr", "-rp", "Pp", "+!",
+    "exclude", "protect", "show,p", "-/",
+)  # fmt: skip
+FILES = (
+    ": .f", ":e .f", ":n .f", ":- .f", ":+ .f", ":w- .f", ":s .f", ":r- .f", ":C", ":p .f", ":C .f",
+    "dir-merge .f", ":-p .f", ":n- .g", ": .g", ":sr .g",
+)  # fmt: skip
+DELETIONS = ("--delete", "--delete", "--delete-excluded", "--delete-during", "")
+
+
+rules = st.builds("{} {}".format, st.sampled_from(PREFIXES), st.sampled_from(PATTERNS))
+lines = st.one_of(rules, rules, st.sampled_from(("!", "# no", "", *PATTERNS[:4], ": .g", ":n- .g", ":e .g")))
+texts = st.one_of(
+    st.lists(rules, min_size=1, max_size=3),
+    st.lists(rules, min_size=1, max_size=3),
+    st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3),
+    st.lists(lines, min_size=1, max_size=3),
+).map(lambda found: "\n".join(found).encode() + b"\n")
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    """A tree in which each directory may have rule files."""
+    tree: Tree = {b"": Directory(0o755, 10**9)}
+    for path in DIRECTORIES:
+        above = path.rpartition(b"/")[0]
+        if above in tree and draw(st.integers(0, 3)):
+            tree[path] = Directory(0o755, 10**9)
+    for directory in sorted(tree):
+        for name in draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True)):
+            tree[os.path.join(directory, name)] = File(b"1", 0o644, draw(st.integers(1, 2)) * 10**9)
+        if draw(st.integers(0, 2)) == 0:
+            for name in draw(st.lists(st.sampled_from(RULE_FILES), max_size=2, unique=True)):
+                stamp = draw(st.integers(1, 2)) * 10**9
+                tree[os.path.join(directory, name)] = File(draw(texts), 0o644, stamp)
+    return tree
+
+
+@st.composite
+def filter_cases(draw: st.DrawFn) -> Case:
+    """A case whose options are about filters and deletions alone."""
+    words = [
+        f"--filter={rule}" for rule in draw(st.lists(st.one_of(rules, st.sampled_from(FILES)), max_size=4))
+    ]
+    words += draw(st.lists(st.sampled_from(("-F", "-FF", "-C", "--exclude=z", "--include=x")), max_size=2))
+    words = [*draw(st.permutations(words)), draw(st.sampled_from(DELETIONS))]
+    source = draw(trees())
+    destination = draw(st.one_of(trees(), st.just(source)))
+    return Case(Scene(Side(source), Side(destination)), tuple(word for word in words if word))

@@ -136,6 +136,8 @@ class SyncOptions:
     both sides are root."""
     sparse: bool = False
     """Write zeros of file content as holes."""
+    allocate: bool = False
+    """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
     inplace: bool = False
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with

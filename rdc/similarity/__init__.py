@@ -1,2 +1,83 @@
-"""Finds similar files: traits, the resemblance that agreeing traits suggest, and an index of millions of
-files."""
+"""Finds similar files and sets: traits, min-wise samples, the resemblance that they suggest, and an index of
+millions of files.
+
+Public names load their module on first use.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+_MODULES = {
+    "Accidents": "estimate",
+    "Banding": "banding",
+    "BottomRanks": "samples",
+    "Estimate": "estimate",
+    "PackedSamples": "bbit",
+    "Samples": "samples",
+    "acceptance": "banding",
+    "bbit_constants": "bbit",
+    "bbit_estimate": "bbit",
+    "bbit_matches": "bbit",
+    "bbit_pack": "bbit",
+    "bbit_variance": "bbit",
+    "bottom_k": "samples",
+    "minhash": "samples",
+    "one_permutation": "samples",
+    "storage_factor": "bbit",
+    "supershingles": "banding",
+    "xor_pairs_estimate": "bbit",
+    "xor_pairs_variance": "bbit",
+}
+
+if TYPE_CHECKING:
+    from rdc.similarity import lsh
+    from rdc.similarity.banding import Banding, acceptance, supershingles
+    from rdc.similarity.bbit import (
+        PackedSamples,
+        bbit_constants,
+        bbit_estimate,
+        bbit_matches,
+        bbit_pack,
+        bbit_variance,
+        storage_factor,
+        xor_pairs_estimate,
+        xor_pairs_variance,
+    )
+    from rdc.similarity.estimate import Accidents, Estimate
+    from rdc.similarity.samples import BottomRanks, Samples, bottom_k, minhash, one_permutation
+
+__all__ = [
+    "Accidents",
+    "Banding",
+    "BottomRanks",
+    "Estimate",
+    "PackedSamples",
+    "Samples",
+    "acceptance",
+    "bbit_constants",
+    "bbit_estimate",
+    "bbit_matches",
+    "bbit_pack",
+    "bbit_variance",
+    "bottom_k",
+    "lsh",
+    "minhash",
+    "one_permutation",
+    "storage_factor",
+    "supershingles",
+    "xor_pairs_estimate",
+    "xor_pairs_variance",
+]
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    if name == "lsh":
+        return importlib.import_module("rdc.similarity.lsh")
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"rdc.similarity.{module}"), name)
+    return found

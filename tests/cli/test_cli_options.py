@@ -155,7 +155,7 @@ _SUPPORTED = """
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --relative -R --no-implied-dirs --no-i-d --files-from --from0 -0 --ignore-missing-args
 --no-relative --no-R --implied-dirs --i-d
---append --append-verify
+--append --append-verify --no-sparse --no-S
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

@@ -67,7 +67,7 @@ def test_notes_are_about_options_that_exist() -> None:
 def test_watch_has_the_options_of_sync_but_those_named() -> None:
     sync = {name for group in SYNC_OPTIONS for option in group.options for name in option.names}
     own = {name for group in watch.OPTIONS for option in group.options for name in option.names}
-    assert own - sync == {"--rescan"}
+    assert own - sync == {"--rescan", "--on-sync"}
     said = text_of("explanation/watching.md").partition("## Options it does not have")[2]
     named = set(re.findall(r"`(-[\w-]+)`", said))
     lacking = sync - own

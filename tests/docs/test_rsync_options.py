@@ -54,7 +54,7 @@ def test_each_note_is_about_an_option_that_both_have() -> None:
 
 def test_what_is_always_so() -> None:
     always = {names_of(one.spelled)[0] for one in rows() if one.state is State.ALWAYS}
-    assert {"--archive", "--recursive", "--times", "--fsync", "--partial", "--preallocate"} <= always
+    assert {"--archive", "--recursive", "--times", "--fsync", "--partial"} <= always
     assert not {"--checksum", "--delete", "--verbose", "--quiet", "--dry-run"} & always
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support.project_paths import KERNEL, NATIVE, TOP
 
 # What has a driver of its own, or only works for a binding.
-OTHERS = re.compile(r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*")
+OTHERS = re.compile(r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*")
 
 
 def sources(topic: str) -> list[str]:
@@ -30,6 +30,7 @@ DRIVEN = {
     "gaps": sources("search"),
     "recipe": sources("recipe"),
     "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
+    "samples": sources("samples"),
 }
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
@@ -70,7 +71,7 @@ def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
     agreeing_variants(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking"])
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples"])
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )

@@ -15,7 +15,7 @@ from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_lo
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_append
+from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_append, read_sparse
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -197,11 +197,12 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             hard_links=words.has("--hard-links"),
             acls=words.has("--acls"),
             xattrs=words.has("--xattrs"),
-            sparse=words.has("--sparse"),
+            sparse=read_sparse(words),
             one_file_system=words.has("--one-file-system"),
             mkpath=words.has("--mkpath"),
             inplace=words.has("--inplace"),
             append=read_append(words),
+            allocate=read_allocate(words),
             backup=_backup(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),

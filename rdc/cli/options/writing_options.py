@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.options.table import Words
 
-__all__ = ["WRITING_GROUP", "read_append"]
+__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse"]
 
 WRITING_GROUP = OptionGroup(
     "How files are written",
@@ -22,8 +22,9 @@ WRITING_GROUP = OptionGroup(
             ("--append", "--append-verify"),
             "the same, and change only files that are shorter at DST; what they hold is compared",
         ),
-        Option(("-S", "--sparse"), "make holes where files hold zeros"),
-        Option(("--preallocate",), "reserve the space of a file before it comes; always on but with -S"),
+        Option(("-S", "--sparse"), "make holes of all blocks of zeros (default: of long runs of them)"),
+        Option(("--no-sparse", "--no-S"), "make no holes: write all zeros"),
+        Option(("--preallocate",), "reserve the space of a file before it comes, and make no holes"),
     ),
 )
 
@@ -47,3 +48,15 @@ def read_append(words: Words) -> bool:
             " whatever it holds"
         )
     return append is not None
+
+
+def read_sparse(words: Words) -> bool:
+    """Returns whether all blocks of zeros become holes."""
+    last = words.last("--sparse", "--no-sparse")
+    return last is not None and last.key == "--sparse"
+
+
+def read_allocate(words: Words) -> bool:
+    """Returns whether all zeros are written."""
+    last = words.last("--sparse", "--no-sparse", "--preallocate")
+    return last is not None and last.key != "--sparse"

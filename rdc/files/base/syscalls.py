@@ -112,14 +112,14 @@ def clone_file(source: int, directory: int, name: bytes) -> None:
     _call("clone_file", source, directory, name)
 
 
-def fallocate_keep_size(fd: int, length: int) -> None:
-    """Reserve space for `length` bytes without changing the file's size. Raises OSError: EOPNOTSUPP or ENOSYS
-    where not supported.
+def fallocate_keep_size(fd: int, length: int, start: int = 0) -> None:
+    """Reserve space for `length` bytes at `start` without changing the file's size. Raises OSError:
+    EOPNOTSUPP or ENOSYS where not supported.
 
     posix_fallocate is no alternative: where the file system cannot reserve, the C library writes a byte to
     every block and grows the file.
     """
-    _call("fallocate", fd, _FALLOC_FL_KEEP_SIZE, 0, length)
+    _call("fallocate", fd, _FALLOC_FL_KEEP_SIZE, start, length)
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:

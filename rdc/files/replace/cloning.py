@@ -88,4 +88,4 @@ def copy_whole(temporary: Replacement, source: SourceFile, size: int, *, cloned:
         return
     if cloned:
         temporary.reserve()
-    temporary.copy_from(source.fileno(), 0, size)
+    temporary.copy_from(source.fileno(), 0, size, holes=source.allocated < source.size)

@@ -92,7 +92,7 @@ class Overwrite(Replacement):
     def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
         self._put(offset, memoryview(buffer).cast("B"))
 
-    def copy_from(self, source: int, offset: int, length: int) -> int:
+    def copy_from(self, source: int, offset: int, length: int, *, holes: bool = False) -> int:
         return self._copy_sparsely(source, offset, length)
 
     def pread(self, offset: int, length: int) -> bytes:

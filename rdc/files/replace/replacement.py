@@ -55,9 +55,7 @@ class Replacement:
     """The future content of `path`, under a temporary name until a CommitGroup takes it over.
 
     The writer holds an exclusive flock on it, which keeps sweeps away. After any failure the temporary is
-    removed and the error raised. A `with` block removes it unless it was handed to a group. One thread at a
-    time may use it.
-    """
+    removed and the error raised. A `with` block removes it unless it was handed over. Not for two threads."""
 
     __slots__ = (
         "_by_hand",
@@ -172,7 +170,7 @@ class Replacement:
                 self.abandon()
                 raise self.root.failure(error, self.path, "write it") from error
         # Where something was cloned, a skipped block of zeros would hold old content.
-        if self.root.sparse and self.size >= self._cloned:
+        if (self.root.sparse or 0 < self.root.long_holes <= length) and self.size >= self._cloned:
             self._write_sparsely(buffer)
         else:
             self._write_at(self.size, buffer)
@@ -184,22 +182,24 @@ class Replacement:
         self._write_at(offset, buffer)
 
     def _write_sparsely(self, buffer: ReadableBuffer) -> None:
-        """Do what `write` does, but leave blocks of zeros as holes. The file still gets its full size, so it
-        can be read back."""
-        from rdc.files.replace.sparse import data_spans
+        """Do what `write` does, but leave zeros as holes: blocks of them, or long runs. The file still gets
+        its full size, so it can be read back."""
+        from rdc.files.replace.sparse import data_and_holes
 
-        view = memoryview(buffer).cast("B")
-        written = 0
-        for start, stop in data_spans(view, self.size):
-            self._write_at(self.size + start, view[start:stop])
-            written = stop
+        view, at = memoryview(buffer).cast("B"), self.size
+        data, holes = data_and_holes(view, at, 0 if self.root.sparse else self.root.long_holes)
+        for start, stop in data:
+            self._write_at(at + start, view[start:stop])
         self.size += len(view)
-        if written < len(view):
+        if holes and holes[-1][1] == len(view):
             try:
                 os.ftruncate(self._fd, self.size)
             except OSError as error:
                 self.abandon()
                 raise self.root.failure(error, self.path, "write it") from error
+        for start, stop in holes if self._reserved.size > at else ():
+            with suppress(OSError):  # they are zeros anyway
+                punch_hole(self._fd, at + start, stop - start)
 
     def _write_at(self, offset: int, buffer: ReadableBuffer) -> int:
         view = memoryview(buffer)
@@ -216,13 +216,13 @@ class Replacement:
             self.abandon()
             raise self.root.failure(error, self.path, "write it") from error
 
-    def copy_from(self, source: int, offset: int, length: int) -> int:
+    def copy_from(self, source: int, offset: int, length: int, *, holes: bool = False) -> int:
         """Append `length` bytes at `offset` of the file open at `source`, copied or shared by the kernel.
 
-        Returns the number of bytes appended, which is less than `length` only if the source ends earlier. The
-        bytes do not pass through this process: to hash what was written, read it back with pread.
+        Returns how many were appended: fewer only if the source ends earlier. To hash them, read them back:
+        they do not pass through this process. `holes`: the source is known to have some.
         """
-        if self.root.sparse:
+        if self.root.sparse or (holes and self.root.long_holes):
             return self._copy_sparsely(source, offset, length)
         done = 0
         self._admit(length)
@@ -282,7 +282,7 @@ class Replacement:
             raise self.root.failure(error, self.path, "set the metadata of its new content") from error
 
     def hand_over(self) -> None:
-        """Leave the decision to a group: the end of the `with` block no longer removes the temporary."""
+        """Leave the decision to a group: the `with` block no longer removes the temporary."""
         self._owned = False
 
     @property
@@ -297,7 +297,7 @@ class Replacement:
         return self._fd
 
     def renamed(self) -> None:
-        """Record that the temporary was renamed into place, so that `abandon` does not remove it."""
+        """Record that the temporary has its path, so that `abandon` does not remove it."""
         self._name = None
 
     def identity(self) -> Identity:

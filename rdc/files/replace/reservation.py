@@ -51,7 +51,7 @@ class Reservation:
     def _reserve(self, fd: int, size: int) -> bool:
         """Return whether this system has the call, whatever its file system answered."""
         try:
-            fallocate_keep_size(fd, size)
+            fallocate_keep_size(fd, size - self.size, self.size)  # not again what became a hole
         except OSError as error:
             if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM}:
                 raise

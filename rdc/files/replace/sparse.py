@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-__all__ = ["HOLE_BYTES", "data_spans", "has_hole", "zero_spans"]
+__all__ = ["HOLE_BYTES", "data_and_holes", "data_spans", "has_hole", "long_data_spans", "zero_spans"]
 
 HOLE_BYTES = 4096
 """The block size of most file systems. A shorter hole saves nothing, and a larger step would miss some holes.
@@ -44,6 +44,44 @@ def data_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]
         start, stop = stop, min(size, stop + HOLE_BYTES)
     if begun >= 0:
         yield begun, size
+
+
+def long_data_spans(buffer: ReadableBuffer, least: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) in `buffer`, in order, for the parts to be written, without long runs of zeros.
+
+    The buffer is looked at in steps of `least` bytes, so a run of twice that is always found, and a shorter
+    one than `least` never. A step of data costs two looks at single bytes. A run need not lie on blocks: the
+    rest of a block is written, and the file system fills it with zeros.
+    """
+    view = memoryview(buffer).cast("B")
+    size, zeros, begun, after_zeros = len(view), bytes(least), -1, False
+    for start in range(0, size, least):
+        stop = min(start + least, size)
+        whole = stop - start == least or after_zeros
+        after_zeros = (
+            whole and not (view[start] or view[stop - 1]) and bytes(view[start:stop]) == zeros[: stop - start]
+        )
+        if after_zeros:
+            if begun >= 0:
+                yield begun, start
+            begun = -1
+        elif begun < 0:
+            begun = start
+    if begun >= 0:
+        yield begun, size
+
+
+def data_and_holes(
+    buffer: ReadableBuffer, offset: int, least: int
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return what of `buffer`, for `offset` of a file, is to be written and what is not, as (start, stop).
+
+    `least`: bytes of the shortest run of zeros that is left out; 0 for all blocks of zeros.
+    """
+    data = list(long_data_spans(buffer, least) if least else data_spans(buffer, offset))
+    ends = [0, *(stop for _, stop in data)]
+    starts = [*(start for start, _ in data), memoryview(buffer).nbytes]
+    return data, [(end, start) for end, start in zip(ends, starts, strict=True) if start > end]
 
 
 def zero_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]:

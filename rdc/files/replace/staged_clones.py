@@ -40,8 +40,9 @@ class StagedClones:
         """How often in a row cloning from a device was refused."""
 
     def stage_at(self, root: Root) -> None:
-        """Have clones made at the file system of this root from now on, unless its files are to be sparse."""
-        if _NAMELESS and not root.sparse:
+        """Have clones made at the file system of this root from now on, unless its files are to be sparse, or
+        to have no holes."""
+        if _NAMELESS and root.long_holes and not root.sparse:
             self._directory = os.dup(root.fileno())
 
     def stage(self, number: int, source: SourceFile) -> SourceFile | None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EntryWriter"]
 
+LONG_HOLE_BYTES = 16 << 10
+"""Bytes. Less than the longest chunk, which is how a run of zeros is cut. A write of so much costs more than
+leaving it out does."""
+
 SYMLINK_ATTEMPTS = 256
 """How often a symlink is made under a temporary name. A sweep of another process may remove the temporary,
 which cannot be locked, before its rename. With 64 attempts, a sweep that never paused once removed all of
@@ -36,6 +40,9 @@ class EntryWriter(WritePermission):
 
     sparse = False
     """Whether new files get holes where their content is zeros."""
+
+    long_holes = 0
+    """Where it costs nothing, runs of at least so many zeros become holes of new files; 0: none do."""
 
     overwrites = False
     """Whether new content is written into the regular file that is there, which keeps its inode."""
@@ -55,6 +62,10 @@ class EntryWriter(WritePermission):
     def write_sparsely(self, on: bool) -> None:
         """Set `sparse`."""
         self.sparse = on
+
+    def keep_long_holes(self, on: bool) -> None:
+        """Set `long_holes`."""
+        self.long_holes = LONG_HOLE_BYTES if on else 0
 
     def overwrite(self, on: bool) -> None:
         """Set `overwrites`."""

@@ -90,6 +90,7 @@ class AllRules:
 
 
 ADDED_OPTIONS: Mapping[str, Codec] = {
+    "allocate": Flag(),
     "append": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),

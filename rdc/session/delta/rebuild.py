@@ -343,8 +343,9 @@ class Rebuild:
 
     def _put(self, chunk: bytes | bytearray, digest: bytes, count: int) -> None:
         self._builder.repeat(digest, len(chunk), count)
-        for _ in range(count):
-            self.temporary.write(chunk)
+        many = max(1, BATCH_BYTES // len(chunk))
+        for done in range(0, count, many):
+            self.temporary.write(chunk * min(many, count - done))
 
     def _copy_chunk(self, part: ReuseChunk) -> None:
         base = self._bases[part.base]

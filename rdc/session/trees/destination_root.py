@@ -192,6 +192,7 @@ def open_destination(
         here = path if destination_root.name is None else os.path.dirname(path)
         destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
+    destination_root.root.keep_long_holes(not options.allocate)
     if options.untimed:
         from rdc.files.root.listing_view import omit_times
 

@@ -67,7 +67,7 @@ def test_space_is_reserved_first(root: Root, monkeypatch: pytest.MonkeyPatch) ->
         errno.EOPNOTSUPP: None,
     }.items():
 
-        def fail(fd: int, length: int, number: int = number) -> None:
+        def fail(fd: int, length: int, start: int, number: int = number) -> None:
             raise OSError(number, "")
 
         monkeypatch.setattr(reservation, "fallocate_keep_size", fail)
@@ -108,8 +108,8 @@ def test_what_is_reserved_ahead_is_bounded(
     """Up to 1 GiB that comes: in few calls, never more than RESERVED_AHEAD_BYTES beyond it."""
     calls: list[int] = []
 
-    def reserve(fd: int, length: int) -> None:
-        calls.append(length)
+    def reserve(fd: int, length: int, start: int) -> None:
+        calls.append(start + length)
         if not reserves:
             raise OSError(errno.EOPNOTSUPP, "")
 

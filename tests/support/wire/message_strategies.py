@@ -133,12 +133,13 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         | st.just(
             NamedValues(
                 (
+                    ("allocate", True),
                     ("append", True),
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
                     ("force", True),
-                    ("list_unchanged", True),
                     ("inplace", True),
+                    ("list_unchanged", True),
                     ("mkpath", True),
                     ("modify_window", 2),
                     ("rules", RULES),

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rdc.files.replace.replacement import Replacement
-from rdc.files.replace.sparse import HOLE_BYTES, data_spans, has_hole
+from rdc.files.replace.sparse import HOLE_BYTES, data_and_holes, data_spans, has_hole
 from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
@@ -161,9 +161,9 @@ def test_copies_at_the_destination(way: Way, ext4: Path, tmp_path: Path) -> None
         assert holes(destination / name) == blocks_of_zeros(file.content), name
 
 
-def test_without_it_zeros_are_written(ext4: Path, tmp_path: Path) -> None:
+def test_without_holes_zeros_are_written(ext4: Path, tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"large": CONTENTS["large"], "small": CONTENTS["small"]}))
-    run_sync(source, ext4 / "d", SyncOptions(fsync=False))
+    run_sync(source, ext4 / "d", SyncOptions(fsync=False, allocate=True))
     for name in ("large", "small"):
         assert not holes(ext4 / "d" / name)
     # Nothing is different, so that nothing is written, and no hole made.
@@ -177,3 +177,62 @@ def test_durable_ones_by_command_line(ext4: Path, tmp_path: Path) -> None:
     assert command("sync", "-aS", f"{source}/", f"{ext4}/d/").code == 0
     assert describe(wanted, read_tree(ext4 / "d")) == []
     assert holes(ext4 / "d" / "large") == blocks_of_zeros(CONTENTS["large"])
+
+
+# Without --sparse
+
+
+@given(st.lists(st.one_of(st.integers(0, 5000).map(bytes), st.binary(max_size=40)), max_size=8))
+def test_what_is_left_out_is_long_and_zeros(parts: list[bytes]) -> None:
+    content = b"".join(parts)
+    data, left_out = data_and_holes(content, 0, 1000)
+    spans = sorted([*data, *left_out])
+    assert b"".join(content[start:stop] for start, stop in spans) == content
+    assert not any(any(content[start:stop]) for start, stop in left_out)
+    assert all(stop - start >= 1000 for start, stop in left_out)
+    lost = max((len(part) for part in parts if not any(part)), default=0)
+    assert lost < 2000 or left_out
+
+
+HOLES = LARGE[:100_001] + bytes(3 << 20) + LARGE[:100_001] + bytes(1 << 20)
+"""Its data take some 52 blocks of 4 KiB. Larger ones of some file systems are why a test asks for less."""
+
+
+@pytest.mark.parametrize("way", Way)
+@pytest.mark.parametrize("old", [None, LARGE, HOLES[:-1] + b"x", HOLES[: 2 << 20]])
+def test_long_runs_of_zeros_are_holes_by_themselves(old: bytes | None, way: Way, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", tree({"f": HOLES}))
+    for name, options, most in (
+        ("holes", SyncOptions(fsync=False), 400_000),
+        ("none", SyncOptions(fsync=False, allocate=True), 1 << 30),
+    ):
+        top = write_tree(tmp_path / name, tree({} if old is None else {"f": File(old, 0o644, 1)}))
+        assert run_sync(source, top, options, way=way).problems == []
+        assert (top / "f").read_bytes() == HOLES
+        taken = (top / "f").stat().st_blocks * 512
+        assert taken <= most
+        assert taken >= len(HOLES) or not options.allocate
+
+
+def test_equal_files_keep_them(tmp_path: Path) -> None:
+    """The second is copied from the first."""
+    source = write_tree(tmp_path / "s", tree({"f": HOLES, "g": HOLES}))
+    run_sync(source, tmp_path / "d", SyncOptions(fsync=False))
+    assert [(tmp_path / "d" / name).stat().st_blocks * 512 <= 400_000 for name in "fg"] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "holes"),
+    [
+        ((), True),
+        (("--no-sparse",), False),
+        (("-S",), True),
+        (("--preallocate",), False),
+        (("-S", "--no-S"), False),
+        (("--preallocate", "--sparse"), True),
+    ],
+)
+def test_the_last_word_counts(words: tuple[str, ...], holes: bool, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", tree({"f": HOLES}))
+    assert command("sync", *words, f"{source}/", f"{tmp_path}/d/").code == 0
+    assert ((tmp_path / "d" / "f").stat().st_blocks * 512 < len(HOLES)) is holes

@@ -1,0 +1,311 @@
+/* binding.c - rdc.kernel.samples._samples: min-wise samples as a Python module; reference.py documents each
+ * name.
+ *
+ * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "samples/samples.h"
+
+static const rdc_sampling *const variants[] = {
+#if defined(__x86_64__)
+    &rdc_sampling_avx512, &rdc_sampling_avx2,
+#elif defined(__aarch64__)
+    &rdc_sampling_neon,
+#endif
+    &rdc_sampling_plain, NULL,
+};
+
+static const rdc_sampling *chosen = &rdc_sampling_plain;
+
+/* A column of sets. */
+typedef struct {
+    Py_buffer features, offsets;
+    const uint64_t *feature;
+    const int64_t *offset;
+    size_t sets;
+} set_column;
+
+static void release(set_column *column)
+{
+    if (column->features.obj)
+        PyBuffer_Release(&column->features);
+    if (column->offsets.obj)
+        PyBuffer_Release(&column->offsets);
+}
+
+static int whole_numbers(const Py_buffer *view, const char *name)
+{
+    if (view->len % 8) {
+        PyErr_Format(PyExc_ValueError, "%s: %zd bytes are no whole 64-bit numbers", name, view->len);
+        return -1;
+    }
+    if (view->len && (uintptr_t)view->buf % 8) {
+        PyErr_Format(PyExc_ValueError, "%s: the numbers are not aligned", name);
+        return -1;
+    }
+    return 0;
+}
+
+/* Checks what reference.py's _sets() checks. Returns -1 with an exception set. */
+static int take(set_column *column)
+{
+    if (whole_numbers(&column->features, "features") || whole_numbers(&column->offsets, "offsets"))
+        return -1;
+    const size_t bounds = (size_t)column->offsets.len / 8, size = (size_t)column->features.len / 8;
+    column->feature = column->features.buf;
+    column->offset = column->offsets.buf;
+    if (!bounds || column->offset[0] < 0 || column->offset[bounds - 1] > (int64_t)size) {
+        PyErr_Format(PyExc_ValueError, "offsets: one more than sets, from 0 to at most %zu, are expected", size);
+        return -1;
+    }
+    for (size_t i = 1; i < bounds; i++)
+        if (column->offset[i] < column->offset[i - 1]) {
+            PyErr_Format(PyExc_ValueError, "offsets: %lld follows %lld; they must not decrease",
+                         (long long)column->offset[i], (long long)column->offset[i - 1]);
+            return -1;
+        }
+    column->sets = bounds - 1;
+    return 0;
+}
+
+static int counted(Py_ssize_t count)
+{
+    if (count >= 1 && count <= RDC_SAMPLE_COUNT_LIMIT)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%zd samples a set: 1 to %d are expected", count, RDC_SAMPLE_COUNT_LIMIT);
+    return -1;
+}
+
+static PyObject *samples_of(set_column *column, Py_ssize_t count, uint64_t seed, int by_bins, int fill)
+{
+    rdc_family family = {0};
+    PyObject *result = NULL;
+    if (counted(count) || take(column))
+        goto done;
+    if (column->sets > (size_t)PY_SSIZE_T_MAX / 4 / (size_t)count) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    if (rdc_family_start(&family, chosen, seed, (size_t)count)) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)column->sets * count * 4);
+    if (result) {
+        uint32_t *samples = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+        Py_BEGIN_ALLOW_THREADS
+        for (size_t i = 0; i < column->sets; i++, samples += count) {
+            const uint64_t *features = column->feature + column->offset[i];
+            const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
+            if (by_bins)
+                rdc_partition_samples(&family, features, size, fill, samples);
+            else
+                rdc_minimum_samples(&family, features, size, samples);
+        }
+        Py_END_ALLOW_THREADS
+    }
+done:
+    rdc_family_end(&family);
+    release(column);
+    return result;
+}
+
+static PyObject *minimum_samples(PyObject *module, PyObject *args)
+{
+    set_column column = {0};
+    Py_ssize_t count;
+    unsigned long long seed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*nK:minimum_samples", &column.features, &column.offsets, &count, &seed))
+        return NULL;
+    return samples_of(&column, count, seed, 0, 0);
+}
+
+static PyObject *partition_samples(PyObject *module, PyObject *args)
+{
+    set_column column = {0};
+    Py_ssize_t count;
+    unsigned long long seed;
+    int fill;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*nKp:partition_samples", &column.features, &column.offsets, &count, &seed, &fill))
+        return NULL;
+    return samples_of(&column, count, seed, 1, fill);
+}
+
+/* How many ranks a set can have. */
+static size_t most_of(const set_column *column, size_t i, size_t count)
+{
+    const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
+    return size < count ? size : count;
+}
+
+static PyObject *bottom_ranks(PyObject *module, PyObject *args)
+{
+    set_column column = {0};
+    rdc_family family = {0};
+    Py_ssize_t count;
+    unsigned long long seed;
+    PyObject *result = NULL;
+    uint64_t *ranks = NULL, *room = NULL;
+    int64_t *ends = NULL;
+    size_t total = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*nK:bottom_ranks", &column.features, &column.offsets, &count, &seed))
+        return NULL;
+    if (counted(count) || take(&column))
+        goto done;
+    for (size_t i = 0; i < column.sets; i++)
+        total += most_of(&column, i, (size_t)count);
+    ranks = malloc(8 * total + 8);
+    room = malloc(16 * (size_t)count);
+    ends = malloc(8 * (column.sets + 1));
+    if (!ranks || !room || !ends || rdc_family_start(&family, chosen, seed, 1)) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    size_t at = 0;
+    ends[0] = 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (size_t i = 0; i < column.sets; i++) {
+        const size_t size = (size_t)(column.offset[i + 1] - column.offset[i]);
+        const size_t found = rdc_bottom_ranks(family.key, family.factor, column.feature + column.offset[i], size,
+                                              (size_t)count, room);
+        memcpy(ranks + at, room, 8 * found);
+        ends[i + 1] = (int64_t)(at += found);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_BuildValue("(y#y#)", (const char *)ranks, (Py_ssize_t)(8 * at), (const char *)ends,
+                           (Py_ssize_t)(8 * (column.sets + 1)));
+done:
+    rdc_family_end(&family);
+    free(ranks);
+    free(room);
+    free(ends);
+    release(&column);
+    return result;
+}
+
+static PyObject *pack_samples(PyObject *module, PyObject *args)
+{
+    Py_buffer view;
+    Py_ssize_t count;
+    int bits;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*ni:pack_samples", &view, &count, &bits))
+        return NULL;
+    if (counted(count))
+        goto done;
+    if (bits < 1 || bits > 16) {
+        PyErr_Format(PyExc_ValueError, "%d bits a sample: 1 to 16 are expected", bits);
+        goto done;
+    }
+    if (view.len % (4 * count) || (view.len && (uintptr_t)view.buf % 4)) {
+        PyErr_Format(PyExc_ValueError, "%zd samples: a multiple of %zd is expected", view.len / 4, count);
+        goto done;
+    }
+    const size_t sets = (size_t)(view.len / 4 / count), words = (size_t)(count + 63) / 64;
+    const size_t blocks = (sets + RDC_SET_BLOCK - 1) / RDC_SET_BLOCK;
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * RDC_SET_BLOCK * words * (size_t)bits * blocks));
+    if (result) {
+        memset(PyBytes_AS_STRING(result), 0, (size_t)PyBytes_GET_SIZE(result));
+        Py_BEGIN_ALLOW_THREADS
+        rdc_pack_samples(view.buf, sets, (size_t)count, (unsigned)bits, (uint64_t *)(void *)PyBytes_AS_STRING(result));
+        Py_END_ALLOW_THREADS
+    }
+done:
+    PyBuffer_Release(&view);
+    return result;
+}
+
+/* Compares as reference.py defines. Returns NULL with an exception set. */
+static PyObject *matches(const Py_buffer *one, Py_ssize_t row, const Py_buffer *many, Py_ssize_t sets,
+                         Py_ssize_t count, int bits)
+{
+    const size_t words = (size_t)(count + 63) / 64, stride = words * (size_t)bits * RDC_SET_BLOCK;
+    if (one->len % (Py_ssize_t)(8 * stride) || many->len % (Py_ssize_t)(8 * stride) ||
+        (one->len && (uintptr_t)one->buf % 8) || (many->len && (uintptr_t)many->buf % 8))
+        return PyErr_Format(PyExc_ValueError, "packed samples: whole blocks of %zu bytes are expected", 8 * stride);
+    const Py_ssize_t rows = one->len / (Py_ssize_t)(8 * stride) * RDC_SET_BLOCK;
+    const Py_ssize_t others = many->len / (Py_ssize_t)(8 * stride) * RDC_SET_BLOCK;
+    if (row < 0 || row >= rows || sets < 0 || sets > others)
+        return PyErr_Format(PyExc_ValueError, "row %zd and %zd sets: the packed samples have fewer", row, sets);
+    uint64_t *query = malloc(8 * words * (size_t)bits);
+    const size_t blocks = ((size_t)sets + RDC_SET_BLOCK - 1) / RDC_SET_BLOCK;
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(4 * RDC_SET_BLOCK * blocks));
+    if (!query || !result) {
+        free(query);
+        Py_XDECREF(result);
+        return PyErr_NoMemory();
+    }
+    const uint64_t *mine = (const uint64_t *)one->buf + (size_t)row / RDC_SET_BLOCK * stride + row % RDC_SET_BLOCK;
+    for (size_t i = 0; i < words * (size_t)bits; i++)
+        query[i] = mine[i * RDC_SET_BLOCK];
+    uint32_t *out = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+    Py_BEGIN_ALLOW_THREADS
+    chosen->differences(query, many->buf, blocks, words, (unsigned)bits, out);
+    for (size_t i = 0; i < (size_t)sets; i++)
+        out[i] = (uint32_t)count - out[i];
+    Py_END_ALLOW_THREADS
+    free(query);
+    _PyBytes_Resize(&result, 4 * sets);
+    return result;
+}
+
+static PyObject *sample_matches(PyObject *module, PyObject *args)
+{
+    Py_buffer one, many;
+    Py_ssize_t row, sets, count;
+    int bits;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*ny*nni:sample_matches", &one, &row, &many, &sets, &count, &bits))
+        return NULL;
+    if (bits < 1 || bits > 16)
+        PyErr_Format(PyExc_ValueError, "%d bits a sample: 1 to 16 are expected", bits);
+    else if (!counted(count))
+        result = matches(&one, row, &many, sets, count, bits);
+    PyBuffer_Release(&one);
+    PyBuffer_Release(&many);
+    return result;
+}
+
+/* The fastest variant from `name` on, in the order of choice.py, that this CPU can run. */
+static PyObject *choose(PyObject *module, PyObject *argument)
+{
+    static const char *const order[] = {"avx512", "avx2", "ssse3", "neon", "c"};
+    const size_t names = sizeof order / sizeof *order;
+    const char *name = PyUnicode_AsUTF8(argument);
+    (void)module;
+    if (!name)
+        return NULL;
+    size_t first = 0;
+    while (first < names && strcmp(order[first], name))
+        first++;
+    for (const rdc_sampling *const *variant = variants; *variant; variant++)
+        for (size_t i = first; i < names; i++)
+            if (!strcmp(order[i], (*variant)->name) && (*variant)->usable()) {
+                chosen = *variant;
+                return PyUnicode_FromString(chosen->name);
+            }
+    return PyErr_Format(PyExc_ValueError, "%s: no variant of sampling", name);
+}
+
+static PyMethodDef methods[] = {
+    {"bottom_ranks", bottom_ranks, METH_VARARGS, NULL},
+    {"choose", choose, METH_O, NULL},
+    {"minimum_samples", minimum_samples, METH_VARARGS, NULL},
+    {"pack_samples", pack_samples, METH_VARARGS, NULL},
+    {"partition_samples", partition_samples, METH_VARARGS, NULL},
+    {"sample_matches", sample_matches, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.samples._samples", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__samples(void)
+{
+    return PyModule_Create(&definition);
+}

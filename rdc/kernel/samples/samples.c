@@ -1,0 +1,174 @@
+/*
+ * samples.c - min-wise samples of one set at a time.
+ *
+ * It computes what reference.py defines: products modulo 2^64 and 2^32, and minima, in which order does not
+ * count. So any split of a set's features and any variant give the same samples.
+ */
+#include "samples/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mix.h"
+
+int rdc_family_start(rdc_family *family, const rdc_sampling *variant, uint64_t seed, size_t count)
+{
+    const size_t lanes = (count + RDC_SAMPLE_LANES - 1) / RDC_SAMPLE_LANES * RDC_SAMPLE_LANES;
+    *family = (rdc_family){.variant = variant, .count = count, .lanes = lanes};
+    family->key = rdc_mix(seed);
+    family->factor = rdc_mix(seed ^ family->key) | 1;
+    family->factors = calloc(3 * lanes + 2 * RDC_SAMPLE_LANES + RDC_RANKS_AT_ONCE, sizeof *family->factors);
+    family->slots = malloc((RDC_SLOTS_AT_ONCE + 8) * sizeof *family->slots);
+    if (!family->factors || !family->slots)
+        return -1;
+    family->chosen = family->factors + lanes;
+    family->least = family->chosen + lanes + RDC_SAMPLE_LANES;
+    family->high = family->least + lanes + RDC_SAMPLE_LANES;
+    for (size_t j = 0; j < count; j++)
+        family->factors[j] = (uint32_t)(rdc_mix(family->factor + j) >> 32) | 1;
+    return 0;
+}
+
+void rdc_family_end(rdc_family *family)
+{
+    free(family->factors);
+    free(family->slots);
+}
+
+/* Lowers family->least, of the functions with these factors, over all features. */
+static void lower(rdc_family *family, const uint64_t *features, size_t size, const uint32_t *factors, size_t lanes)
+{
+    memset(family->least, 0xff, lanes * sizeof *family->least);
+    for (size_t at = 0; at < size; at += RDC_RANKS_AT_ONCE) {
+        const size_t some = size - at < RDC_RANKS_AT_ONCE ? size - at : RDC_RANKS_AT_ONCE;
+        family->variant->high_ranks(features + at, some, family->key, family->factor, family->high);
+        family->variant->minima(family->high, some, factors, lanes, family->least);
+    }
+}
+
+void rdc_minimum_samples(rdc_family *family, const uint64_t *features, size_t size, uint32_t *samples)
+{
+    lower(family, features, size, family->factors, family->lanes);
+    memcpy(samples, family->least, family->count * sizeof *samples);
+}
+
+static uint32_t largest(const uint32_t *bins, size_t count)
+{
+    uint32_t found = 0;
+    for (size_t j = 0; j < count; j++)
+        found = bins[j] > found ? bins[j] : found;
+    return found;
+}
+
+/* Puts the values of all features into 2^wide bins. Once every bin has a value, most features are above all of
+ * them and need no more than a comparison. */
+static void part_by_shift(rdc_family *family, const uint64_t *features, size_t size, unsigned wide, uint32_t *bins)
+{
+    uint32_t limit = RDC_NO_SAMPLE;
+    for (size_t at = 0; at < size; at += RDC_SLOTS_AT_ONCE) {
+        const size_t some = size - at < RDC_SLOTS_AT_ONCE ? size - at : RDC_SLOTS_AT_ONCE;
+        const size_t found = family->variant->slots(features + at, some, family->key, family->factor, wide, limit,
+                                                     family->slots);
+        /* Without branches: which feature is the smallest of its bin cannot be predicted. */
+        for (size_t i = 0; i < found; i++) {
+            uint32_t *bin = bins + (family->slots[i] >> 32);
+            const uint32_t value = (uint32_t)family->slots[i];
+            *bin = value < *bin ? value : *bin;
+        }
+        if (size - at > RDC_SLOTS_AT_ONCE)
+            limit = largest(bins, family->count);
+    }
+}
+
+static void part(rdc_family *family, const uint64_t *features, size_t size, uint32_t *bins)
+{
+    const uint64_t count = family->count;
+    memset(bins, 0xff, count * sizeof *bins);
+    if (count > 1 && !(count & (count - 1))) {
+        part_by_shift(family, features, size, (unsigned)__builtin_ctzll(count), bins);
+        return;
+    }
+    for (size_t i = 0; i < size; i++) {
+        const unsigned __int128 slot =
+            (unsigned __int128)rdc_sample_rank(features[i], family->key, family->factor) * count;
+        uint32_t *bin = bins + (size_t)(slot >> 64);
+        const uint32_t value = (uint32_t)((uint64_t)slot >> 33);
+        *bin = value < *bin ? value : *bin;
+    }
+}
+
+void rdc_partition_samples(rdc_family *family, const uint64_t *features, size_t size, int fill, uint32_t *samples)
+{
+    part(family, features, size, samples);
+    if (!fill || !size)
+        return;
+    /* The functions of the empty bins stand side by side, so that vectors are full. */
+    const size_t empty = family->variant->collect(samples, family->factors, family->count, family->chosen);
+    if (!empty)
+        return;
+    const size_t lanes = (empty + RDC_SAMPLE_LANES - 1) / RDC_SAMPLE_LANES * RDC_SAMPLE_LANES;
+    lower(family, features, size, family->chosen, lanes);
+    family->variant->spread(family->least, family->count, samples);
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts and leaves out repetitions. Returns how many are left. */
+static size_t different(uint64_t *ranks, size_t count)
+{
+    size_t kept = 0;
+    qsort(ranks, count, sizeof *ranks, in_order);
+    for (size_t i = 0; i < count; i++)
+        if (!i || ranks[i] != ranks[i - 1])
+            ranks[kept++] = ranks[i];
+    return kept;
+}
+
+size_t rdc_bottom_ranks(uint64_t key, uint64_t factor, const uint64_t *features, size_t size, size_t most,
+                        uint64_t *ranks)
+{
+    /* Ranks gather behind the smallest ones known. Each sort takes in at least `most` of them, so the work is
+     * size * log(most), whatever repeats. */
+    size_t gathered = 0;
+    uint64_t limit = UINT64_MAX;
+    int full = 0;
+    for (size_t i = 0; i < size; i++) {
+        const uint64_t rank = rdc_sample_rank(features[i], key, factor);
+        if (full && rank >= limit)
+            continue;
+        ranks[gathered++] = rank;
+        if (gathered < 2 * most)
+            continue;
+        gathered = different(ranks, gathered);
+        if (gathered >= most) {
+            gathered = most;
+            full = 1;
+            limit = ranks[most - 1];
+        }
+    }
+    gathered = different(ranks, gathered);
+    return gathered < most ? gathered : most;
+}
+
+void rdc_pack_samples(const uint32_t *samples, size_t sets, size_t count, unsigned bits, uint64_t *packed)
+{
+    const size_t words = (count + 63) / 64;
+    for (size_t set = 0; set < sets; set++, samples += count) {
+        uint64_t *block = packed + set / RDC_SET_BLOCK * words * bits * RDC_SET_BLOCK + set % RDC_SET_BLOCK;
+        for (size_t word = 0; word < words; word++) {
+            const size_t here = count - 64 * word < 64 ? count - 64 * word : 64;
+            for (unsigned plane = 0; plane < bits; plane++) {
+                uint64_t column = 0;
+                for (size_t i = 0; i < here; i++) {
+                    const uint32_t reduced = samples[64 * word + i] * UINT32_C(0x9e3779b1) >> (32 - bits);
+                    column |= (uint64_t)(reduced >> plane & 1) << i;
+                }
+                block[(word * bits + plane) * RDC_SET_BLOCK] = column;
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+/* samples.h - min-wise samples of sets of 64-bit features; rdc/kernel/samples/reference.py defines them. */
+#ifndef RDC_SAMPLES_H
+#define RDC_SAMPLES_H
+
+#include "samples/variant.h"
+
+#define RDC_SAMPLE_COUNT_LIMIT 65536
+
+/* The functions that a seed stands for, and room for what one set needs. */
+typedef struct {
+    const rdc_sampling *variant;
+    uint64_t key, factor;
+    size_t count;       /* samples a set */
+    size_t lanes;       /* the same, padded */
+    uint32_t *factors;  /* one a lane */
+    uint32_t *chosen;   /* factors of the empty bins */
+    uint32_t *least;    /* one a lane */
+    uint32_t *high;     /* upper halves of ranks, RDC_RANKS_AT_ONCE */
+    uint64_t *slots;   /* RDC_SLOTS_AT_ONCE and room behind */
+} rdc_family;
+
+/* Features whose ranks are computed at a time: 8 KiB of them stay in the nearest cache. */
+#define RDC_RANKS_AT_ONCE 2048
+
+#define RDC_SLOTS_AT_ONCE 512
+
+/* Returns -1 without memory. rdc_family_end() after either result. */
+int rdc_family_start(rdc_family *family, const rdc_sampling *variant, uint64_t seed, size_t count);
+void rdc_family_end(rdc_family *family);
+
+/* Each writes family->count samples of one set. */
+void rdc_minimum_samples(rdc_family *family, const uint64_t *features, size_t size, uint32_t *samples);
+void rdc_partition_samples(rdc_family *family, const uint64_t *features, size_t size, int fill, uint32_t *samples);
+
+/* Writes the smallest different ranks of one set in increasing order, at most `most`. Returns their number.
+ * `ranks` has room for twice as many. */
+size_t rdc_bottom_ranks(uint64_t key, uint64_t factor, const uint64_t *features, size_t size, size_t most,
+                        uint64_t *ranks);
+
+/* Packs the samples of `sets` sets; `packed` is all zeros before. */
+void rdc_pack_samples(const uint32_t *samples, size_t sets, size_t count, unsigned bits, uint64_t *packed);
+
+#endif

@@ -1,0 +1,130 @@
+"""b-bit samples: Li and Konig, "b-Bit Minwise Hashing" (WWW 2010).
+
+`rdc.similarity.estimate` has theorem 1. Densities r1 and r2 are the shares of their universe that two sets
+hold; 0 for sets of 64-bit hashes, whose universe is endless.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+from rdc.kernel.sampling import pack_samples, sample_matches
+from rdc.records import dataclass
+from rdc.similarity.estimate import Accidents, Estimate, accidents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.similarity.samples import Samples
+
+__all__ = [
+    "PackedSamples",
+    "bbit_constants",
+    "bbit_estimate",
+    "bbit_matches",
+    "bbit_pack",
+    "bbit_variance",
+    "storage_factor",
+    "xor_pairs_estimate",
+    "xor_pairs_variance",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSamples:
+    """Samples of many sets, reduced to a few bits each."""
+
+    data: bytes
+    """As rdc/kernel/samples/reference.py defines: k * bits / 8 bytes a set, for k a multiple of 64."""
+    sets: int
+    k: int
+    bits: int
+
+    def __len__(self) -> int:
+        """The number of sets."""
+        return self.sets
+
+
+def bbit_pack(samples: Samples, bits: int) -> PackedSamples:
+    """Reduces samples to `bits` bits, 1 to 16. Raises ValueError for other widths and for unfilled samples.
+
+    >>> from array import array
+    >>> from rdc.similarity import bbit_estimate, bbit_matches, bbit_pack, one_permutation
+    >>> column = array("Q", range(5000)), array("q", [0, 4000, 5000])
+    >>> packed = bbit_pack(one_permutation(*column), 2)
+    >>> matches = bbit_matches(packed, 0, packed)
+    >>> bbit_estimate(matches[0], packed.k, 2).jaccard
+    1.0
+    """
+    if not samples.filled:
+        raise ValueError("samples of empty bins would all agree; one_permutation(..., fill=True) has none")
+    return PackedSamples(pack_samples(samples.data, samples.k, bits), len(samples), samples.k, bits)
+
+
+def bbit_matches(queries: PackedSamples, row: int, packed: PackedSamples) -> array[int]:
+    """How many samples of set `row` of `queries` agree with those of each set of `packed`, typecode 'I'.
+
+    Raises ValueError if both differ in `k` or `bits`, IndexError if there is no such set.
+    """
+    if (queries.k, queries.bits) != (packed.k, packed.bits):
+        raise ValueError(
+            f"{queries.k} samples of {queries.bits} bits do not compare with {packed.k} of {packed.bits}"
+        )
+    if not 0 <= row < queries.sets:
+        raise IndexError(f"set {row} of {queries.sets}")
+    return array("I", sample_matches(queries.data, row, packed.data, packed.sets, packed.k, packed.bits))
+
+
+def bbit_constants(r1: float, r2: float, bits: int) -> Accidents:
+    """C1 and C2 of theorem 1. Raises ValueError for densities outside 0 to 1 or fewer than 1 bit."""
+    if not (0 <= r1 < 1 and 0 <= r2 < 1) or bits < 1:
+        raise ValueError(
+            f"densities {r1} and {r2}, {bits} bits: 0 to below 1, and 1 bit or more, are expected"
+        )
+    return accidents(bits, r1, r2)
+
+
+def bbit_estimate(matches: int, k: int, bits: int, r1: float = 0.0, r2: float = 0.0) -> Estimate:
+    """The unbiased estimate of resemblance from `matches` equal samples of `k`: equation (9)."""
+    if not 0 <= matches <= k or k < 1:
+        raise ValueError(f"{matches} matches of {k} samples")
+    return bbit_constants(r1, r2, bits).estimate(matches, k)
+
+
+def bbit_variance(jaccard: float, r1: float, r2: float, bits: int, k: int) -> float:
+    """The variance of that estimate: equation (11), E (1 - E) / (k (1 - C2)^2)."""
+    chance = bbit_constants(r1, r2, bits)
+    return chance.standard_error(chance.agreement(jaccard), k) ** 2
+
+
+def storage_factor(jaccard: float, r1: float, r2: float, bits: int, wide: int = 64) -> float:
+    """How much less space `bits`-bit samples need than `wide`-bit ones for the same variance: table 1's ratio
+    B(wide) / B(bits), with B(b) = b * variance * k."""
+    return wide * bbit_variance(jaccard, r1, r2, wide, 1) / (bits * bbit_variance(jaccard, r1, r2, bits, 1))
+
+
+def xor_pairs_estimate(matches: int, pairs: int, r1: float = 0.0, r2: float = 0.0) -> Estimate:
+    """The estimate from pairs of 1-bit samples joined by exclusive or, "b = 1/2" of section 5.3.
+
+    `matches`: equal joined bits among `pairs`. Two joined bits are equal with probability E^2 + (1 - E)^2.
+    Resemblances near 0 are overestimated, since the square root stops at 0.
+    """
+    if not 0 <= matches <= pairs or pairs < 1:
+        raise ValueError(f"{matches} matches of {pairs} pairs")
+    chance = bbit_constants(r1, r2, 1)
+    root = math.sqrt(max(2 * matches / pairs - 1, 0.0))
+    found = (root + 1 - 2 * chance.c1) / (2 - 2 * chance.c2)
+    return Estimate(found, math.sqrt(xor_pairs_variance(max(found, 1 / pairs), r1, r2, pairs)))
+
+
+def xor_pairs_variance(jaccard: float, r1: float, r2: float, pairs: int) -> float:
+    """The variance of xor_pairs_estimate() by the delta method: T (1 - T) / pairs over the square of dT/dR.
+
+    Per bit stored it is below that of 1-bit samples where R exceeds 0.5774 = sqrt(1/3), for densities near 0.
+    Infinite where joined bits say nothing.
+    """
+    chance = bbit_constants(r1, r2, 1)
+    equal = chance.agreement(jaccard)
+    joined = equal * equal + (1 - equal) * (1 - equal)
+    slope = 2 * (2 * equal - 1) * (1 - chance.c2)
+    return joined * (1 - joined) / (pairs * slope * slope) if slope else math.inf

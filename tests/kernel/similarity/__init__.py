@@ -1,0 +1,1 @@
+"""Similarity in the kernel: samples, the index of traits, pairs."""

@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Action",
+    "AlternateUse",
+    "Alternates",
     "Aspect",
     "Attribution",
     "Backup",
@@ -55,6 +57,7 @@ __all__ = [
     "IncompatiblePeerError",
     "Instance",
     "ItemChanged",
+    "KeepUndo",
     "Level",
     "LevelSummary",
     "Limited",
@@ -103,6 +106,11 @@ __all__ = [
     "TrustError",
     "TypeSummary",
     "USER_CATALOG",
+    "UndoItem",
+    "UndoOptions",
+    "UndoReport",
+    "UndoReporter",
+    "UndoableSync",
     "UsageError",
     "UserCatalog",
     "WatchEvent",
@@ -123,12 +131,16 @@ __all__ = [
     "sign_file",
     "similar",
     "sync",
+    "undo",
+    "undoable_syncs",
     "watch",
     "__version__",
 ]
 
 _MODULES = {
     "Action": "rdc.model.instances",
+    "AlternateUse": "rdc.model.sync",
+    "Alternates": "rdc.model.sync",
     "Aspect": "rdc.model.check",
     "Attribution": "rdc.model.scan",
     "Backup": "rdc.model.sync",
@@ -169,6 +181,7 @@ _MODULES = {
     "IncompatiblePeerError": "rdc.errors",
     "Instance": "rdc.model.instances",
     "ItemChanged": "rdc.progress",
+    "KeepUndo": "rdc.model.sync",
     "Level": "rdc.signature.tree",
     "LevelSummary": "rdc.model.scan",
     "Limited": "rdc.model.watch",
@@ -217,6 +230,11 @@ _MODULES = {
     "TrustError": "rdc.errors",
     "TypeSummary": "rdc.model.scan",
     "USER_CATALOG": "rdc.catalog.location",
+    "UndoItem": "rdc.model.undo",
+    "UndoOptions": "rdc.model.undo",
+    "UndoReport": "rdc.model.undo",
+    "UndoReporter": "rdc.undoing.undo",
+    "UndoableSync": "rdc.model.undo",
     "UsageError": "rdc.errors",
     "UserCatalog": "rdc.catalog.location",
     "WatchEvent": "rdc.model.watch",
@@ -237,6 +255,8 @@ _MODULES = {
     "sign_file": "rdc.catalog.signer",
     "similar": "rdc.library.similar",
     "sync": "rdc.session.sync",
+    "undo": "rdc.library.undo",
+    "undoable_syncs": "rdc.library.undo",
     "watch": "rdc.watching.watch",
 }
 
@@ -269,6 +289,7 @@ if TYPE_CHECKING:
     from rdc.library.scan import scan
     from rdc.library.similar import similar
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
+    from rdc.library.undo import undo, undoable_syncs
     from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
     from rdc.model.duplicates import (
         DuplicateFile,
@@ -310,7 +331,18 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import Backup, FileList, MessageCost, Purpose, SyncOptions, SyncReport
+    from rdc.model.sync import (
+        Alternates,
+        AlternateUse,
+        Backup,
+        FileList,
+        KeepUndo,
+        MessageCost,
+        Purpose,
+        SyncOptions,
+        SyncReport,
+    )
+    from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,
         Halted,
@@ -330,6 +362,7 @@ if TYPE_CHECKING:
     from rdc.similarity.pairs import SimilarPair, SimilarPairs
     from rdc.similarity.saved import SimilarityIndexError
     from rdc.similarity.traits import Traits
+    from rdc.undoing.undo import UndoReporter
     from rdc.watching.reporter import WatchReporter
     from rdc.watching.watch import watch
 

@@ -30,7 +30,7 @@ A shell shows this code for a program that SIGPIPE ended. rsync has no code of t
 """
 
 
-COMPUTING_VERBS = frozenset(VERBS) - {"catalog", "completions", "config", "install", "keys"}
+COMPUTING_VERBS = frozenset(VERBS) - {"catalog", "completions", "config", "install", "keys", "undo"}
 """The verbs that cut and compare contents."""
 
 _WITHOUT_KERNEL = (

@@ -60,6 +60,7 @@ VERB_EVENTS: dict[str, tuple[str, ...]] = {
     "dupes": (*_COMMON, "group"),
     "similar": (*_COMMON, "group", "match", "folders"),
     "dedupe": (*_COMMON, "item"),
+    "undo": ("start", "error", "summary", "item", "undoable"),
 }
 """The events of --json, of each verb that has any."""
 

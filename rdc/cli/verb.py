@@ -19,6 +19,7 @@ __all__ = ["VERBS", "Verb", "load_verb", "load_verbs"]
 VERBS = (
     "sync",
     "check",
+    "undo",
     "watch",
     "scan",
     "merge",

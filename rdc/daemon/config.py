@@ -12,6 +12,8 @@ from rdc.limits.sessions import TIMEOUT_SECONDS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
+from rdc.model.sync import KeepUndo
+from rdc.model.undo import parse_keep_undo
 from rdc.records import dataclass, replace
 from rdc.session.access import Access
 from rdc.transport.keys import KeyRing, key_directory
@@ -84,6 +86,10 @@ class Module:
     owners: bool
     """Whether the peer sets owners and groups, which needs a daemon that runs as root."""
     limits: Limits
+    no_undo: bool = False
+    """Whether no sync of a peer is kept to be undone."""
+    keep_undo: KeepUndo | None = None
+    """How much every sync keeps to be undone; None: as the peer asks."""
 
     @property
     def access(self) -> Access:
@@ -95,6 +101,8 @@ class Module:
             no_delete=self.no_delete,
             append_only=self.append_only,
             owners=self.owners,
+            no_undo=self.no_undo,
+            keep_undo=self.keep_undo,
         )
 
 
@@ -219,11 +227,25 @@ def _module(name: str, table: Table, keys: KeyRing, limits: Limits) -> Module:
         # Deletions list existing names, even in a dry run: a peer that may not read must not see them.
         no_delete=table.flag("no-delete", False) or write_only,
         append_only=append_only,
+        no_undo=table.text("keep-undo", "") == "off",
+        keep_undo=_keep_undo(table, append_only=append_only),
         owners=table.flag("owners", False),
         limits=_module_limits(table.table("limits"), limits),
     )
     table.finish()
     return module
+
+
+def _keep_undo(table: Table, *, append_only: bool) -> KeepUndo | None:
+    text = table.text("keep-undo", "")
+    if text in ("", "off"):
+        return None
+    if append_only:
+        raise table.error("keep-undo", "an append-only module replaces nothing, so it keeps nothing")
+    try:
+        return parse_keep_undo(text)
+    except ValueError as error:
+        raise table.error("keep-undo", f"found '{text}': {error}, or off") from None
 
 
 def _limits(table: Table, base: Limits) -> Limits:

@@ -52,6 +52,9 @@ files that it names so. Beyond this limit each equal file is sent."""
 BASES_PER_FILE = 3
 """Bases of a file besides the one at its own path: each is read and searched."""
 
+ALTERNATE_DIRECTORIES = 20
+"""Alternate directories of one run, as in rsync. Each costs a look for every new file."""
+
 OPEN_BASES = 64
 """Base files kept open because other files are built from them and their own new versions may arrive first. A
 low limit of descriptors reduces it. Beyond this limit such a file may cost a repair."""

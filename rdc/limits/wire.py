@@ -207,3 +207,6 @@ ATTRIBUTE_MESSAGE_BYTES = 512 << 10
 ATTRIBUTES_PENDING_BYTES = 64 << 20
 """Bytes of distinct attribute sets that a destination keeps until it sets them, after all contents are in
 place. Most trees repeat a few sets; a million files, each with a set of its own of 64 bytes, fit."""
+
+UNDO_DAYS = 36_500
+"""The most days for which a sync is kept to be undone: a century."""

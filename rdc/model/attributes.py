@@ -17,6 +17,7 @@ __all__ = [
     "AttributeKinds",
     "Attributes",
     "bits_before_acl",
+    "mode_with_acl",
     "pack_attributes",
     "unpack_attributes",
 ]
@@ -27,7 +28,7 @@ Attributes: TypeAlias = tuple[tuple[bytes, bytes], ...]
 ACCESS_ACL = b"system.posix_acl_access"
 DEFAULT_ACL = b"system.posix_acl_default"
 
-_NAMED_USER, _OWNING_GROUP, _NAMED_GROUP, _MASK = 2, 4, 8, 16
+_OWNER, _NAMED_USER, _OWNING_GROUP, _NAMED_GROUP, _MASK, _OTHERS = 1, 2, 4, 8, 16, 32
 """Tags of an ACL's entries."""
 
 UNREADABLE = b"\0"
@@ -89,6 +90,17 @@ def unpack_attributes(packed: bytes) -> Attributes:
         found.append((name, packed[at : at + size]))
         at += size
     return tuple(found)
+
+
+def mode_with_acl(mode: int, acl: bytes) -> int:
+    """The permission bits that an entry with `mode` has once it has got this access ACL."""
+    entries = {
+        int.from_bytes(acl[at : at + 2], "little"): int.from_bytes(acl[at + 2 : at + 4], "little") & 7
+        for at in range(4, len(acl) - 7, 8)
+    }
+    user, others = entries.get(_OWNER, mode >> 6 & 7), entries.get(_OTHERS, mode & 7)
+    group = entries.get(_MASK, entries.get(_OWNING_GROUP, mode >> 3 & 7))
+    return mode & ~0o777 | user << 6 | group << 3 | others
 
 
 def bits_before_acl(acl: bytes) -> int:

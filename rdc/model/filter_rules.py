@@ -19,6 +19,7 @@ __all__ = [
     "RuleSide",
     "RuleSyntax",
     "are_plain",
+    "has_rule_files",
 ]
 
 
@@ -153,3 +154,8 @@ class DirectoryRules:
 def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
     """Whether action and pattern say everything of all rules."""
     return all(type(rule) is FilterRule and rule.modifiers == _NO_MODIFIERS for rule in rules)
+
+
+def has_rule_files(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
+    """Whether some rules lie in files of the trees."""
+    return any(type(rule) is DirectoryRules for rule in rules)

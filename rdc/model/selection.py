@@ -99,6 +99,7 @@ def check_options(options: SyncOptions) -> None:
             name
             for name, is_given in (
                 ("-x", options.one_file_system),
+                ("--link-dest, --compare-dest or --copy-dest", options.alternates is not None),
                 ("-L, -k or --copy-unsafe-links", follows),
                 ("a rule that reads files of each directory", not are_plain(options.rules)),
             )

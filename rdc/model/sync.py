@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from rdc.model.symlinks import LinkChoice
 
 __all__ = [
+    "AlternateUse",
+    "Alternates",
     "Backup",
     "FileList",
     "FilterRule",
+    "KeepUndo",
     "MessageCost",
     "Purpose",
     "RuleAction",
@@ -41,6 +44,67 @@ class Backup:
     """Not empty unless `directory` is given. It has no slash."""
     directory: bytes | None = None
     """Relative to the destination, or absolute; None: beside the entry."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class AlternateUse(Enum):
+    """What a sync does with a file that it finds unchanged in an alternate directory.
+
+    >>> import rdc
+    >>> rdc.AlternateUse("link")
+    <AlternateUse.LINK: 'link'>
+    """
+
+    LINK = "link"
+    """It becomes a hard link, or a copy if its metadata differ."""
+    COMPARE = "compare"
+    """It is left out, or copied if its metadata differ."""
+    COPY = "copy"
+    """It is copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternates:
+    """Alternate directories: trees like the destination, such as older backups, that may have its files.
+
+    >>> import rdc
+    >>> rdc.Alternates(rdc.AlternateUse.LINK, (b"../yesterday",)).directories
+    (b'../yesterday',)
+    """
+
+    use: AlternateUse
+    directories: tuple[bytes, ...]
+    """1 to 20, the preferred one first. Each is relative to the destination, or absolute."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def option(self) -> str:
+        """The name of the option, such as "--link-dest"."""
+        return f"--{self.use.value}-dest"
+
+    @property
+    def changes_existing(self) -> bool:
+        """Whether they also decide about files that the destination has already."""
+        return self.use is not AlternateUse.COPY
+
+
+@dataclass(frozen=True, slots=True)
+class KeepUndo:
+    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days
+    30
+    """
+
+    size: int | None = None
+    """Bytes that all syncs of the destination together may keep."""
+    days: int | None = None
+    """Days for which each sync is kept."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -83,6 +147,9 @@ class SyncOptions:
     source."""
     max_delete: int | None = None
     """Delete at most this many entries, then end with exit code 25."""
+    max_delete_share: int | None = None
+    """Delete at most so many per cent of the destination's entries, then end with exit code 25. All entries
+    count that no filter rule protects and that are there when deletions begin, the new ones included."""
     force_empty: bool = False
     """Let --delete empty a destination if the source root is empty."""
     dry_run: bool = False
@@ -136,6 +203,8 @@ class SyncOptions:
     both sides are root."""
     sparse: bool = False
     """Write zeros of file content as holes."""
+    alternates: Alternates | None = None
+    """Directories in which files of the destination may be found unchanged; None: no directories."""
     allocate: bool = False
     """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
     inplace: bool = False
@@ -147,6 +216,11 @@ class SyncOptions:
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
+    keep_undo: KeepUndo | None = None
+    """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
+    rules_after: bool = False
+    """With `delete`: rule files of the destination count as they are when everything else is in place, not as
+    they were before the run."""
     mkpath: bool = False
     """Make the directories above the destination that are missing."""
     one_file_system: bool = False
@@ -199,7 +273,8 @@ class SyncOptions:
     @property
     def visits_all(self) -> bool:
         """Whether each entry is looked at, though the trees seem equal."""
-        return self.rereads or self.list_unchanged
+        elsewhere = self.alternates is not None and self.alternates.changes_existing
+        return self.rereads or self.list_unchanged or elsewhere
 
     @property
     def removes(self) -> bool:

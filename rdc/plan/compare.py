@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Listing, Metadata
     from rdc.model.preserved import Preserved
 
-__all__ = ["Change", "Comparison", "Decision", "Difference", "compare", "difference"]
+__all__ = ["Change", "Comparison", "Decision", "Difference", "compare", "difference", "row_difference"]
 
 
 class Change(Enum):
@@ -227,6 +227,11 @@ def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, preserved:
         if a.gids[row] != b.gids[other]:
             bits |= _GROUP
     return bits
+
+
+def row_difference(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> Difference:
+    """Returns in which columns two rows of one kind differ, apart from the targets of symlinks."""
+    return _DIFFERENCES[_difference_of_rows(a, row, b, other, preserved)]
 
 
 def difference(kind: int, wanted: Metadata, existing: Metadata, *, preserved: Preserved) -> Difference:

@@ -11,7 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.plan.compare import Decision
 
-__all__ = ["DELETING", "RENAMING", "attributes_code", "itemize", "linking_code", "unchanged_code"]
+__all__ = [
+    "DELETING",
+    "RENAMING",
+    "attributes_code",
+    "copying_code",
+    "itemize",
+    "linking_code",
+    "unchanged_code",
+]
 
 DELETING = "*deleting  "
 RENAMING = "*renaming  "
@@ -39,6 +47,12 @@ def linking_code(difference: Difference, *, new: bool) -> str:
     if new:
         return "hf+++++++++"
     return "h" + _code(Kind.FILE, int(difference), False, False)[1:] if difference else "hf         "
+
+
+def copying_code(kind: int, difference: Difference) -> str | None:
+    """Returns the code of an entry that is made from one in an alternate directory, without the source's
+    content. None: it equals that one, and rsync's -i is silent about it."""
+    return "c" + _code(kind, int(difference), False, False)[1:] if difference else None
 
 
 def unchanged_code(kind: int) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
 
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
-from rdc.progress import ItemChanged, Problem
+from rdc.progress import ItemChanged, Problem, Reporter
+from rdc.records import dataclass
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.out_format import Copy, OutFormat
 
-__all__ = ["LogFile"]
+__all__ = ["LogChoice", "LogFile", "LoggedOutput", "SyncOutput"]
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -75,3 +78,50 @@ class LogFile:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+class SyncOutput(Reporter, Protocol):
+    """What shows a sync: on a terminal, or as JSON."""
+
+    def start(self) -> None: ...
+    def finish(self, report: SyncReport) -> None: ...
+    def fail(self, error: RdcError) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogChoice:
+    """A log file, and the format of its lines about changes; None: it has none."""
+
+    path: str
+    format: OutFormat | None
+    copy: Copy
+
+
+class LoggedOutput:
+    """Passes everything to another output, after it was logged."""
+
+    def __init__(self, output: SyncOutput, choice: LogChoice) -> None:
+        """Opens the log. Raises as LogFile does."""
+        self._output = output
+        self._log = LogFile(choice.path, choice.format, choice.copy, report=output)
+
+    def start(self) -> None:
+        self._log.begin()
+        self._output.start()
+
+    def __call__(self, event: Event, /) -> None:
+        self._log(event)
+
+    def finish(self, report: SyncReport) -> None:
+        self._log.end(report)
+        self._output.finish(report)
+
+    def fail(self, error: RdcError) -> None:
+        with contextlib.suppress(RdcError):  # the log may be what failed
+            self._log.fail(error)
+        self._output.fail(error)
+
+    def close(self) -> None:
+        self._log.close()
+        self._output.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from rdc.errors import TrustError
+from rdc.model.sync import AlternateUse
 from rdc.protocol.messages.registry import Role
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import SyncOptions
+    from rdc.model.sync import KeepUndo, SyncOptions
     from rdc.protocol.messages.registry import Open
 
 __all__ = ["Access", "granted_options"]
@@ -27,6 +28,10 @@ class Access:
     """The peer may make new entries, but not change, rename or delete existing ones."""
     owners: bool = False
     """The peer may set owners and groups."""
+    no_undo: bool = False
+    """No sync of a peer is kept to be undone."""
+    keep_undo: KeepUndo | None = None
+    """How much every sync of a peer keeps to be undone, whatever the peer asks; None: as it asks."""
 
 
 def granted_options(open_: Open, access: Access) -> SyncOptions:
@@ -43,23 +48,46 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
         raise TrustError(f"{title} is read-only")
     else:
         _check_changes(options, access)
+        if access.keep_undo is not None:
+            options = replace(options, keep_undo=access.keep_undo)
     return replace(options, owner=options.owner if access.owners else False)
 
 
 def _check_changes(options: SyncOptions, access: Access) -> None:
     """Raises TrustError for an option that changes what the peer may not change."""
+    # long because each restriction is one test
     title = access.title
+    guarded = access.append_only or access.no_delete or access.write_only
+    if options.alternates is not None and options.alternates.use is AlternateUse.COMPARE and guarded:
+        # Files go that an alternate directory has.
+        raise TrustError(f"nothing may be deleted in {title}: leave out --compare-dest")
     if access.append_only:
-        if options.delete:
-            raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
-        if options.backup is not None:
-            raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
-        if options.overwrites:
-            name = "--append" if options.append else "--inplace"
-            raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out {name}")
+        _check_append_only(options, title)
+    _check_undo(options, access)
     if options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
-    if options.force and (access.append_only or access.no_delete or access.write_only):
+    if options.force and guarded:
         raise TrustError(f"nothing may be deleted in {title}: leave out --force")
     if options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")
+
+
+def _check_append_only(options: SyncOptions, title: str) -> None:
+    if options.delete:
+        raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
+    if options.backup is not None:
+        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
+    if options.overwrites:
+        name = "--append" if options.append else "--inplace"
+        raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out {name}")
+    if options.keep_undo is not None:
+        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --keep-undo")
+
+
+def _check_undo(options: SyncOptions, access: Access) -> None:
+    title = access.title
+    if access.no_undo and options.keep_undo is not None:
+        raise TrustError(f"{title} keeps nothing to undo: leave out --keep-undo")
+    if access.keep_undo is not None and (options.overwrites or options.backup is not None):
+        excluded = "--backup" if not options.overwrites else "--append" if options.append else "--inplace"
+        raise TrustError(f"{title} keeps each sync to be undone, which excludes {excluded}: leave it out")

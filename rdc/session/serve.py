@@ -6,7 +6,7 @@ import os
 
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
 from rdc.protocol.messages.registry import (
     Describe,
     Follow,
@@ -221,6 +221,8 @@ def _answer_as_destination(
     if received is not None and isinstance(received.message, Watch):
         if selection is not None:
             raise RdcError("a watch follows one directory, without a selection", code=ExitCode.USAGE)
+        if options.keep_undo is not None:
+            raise UsageError("rdc watch keeps nothing to undo, and this directory asks for it: use rdc sync")
         from rdc.session.destination.following import LiveDestination
 
         live = LiveDestination(path, site, terms, whole=whole, preserved=preserved)
@@ -236,7 +238,7 @@ def _answer_as_destination(
         half = Destination(context, whole=whole, in_sync_store=signer.catalog)
         yield from half.run(round_)
     finally:
-        destination_root.root.release()
+        destination_root.release()
 
 
 def serve_stdio(

@@ -6,8 +6,9 @@ import contextlib
 import errno
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.errors import ExitCode, FileError, RdcError, TrustError, printable
 from rdc.files.base.append_only import MadeEntries
+from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.session.access import Access, granted_options
@@ -112,6 +113,22 @@ class ServedDirectory:
         """`path` relative to the directory. Raises FileError for '..'."""
         return self._inner(path)
 
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        """The path that `other` means relative to the directory at `path`, by the text of both.
+
+        No link is ever followed below the served directory, so '..' means the directory that the text has.
+        """
+        inner: list[bytes] = []
+        for name in (other if other.startswith(b"/") else path + b"/" + other).split(b"/"):
+            if name == b"..":
+                if not inner:
+                    shown = printable(other)
+                    raise TrustError(f"{shown} leads out of {self._access.title}: name a directory inside it")
+                inner.pop()
+            elif name not in (b"", b"."):
+                inner.append(name)
+        return b"/".join(inner)
+
     def top(self) -> Root:
         return self._top()
 
@@ -158,9 +175,12 @@ class ServedDirectory:
             return None  # a link or a file is in the way: opening the path reports it
 
     def _inner(self, path: bytes) -> bytes:
-        """`path` relative to the directory. Raises FileError for '..'."""
+        """`path` relative to the directory. Raises FileError for '..' and for reserved names."""
         components = [name for name in path.split(b"/") if name not in (b"", b".")]
         if b".." in components:
             shown = printable(self._label.rstrip(b"/") + b"/" + path)
             raise FileError(path, f"{shown}: expected a path inside {self._access.title}, found '..' in it")
+        if any(map(is_reserved, components)):
+            shown = printable(self._label.rstrip(b"/") + b"/" + path)
+            raise FileError(path, f"{shown}: expected a path, found a name that rdc keeps for itself")
         return b"/".join(components)

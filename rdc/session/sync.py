@@ -20,6 +20,7 @@ from rdc.errors import (
     UsageError,
 )
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Problem, silent, stopping
@@ -152,6 +153,11 @@ class SyncRun:
         self._events = EventRelay(reporter)
         self._secret = new_secret()
         self._filters = filter_list(options.rules)
+        if options.ignore_errors and has_rule_files(options.rules):
+            raise UsageError(
+                "--ignore-errors goes with no rules from files of the tree: what a file with a mistake hides"
+                " would be deleted"
+            )
         self._signer = FileSigner(catalog=catalog)
         self._pack = self._options.compress is not False
         self._files = 0
@@ -309,7 +315,7 @@ class SyncRun:
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
         finally:
-            destination_root.root.release()
+            destination_root.release()
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
 

@@ -127,6 +127,10 @@ class DirectoryFilters(FilterList):
         """Whether the name is one of the rule files that were read so far."""
         return path.rpartition(b"/")[2] in self._names
 
+    def renew(self) -> None:
+        self._states.clear()
+        self._files = 0
+
     def prepare(self, directory: bytes) -> None:
         try:
             self.state(directory)

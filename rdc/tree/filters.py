@@ -125,6 +125,9 @@ class FilterList:
         """The rules that protect entries of a directory that is being deleted."""
         return self
 
+    def renew(self) -> None:
+        """Forgets which rule files were read: from now on they count as they are at the next look."""
+
     def prepare(self, directory: bytes) -> None:
         """Called before a sync changes anything in `directory`: its rule files count as they are now."""
 

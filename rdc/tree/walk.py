@@ -211,14 +211,15 @@ def lookalikes(
     """Return the paths of entries whose reserved names no temporary could have: users' files, or files that
     `rdc dedupe` set aside.
 
-    Excluded entries are left out. `only` restricts the result to one name, `selection` to what it selects.
+    Excluded entries are left out, and what syncs keep to be undone. `only` restricts the result to one name,
+    `selection` to what it selects.
     """
-    from rdc.files.base.temporary_names import is_temporary
+    from rdc.files.base.temporary_names import UNDO_NAME, is_temporary
 
     return [
         join(directory, name)
         for name in reserved
-        if not is_temporary(name)
+        if not (name == UNDO_NAME or is_temporary(name))
         and only in (None, name)
         and (selection is None or selection.takes(directory, name))
         and not filters.excluded(join(directory, name), False)

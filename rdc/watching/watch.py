@@ -12,7 +12,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.checks import check_argument
 from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
-from rdc.model.filter_rules import DirectoryRules
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchOptions, WatchReport
@@ -130,7 +130,7 @@ def _check_watched(options: SyncOptions) -> None:
     for name in UNWATCHED:
         if getattr(options, name) != getattr(usual, name):
             raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
-    if any(isinstance(rule, DirectoryRules) for rule in options.rules):
+    if has_rule_files(options.rules):
         raise UsageError(
             "rdc watch reads no rules from files of the tree, as ':', -F, -C, --gitignore and"
             " --exclude-caches do; rdc sync does"

@@ -13,6 +13,7 @@ from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateSummary
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
 from rdc.model.sync import SyncReport
+from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.check_json import CheckJson
@@ -21,6 +22,7 @@ from rdc.report.duplicates_json import DuplicatesJson
 from rdc.report.json_events import JsonEvents
 from rdc.report.similar_json import SimilarJson
 from rdc.report.sync_json import SyncJson
+from rdc.report.undo.events import UndoJson
 from rdc.report.watch_json import WatchJson
 from scripts.manual.notes import MissingNoteError, notes
 
@@ -126,6 +128,15 @@ def _dedupe(write: Callable[[str], None]) -> None:
     events.finish(sample(DedupeReport, journal=None), None)
 
 
+def _undo(write: Callable[[str], None]) -> None:
+    events = UndoJson(write, _nothing, _zero, dry_run=False)
+    events.start()
+    events(sample(UndoItem, action="restored", path=b"a.txt"))
+    events(sample(Problem, code=ExitCode.PARTIAL, message="b.txt: newer work"))
+    events.listed((sample(UndoableSync),))
+    events.finish(sample(UndoReport))
+
+
 def _nothing() -> None:
     """Flushes nothing."""
 
@@ -142,6 +153,7 @@ EVENTS: dict[str, Callable[[Callable[[str], None]], None]] = {
     "dupes": _dupes,
     "similar": _similar,
     "dedupe": _dedupe,
+    "undo": _undo,
 }
 """Each verb with events, and what writes one of each kind."""
 

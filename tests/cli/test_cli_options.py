@@ -150,12 +150,14 @@ _SUPPORTED = """
 --executability -E
 --cvs-exclude -C -F
 --mkpath --chmod --ignore-times -I --modify-window -@ --whole-file -W --no-whole-file --no-W --ignore-errors
---info --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format --outbuf
---8-bit-output -8
+--secluded-args -s --protect-args --inc-recursive --i-r
+--info --list-only --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format
+--outbuf --8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
 --relative -R --no-implied-dirs --no-i-d --files-from --from0 -0 --ignore-missing-args
 --no-relative --no-R --implied-dirs --i-d
 --append --append-verify --no-sparse --no-S
+--link-dest --compare-dest --copy-dest
 --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 SUPPORTED = _SUPPORTED.split()

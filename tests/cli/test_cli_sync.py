@@ -165,7 +165,6 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
     [
         ([], "SRC and DST are needed, nothing was given (see rdc sync --help)"),
         (["-h"], "SRC and DST are needed, nothing was given (see rdc sync --help)"),
-        (["a"], "SRC and DST are needed, one was given (see rdc sync --help)"),
         ([":a", "b", "c"], ":a: no host name before ':'; a local path with a ':' is written ./:a"),
         (["a", ":b", "c"], ":b: there is no HOST:PATH before it; a file of this name is ./:b"),
         (["-0", "a", "b"], "--from0 means nothing without --files-from; rule files have one rule a line"),

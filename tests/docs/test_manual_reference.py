@@ -124,7 +124,7 @@ def test_events_of_a_sync_are_those_that_programs_rely_on() -> None:
 
 def test_every_event_that_rdc_writes_is_in_the_reference() -> None:
     written = set()
-    for path in (TOP / "rdc" / "report").glob("*.py"):
+    for path in (TOP / "rdc" / "report").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("emit", "queue", "json_line")):
                 first = node.args[0] if node.args else None

@@ -82,6 +82,20 @@ def synced(place: rdc.Location) -> rdc.ExitCode:
     return report.exit
 
 
+def undone(place: str) -> list[bytes]:
+    paths: list[bytes] = []
+
+    def report(event: rdc.UndoItem | rdc.Problem, /) -> None:
+        paths.append(event.path)
+
+    reporter: rdc.UndoReporter = report
+    rdc.sync("src/", place, rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)))
+    syncs: tuple[rdc.UndoableSync, ...] = rdc.undoable_syncs(place)
+    taken_back: rdc.UndoReport = rdc.undo(place, rdc.UndoOptions(dry_run=True), reporter=reporter)
+    print(len(syncs), taken_back.exit)
+    return paths
+
+
 def checked() -> list[bytes]:
     found: list[rdc.EntryDiffers] = []
     options = rdc.CheckOptions(rdc.SyncOptions(rules=RULES), sample=rdc.Sample(0.5, seed=1))

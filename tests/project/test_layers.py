@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("chunking",),
     ("signature",),
     ("similarity", "tree"),
-    ("catalog", "plan"),
+    ("catalog", "plan", "undoing"),
     ("session", "survey", "instances"),
     ("daemon", "watching", "report", "install"),
     ("library",),

@@ -163,7 +163,7 @@ def test_a_sync_of_one_new_file_here(tmp_path: Path, places: tuple[Path, Path]) 
     start = started(tmp_path, "sync", f"{source}/", f"{destination}/")
     assert start.code == 0
     assert (destination / "file").read_bytes() == b"the same"
-    check(start, modules=260, own=221, compiled=24, heavy=SLOW - {"threading"})
+    check(start, modules=261, own=222, compiled=25, heavy=SLOW - {"threading"})
 
 
 def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from rdc.protocol.messages.registry import (
 )
 from rdc.protocol.rules.connection import Connection, LocalProtocolError
 from rdc.protocol.rules.dialect import DIALECT, Dialect, agree
+from rdc.protocol.wire.added_options import ADDED_OPTIONS
+from rdc.protocol.wire.codec import ARRAY_ITEMS
 from rdc.protocol.wire.frames import frame_head
 
 PARAMS = b"p" * 32
@@ -148,3 +150,8 @@ def test_what_later_versions_add_is_ignored() -> None:
     assert needing.needs == "undo"
     with pytest.raises(ProtocolError, match="expected 6 fields, found 3"):
         decode(Open.kind, msgpack.packb(items[:3]))
+
+
+def test_all_added_options_fit_into_one_open() -> None:
+    """With room for as many more."""
+    assert 4 * len(ADDED_OPTIONS) <= ARRAY_ITEMS

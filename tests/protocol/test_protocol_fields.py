@@ -344,7 +344,7 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (Refused, [12, "w" * (MESSAGE_BYTES + 1)], "not msgpack within limits"),
         (Notice, [12, {}, ""], "not msgpack within limits"),
         (Notice, [12, msgpack.ExtType(5, b"x"), ""], "not msgpack within limits"),
-        (Notice, [12, list(range(17)), ""], "not msgpack within limits"),
+        (Notice, [12, list(range(129)), ""], "not msgpack within limits"),
     ],
 )
 def test_a_field_refuses(kind: type[Message], fields: list[Any], reason: str) -> None:

@@ -6,7 +6,7 @@ from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
 from rdc.limits.sessions import WINDOW_SECONDS
 
-__all__ = ["COMPARING_GROUP", "read_modify_window"]
+__all__ = ["COMPARING_GROUP", "read_modify_window", "read_whole_file"]
 
 COMPARING_GROUP = OptionGroup(
     "Comparing",
@@ -21,6 +21,15 @@ COMPARING_GROUP = OptionGroup(
         Option(("--no-whole-file", "--no-W"), "search for what DST has (default, here and far away)"),
     ),
 )
+
+
+def read_whole_file(words: Words) -> bool:
+    """Whether changed files come whole. Raises UsageError beside --append, which fetches a rest."""
+    last = words.last("--whole-file", "--no-whole-file")
+    whole = last is not None and last.key == "--whole-file"
+    if whole and words.has("--append", "--append-verify"):
+        raise UsageError("--whole-file and --append exclude each other: --append fetches only a rest")
+    return whole
 
 
 def read_modify_window(words: Words) -> int | None:

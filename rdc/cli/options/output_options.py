@@ -12,7 +12,7 @@ from rdc.report.sync_terminal import TerminalStyle
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.location import Location
-    from rdc.report.logged_output import LogChoice
+    from rdc.report.log_file import LogChoice
     from rdc.report.out_format import Copy, OutFormat
 
 __all__ = ["OUTPUT_GROUP", "read_buffering", "read_log", "read_style"]
@@ -30,6 +30,7 @@ OUTPUT_GROUP = OptionGroup(
         Option(("--progress",), "show progress, by lines where no bar can be drawn"),
         Option(("-P",), "the same as --partial --progress"),
         Option(("--out-format", "--log-format"), "a line for each change, such as '%i %l %n%L'", "FORMAT"),
+        Option(("--list-only",), "list SRC and copy nothing; the same as to leave out DST"),
         Option(("--log-file",), "append what happens to this file", "FILE"),
         Option(("--log-file-format",), "the lines about changes in it (default: '%i %n%L')", "FORMAT"),
         Option(("--outbuf",), "write stdout unbuffered, by lines or by blocks: N, L or B", "MODE"),
@@ -84,7 +85,7 @@ def read_log(words: Words, source: Location, destination: Location) -> LogChoice
         raise UsageError("--log-file needs a file, such as: --log-file=sync.log")
     if destination.host is None and _is_within(os.fsencode(file.value), destination.path):
         raise UsageError(f"--log-file={file.value}: this is inside DST; choose a file elsewhere")
-    from rdc.report.logged_output import LogChoice
+    from rdc.report.log_file import LogChoice
     from rdc.report.out_format import DEFAULT_LOG_FORMAT
 
     text = DEFAULT_LOG_FORMAT if format_ is None else format_.value

@@ -9,7 +9,7 @@ __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
 _LINKS = "no path below DST is ever resolved through a symlink; --safe-links leaves unsafe ones out"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
-_TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
+_TEMPORARY = "each file is rebuilt beside the old one and renamed over it, or written in place with --inplace"
 _DEVICES = "devices, sockets and fifos are named and skipped"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
@@ -18,14 +18,12 @@ _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
 _FILTER = "use --exclude, --include or --filter"
-_LIST = "use -n -i"
 
 _REFUSED: dict[tuple[str, ...], str] = {
     ("--debug",): "use -v, -i or --info",
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
-    ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
-    ("--write-devices",): _TEMPORARY,
+    ("--write-devices",): "a device is never written to",
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
     ("--munge-links",): _LINKS,
@@ -37,7 +35,10 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
-    ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
+    (
+        "--remove-source-files",
+        "--remove-sent-files",
+    ): "the source is never changed; remove files there once a sync has ended with 0",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--delete-missing-args",): "a missing SRC is an error, or nothing with --ignore-missing-args",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
@@ -45,13 +46,11 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
     ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--fuzzy", "-y"): _FIND,
-    ("--link-dest", "--compare-dest", "--copy-dest"): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
-    ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
+    ("--old-args",): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",
     ("--blocking-io",): "leave it out",
-    ("--list-only",): _LIST,
     ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",
     ("--iconv",): "names are copied byte for byte",

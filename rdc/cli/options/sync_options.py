@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
+from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
-from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window
+from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.operands import read_operands
@@ -19,13 +21,14 @@ from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_a
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
+from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.logged_output import LogChoice
+    from rdc.report.log_file import LogChoice
     from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
@@ -68,12 +71,10 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
-            Option(
-                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
-                "the same: it is always after",
-            ),
+            Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
+            Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
-            Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
+            Option(("--max-delete",), "delete at most N entries, or N% of DST, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
             Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
             Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
@@ -85,9 +86,11 @@ SYNC_OPTIONS = (
             Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix"),
             Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR"),
             Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
+            KEEP_UNDO,
         ),
     ),
     SELECTION_GROUP,
+    ALTERNATES_GROUP,
     WRITING_GROUP,
     FILTER_GROUP,
     KIND_GROUP,
@@ -95,6 +98,8 @@ SYNC_OPTIONS = (
         "The connection",
         (
             Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
+            Option(("-s", "--secluded-args", "--protect-args"), "no path goes through that shell; always on"),
+            Option(("--inc-recursive", "--i-r"), "fetch contents while the tree is being listed; always on"),
             Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
             Option(
                 ("--keys",), "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)", "DIR"
@@ -164,18 +169,21 @@ def read_request(
 
 def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     sources, destination = read_operands(words.operands, command)
+    rules = read_rules(words, read_rule_file)
     style, log = read_style(words, sources[0], destination), read_log(words, sources[0], destination)
     return SyncRequest(
         sources=sources,
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
+            rules_after=words.has("--delete-after") and has_rule_files(rules),
             max_delete=_max_delete(words),
+            max_delete_share=_max_delete_share(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
-            rules=read_rules(words, read_rule_file),
+            rules=rules,
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
             items=style.lists or log is not None or words.has("--json"),
             list_unchanged=style.unchanged and style.lists,
@@ -189,7 +197,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             size_only=words.has("--size-only"),
             ignore_times=words.has("--ignore-times"),
             modify_window=read_modify_window(words),
-            whole_file=bool(_choice(words, "--whole-file", "--no-whole-file")),
+            whole_file=read_whole_file(words),
             ignore_errors=words.has("--ignore-errors"),
             force=words.has("--force"),
             min_size=_size(words, "--min-size") or 0,
@@ -204,6 +212,8 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             append=read_append(words),
             allocate=read_allocate(words),
             backup=_backup(words),
+            keep_undo=read_keep_undo(words),
+            alternates=read_alternates(words),
             max_memory=read_max_memory(words),
             chmod=_chmod(words),
         ),
@@ -256,12 +266,23 @@ def _chmod(words: Words) -> str:
 
 def _max_delete(words: Words) -> int | None:
     last = words.last("--max-delete")
-    if last is None:
+    if last is None or last.value.endswith("%"):
         return None
     # isascii() excludes the digits of other scripts. The length bounds the time of int().
     if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 18):
         raise UsageError(f"--max-delete={last.value}: a number of entries, 0 or more, is expected")
     return int(last.value)
+
+
+def _max_delete_share(words: Words) -> int | None:
+    """Returns the per cent of --max-delete=N%."""
+    last = words.last("--max-delete")
+    if last is None or not last.value.endswith("%"):
+        return None
+    number = last.value[:-1]
+    if not (number.isascii() and number.isdigit() and len(number) <= 3 and int(number) <= 100):
+        raise UsageError(f"--max-delete={last.value}: a share from 0% to 100% is expected")
+    return int(number)
 
 
 def _size(words: Words, name: str) -> int | None:

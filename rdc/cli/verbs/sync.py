@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import StopSignal
-    from rdc.report.logged_output import SyncOutput
+    from rdc.report.log_file import SyncOutput
 
 LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES
 """Bytes of the file of --files-from: all names that a run takes, and what ends each."""
@@ -51,7 +51,7 @@ Examples:
 A '/' at the end of SRC means its content, without it the directory itself, as in rsync. Several SRC are on
 one host, such as HOST:a :b; of equal names the first file counts, and directories become one. HOST:PATH is
 relative to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not
-have fail by name.
+have fail by name. Without DST, SRC is listed.
 """
 
 _CLOSING = """
@@ -91,6 +91,10 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         if parsed.has("--help"):
             environment.show_help(help_text())
             return ExitCode.OK
+        if parsed.has("--list-only") or len(parsed.operands) == 1:
+            from rdc.cli.source_listing import list_operand
+
+            return list_operand(parsed, environment)
         request = read_request(
             parsed,
             lambda name: read_rule_file(name, environment),
@@ -113,7 +117,7 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
     environment.buffer(request.buffering)
     output: SyncOutput = _json_output(environment) if request.json else _terminal_output(request, environment)
     if request.log is not None:
-        from rdc.report.logged_output import LoggedOutput
+        from rdc.report.log_file import LoggedOutput
 
         output = LoggedOutput(output, request.log)
     with reporting(output):

@@ -15,6 +15,7 @@ from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
+from rdc.model.sync import AlternateUse
 from rdc.model.watch import (
     UNWATCHED,
     Disconnected,
@@ -66,7 +67,9 @@ watch until it is back.
 _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED if name != "recursive"),
     *(option.key for option in SELECTION_GROUP.options),
+    *(f"--{use.value}-dest" for use in AlternateUse),
     "--info",
+    "--list-only",
     "--log-file",
     "--log-file-format",
     "--msgs2stderr",

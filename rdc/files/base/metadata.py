@@ -21,6 +21,7 @@ __all__ = [
     "kind_of",
     "narrow_name",
     "narrowed",
+    "narrowed_metadata",
     "set_mode_on_name",
     "set_on_descriptor",
     "set_on_found",
@@ -51,6 +52,19 @@ def narrowed(mode: int, wanted: int) -> int:
     owner may set them at any time. The sticky bit stays, because it removes rights.
     """
     return mode & (stat.S_ISVTX | stat.S_IRWXU | wanted) | wanted & stat.S_ISVTX
+
+
+def narrowed_metadata(
+    now: os.stat_result, wanted: Metadata, *, owner: bool, mode: int | None = None
+) -> Metadata:
+    """Return the metadata that `narrow_name` leaves; `now` is the entry's stat, and `mode` its mode by
+    then."""
+    uid, gid = (wanted.uid, wanted.gid) if owner else (now.st_uid, now.st_gid)
+    mode = narrowed(stat.S_IMODE(now.st_mode if mode is None else mode), wanted.mode)
+    if _is_chowned(now, wanted, owner=owner) and not stat.S_ISDIR(now.st_mode):
+        # chown(2) clears setuid, and setgid where the group may execute.
+        mode &= ~(stat.S_ISUID | (stat.S_ISGID if mode & stat.S_IXGRP else 0))
+    return Metadata(mode, now.st_mtime_ns, uid, gid)
 
 
 def changes_access(now: os.stat_result, wanted: Metadata, *, owner: bool) -> bool:

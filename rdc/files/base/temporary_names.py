@@ -3,6 +3,8 @@
 
 Every name of the form `.rdc-<16 hex digits>.tmp` or `.old` is reserved, and no sync carries it. A reserved
 name alone proves nothing: rdc.files.base.own_temporary decides which entries rdc may remove.
+
+`.rdc-undo` is reserved, too. It is the directory at the top of a destination with what rdc.undoing keeps.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RESERVED_PATTERN",
     "RESERVED_RANGE",
+    "UNDO_NAME",
     "has_reserved_name",
     "is_reserved",
     "is_temporary",
@@ -26,7 +29,10 @@ __all__ = [
     "temporary_name",
 ]
 
-RESERVED_PATTERN = rb"\.rdc-[0-9a-f]{16}\.(?:tmp|old)"
+UNDO_NAME = b".rdc-undo"
+"""The directory of what syncs keep to be undone (rdc.undoing)."""
+
+RESERVED_PATTERN = rb"\.rdc-(?:[0-9a-f]{16}\.(?:tmp|old)|undo)"
 """A regular expression for the whole name. In a temporary, 8 of the 16 digits are the CRC-32 of the target's
 name, 4 are random, and 4 check the others. O_EXCL detects two equal names."""
 

@@ -132,10 +132,9 @@ class OpenedFiles:
         """
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
-        if self.root.append_only:
-            return bytes([FAILED]) * len(
-                rows
-            )  # the caller repeats each file singly, and its refusal names the file
+        if self.root.append_only or self.root.undo is not None:
+            # The caller repeats each file singly: a refusal names it, and an undo notes it.
+            return bytes([FAILED]) * len(rows)
         fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)
         outcomes: bytes = _extension.set_metadata_of_files(
             fds, ctimes, array("Q", entries), wanted.modes, wanted.mtimes, wanted.uids, wanted.gids, owner

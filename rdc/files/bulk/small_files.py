@@ -82,6 +82,8 @@ def stage_small(
         return None
     if _inherits(root, (opened,)):
         return None
+    if root.undo is not None:
+        root.undo.entering(directory, opened.fd)
     root.spend(directory, size, entries=listing.count)
     fds, temporaries = _extension.stage_small(
         array("i", [opened.fd]) * listing.count,

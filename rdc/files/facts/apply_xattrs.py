@@ -12,7 +12,8 @@ from rdc.files.base.entry_path import path_of_entry
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.directory_xattrs import read_attributes_at
-from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
+from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes, mode_with_acl
+from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ def write_entry_attributes(
             present = read_attributes_at(path_below_proc, kinds, follow=follow)
             if dict(present) != dict(wanted):
                 root.check_made(path, now, "set its extended attributes")
+                if root.undo is not None:
+                    after = _metadata_with(now, present, wanted, mode)
+                    root.undo.changing(path, name, directory, after, attributes=True)
             unlisted = ACCESS_ACL in dict(present) and ACCESS_ACL not in dict(wanted)
             if unlisted:
                 # Once the ACL is gone, its mask becomes the rights of the group, and users it named get those
@@ -93,6 +97,16 @@ def write_entry_attributes(
             os.close(fd)
 
     root.perform(path, "set its extended attributes", write)
+
+
+def _metadata_with(now: os.stat_result, present: Attributes, wanted: Attributes, mode: int) -> Metadata:
+    """Return the metadata that an entry has with the attributes `wanted`."""
+    acl, final = dict(wanted).get(ACCESS_ACL), stat.S_IMODE(now.st_mode)
+    if acl is not None:
+        final = mode_with_acl(final, acl)
+    elif ACCESS_ACL in dict(present):
+        final = mode
+    return Metadata(final, now.st_mtime_ns, now.st_uid, now.st_gid)
 
 
 def _write(path_below_proc: bytes, present: Attributes, wanted: Attributes, *, follow: bool) -> None:

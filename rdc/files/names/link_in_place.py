@@ -39,17 +39,27 @@ class Linked(Enum):
     """
 
 
-def link_file(root: Root, old: bytes, new: bytes, expected: Identity) -> Linked:
+def link_file(
+    root: Root,
+    old: bytes,
+    new: bytes,
+    expected: Identity,
+    *,
+    origin: Root | None = None,
+    backed_up: bool = True,
+) -> Linked:
     """Make `new` a name of the regular file at `old`, if that file is the one `expected` identifies.
 
     At any moment `new` names its former entry or this file. An empty directory there is replaced; another
     directory is a FileError. A kill in between leaves a temporary name, which holds no content of its own.
+    `origin`: the tree that `old` is in; None for `root`. `backed_up`: what is replaced gets its backup.
 
     Raises FileError, also if `root` is append-only and `new` is taken. Raises OutOfSpaceError, and RdcError
     (exit code 11) if the write quota is used up.
     """
+    # long because each step is safe only because of the checks before it
     root.spend(new, 0, entries=1)
-    there, old_name = root.locate(old)
+    there, old_name = (root if origin is None else origin).locate(old)
     here, new_name = root.locate(new, fresh=True)
 
     def link(name: bytes) -> None:
@@ -59,6 +69,7 @@ def link_file(root: Root, old: bytes, new: bytes, expected: Identity) -> Linked:
         if root.append_only and _is_taken(new_name, here.fd):
             # Checked first, because a temporary name would already change the ctime of the old file.
             raise root.append_only_refusal(new, "make it a hard link")
+        root.note_entering(new, here.fd)
         for attempt in range(ATTEMPTS):
             temporary = make_aside(new_name, link)
             try:
@@ -66,9 +77,11 @@ def link_file(root: Root, old: bytes, new: bytes, expected: Identity) -> Linked:
                 same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
                 if not (same and stat.S_ISREG(found.st_mode)):
                     return Linked.CHANGED
-                if root.backups is not None:
+                if backed_up and root.backups is not None:
                     with suppress(FileNotFoundError):
                         root.backups.keep(new, new_name, here.fd)
+                if root.undo is not None:
+                    root.note_placing(new, here.fd, found)
                 if root.append_only:
                     rename_to_free_name(temporary, new_name, here.fd)
                 else:

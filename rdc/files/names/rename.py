@@ -11,22 +11,26 @@ import os
 import stat
 from enum import Enum
 
-from rdc.files.base.metadata import narrow_name
+from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
 from rdc.files.root.source_file import identity_of
+from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rdc.files.root.root import Root
-    from rdc.model.entries import Identity, Metadata
+    from rdc.model.entries import Identity
 
 __all__ = ["Moved", "make_durable", "move_directory", "move_file"]
 
 # Errors of renames across file systems, of missing rights, of old kernels, and of file systems that cannot
 # promise to replace nothing.
 _CANNOT = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL}
+
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Moved(Enum):
@@ -66,6 +70,13 @@ def move_file(
             return Moved.SHARED
         if found.st_dev != os.fstat(here.fd).st_dev:
             return Moved.IMPOSSIBLE
+        if root.undo is not None:
+            closed = found.st_mode
+            if root.sheds_acls:
+                from rdc.files.base.access_acl import read_acl
+
+                closed &= ~_OTHERS if read_acl(there.fd, old_name) else ~0
+            root.undo.moving(old, new, found, narrowed_metadata(found, wanted, owner=owner, mode=closed))
         if root.sheds_acls:
             from rdc.files.base.access_acl import take_acl
 
@@ -96,6 +107,9 @@ def move_directory(root: Root, old: bytes, new: bytes) -> bool:
             return False
         if not stat.S_ISDIR(found.st_mode):
             return False
+        if root.undo is not None:
+            now = stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid
+            root.undo.moving(old, new, found, Metadata(*now))
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
         if error.errno in _CANNOT:

@@ -86,6 +86,11 @@ class CheckedRename:
             if after is not None:
                 self.own_changes.note(identity_of(before), identity_of(after))
 
+    def found(self, path: bytes, directory: int) -> os.stat_result | None:
+        """Return the stat of the entry at `path`, whose directory is open; None if nothing is there. Raises
+        OSError."""
+        return _stat(path.rpartition(b"/")[2], directory)
+
     def rename(self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None) -> None:
         """Rename `old` to `path`, whose directory is open.
 

@@ -78,14 +78,16 @@ def begin_as(temporary: Replacement, clone: SourceFile, size: int) -> bool:
     return False
 
 
-def copy_whole(temporary: Replacement, source: SourceFile, size: int, *, cloned: bool) -> None:
+def copy_whole(temporary: Replacement, source: SourceFile, size: int, *, cloned: bool) -> bool:
     """Append the first `size` bytes of `source` to an empty temporary, or as many as it has.
 
-    `cloned`: as a clone where possible; the temporary was made without `reserved`. Raises RdcError.
+    `cloned`: as a clone where possible; the temporary was made without `reserved`. Returns whether it became
+    one. Raises RdcError.
     """
     if cloned and source.size == size and clone_into(temporary, source, 0, 0, size):
         temporary.take_clone(size)
-        return
+        return True
     if cloned:
         temporary.reserve()
     temporary.copy_from(source.fileno(), 0, size, holes=source.allocated < source.size)
+    return False

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.base.undo_keeper import UndoKeeper
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
     from rdc.files.replace.checked_rename import Anything
     from rdc.files.replace.replacement import Replacement
@@ -183,7 +184,7 @@ class CommitGroup:
         one by one.
         """
         everything = list(range(len(versions)))
-        if self._root.backups is not None or self._root.overwrites:
+        if not (self._root.backups is None and self._root.undo is None) or self._root.overwrites:
             return [], everything
         if self._root.sparse:
             from rdc.files.replace.sparse import has_hole
@@ -221,6 +222,8 @@ class CommitGroup:
                 staged = self._sync_contents(staged, runs)
             if self._root.backups is not None:
                 staged = self._keep_backups(staged, self._root.backups)
+            if self._root.undo is not None:
+                staged = self._keep_undo(staged, runs, self._root.undo)
             renamed = self._rename(staged) + self._rename_runs(runs)
             if self._root.append_only:
                 for item in renamed:
@@ -314,6 +317,15 @@ class CommitGroup:
             else:
                 ready.append(item)
         return ready
+
+    def _keep_undo(self, staged: list[_Staged], runs: list[StagedFiles], undo: UndoKeeper) -> list[_Staged]:
+        from rdc.files.replace.note_group import note_group
+
+        replacements = [item.replacement for item in staged]
+        refused = note_group(self._renamer, replacements, runs, undo)
+        for error in refused.values():
+            self._report(error)
+        return [item for item in staged if item.path not in refused]
 
     # Step 2: one atomic rename per path makes the new file visible. An Overwrite writes into the old one.
 

@@ -99,7 +99,7 @@ class Replacement:
         self._reserved = Reservation(expected_size)
         self._expected = expected_size
         self._spend(0 if root.may_spend(expected_size or 0) else expected_size or 0, entries=1)
-        directory, target = root.locate(path)
+        directory, target = root.locate_to_write(path)
         try:
             try:
                 self._create(directory, target)

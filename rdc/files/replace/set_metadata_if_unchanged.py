@@ -93,6 +93,7 @@ class _Change(NamedTuple):
         if now.st_mtime_ns != self.metadata.mtime_ns and not mtime:
             return False
         self._check(now)
+        self._keep_undo(name, parent)
         if self._loses_acl(now):
             from rdc.files.base.access_acl import take_acl
 
@@ -109,6 +110,7 @@ class _Change(NamedTuple):
             take_lease(fd)
         now = os.fstat(fd)
         self._check(now)
+        self._keep_undo_by_path()
         if self._loses_acl(now):
             from rdc.files.base.access_acl import take_acl_of
 
@@ -117,6 +119,15 @@ class _Change(NamedTuple):
         set_on_found(fd, now, self.metadata, owner=self.owner)
         if now.st_nlink > 1:
             self._note(now, os.fstat(fd))
+
+    def _keep_undo(self, name: bytes, parent: int) -> None:
+        if self.root.undo is not None:
+            self.root.undo.changing(self.path, name, parent, self.metadata)
+
+    def _keep_undo_by_path(self) -> None:
+        if self.root.undo is not None:
+            directory, name = self.root.locate(self.path)
+            self._keep_undo(name, directory.fd)
 
     def _check(self, now: os.stat_result) -> None:
         found = identity_of(now)

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 
 from rdc.files.base.own_temporary import is_own_temporary
-from rdc.files.base.temporary_names import is_reserved
+from rdc.files.base.temporary_names import is_reserved, is_temporary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
     for name in names:
         if is_reserved(name):
             directory = root.directory(path)
+            if root.undo is not None and is_temporary(name):
+                root.undo.entering(path, directory.fd)
             try:
                 removed += _sweep_one(name, directory.fd)
             except OSError:

@@ -10,7 +10,13 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import FileError
-from rdc.files.base.metadata import kind_of, narrow_name, set_on_name, would_change
+from rdc.files.base.metadata import (
+    kind_of,
+    narrow_name,
+    narrowed_metadata,
+    set_on_name,
+    would_change,
+)
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.confined_access import stat_entry
@@ -22,6 +28,8 @@ from rdc.records import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.backup_keeper import BackupKeeper
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.base.undo_keeper import UndoKeeper
 
 __all__ = ["EntryWriter"]
 
@@ -59,6 +67,40 @@ class EntryWriter(WritePermission):
         """Set `backups`."""
         self.backups = backups
 
+    undo: UndoKeeper | None = None
+    """Is told before an entry is made, replaced, removed or changed; None: nothing is kept to be undone."""
+
+    def keep_undo(self, undo: UndoKeeper) -> None:
+        """Set `undo`."""
+        self.undo = undo
+
+    def release(self) -> None:
+        """Close all descriptors, and end what is kept to be undone."""
+        if self.undo is not None:
+            self.undo.close()
+        super().release()
+
+    def note_entering(self, path: bytes, directory: int) -> None:
+        """Tell `undo` that entries of the directory of `path`, open as `directory`, are about to change.
+        Raises RdcError."""
+        if self.undo is not None:
+            self.undo.entering(path.rpartition(b"/")[0], directory)
+
+    def locate_to_write(self, path: bytes) -> tuple[Directory, bytes]:
+        """Return what `locate` returns, and tell `undo` that the directory is about to change. Raises
+        RdcError."""
+        directory, name = self.locate(path)
+        self.note_entering(path, directory.fd)
+        return directory, name
+
+    def note_placing(self, path: bytes, parent: int, new: os.stat_result | None) -> None:
+        """Tell `undo` of one entry that is about to appear, as Placed says. Raises RdcError."""
+        if self.undo is not None:
+            from rdc.files.base.undo_keeper import Placed
+
+            for error in self.undo.placing((Placed(path, parent, new),)).values():
+                raise error
+
     def write_sparsely(self, on: bool) -> None:
         """Set `sparse`."""
         self.sparse = on
@@ -84,6 +126,7 @@ class EntryWriter(WritePermission):
         self.spend(path, 0, entries=1)
 
         def make(name: bytes, parent: int) -> bool:
+            self.note_placing(path, parent, None)
             try:
                 os.mkdir(name, mode, dir_fd=parent)
             except FileExistsError:
@@ -111,6 +154,8 @@ class EntryWriter(WritePermission):
 
         if self.backups is not None:
             self.perform(path, "keep a backup of it", partial(self.backups.keep, path))
+        if self.undo is not None:
+            self.perform(path, "keep an undo of it", lambda _, parent: self.note_placing(path, parent, None))
         self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
         if self.sheds_acls:
             from rdc.files.base.access_acl import shed_acls
@@ -127,6 +172,8 @@ class EntryWriter(WritePermission):
             now = stat_entry(name, parent)
             if stat.S_ISDIR(now.st_mode):
                 self.check_made(path, now, "narrow its mode")
+                if self.undo is not None:
+                    self.undo.changing(path, name, parent, narrowed_metadata(now, metadata, owner=owner))
                 narrow_name(name, parent, now, metadata, owner=owner)
 
         self.perform(path, "narrow its mode before anything lands in it", narrow)
@@ -156,6 +203,7 @@ class EntryWriter(WritePermission):
         self.spend(path, 0, entries=1)
 
         def make(name: bytes, parent: int) -> None:
+            self.note_entering(path, parent)
             for attempt in range(SYMLINK_ATTEMPTS):
                 temporary = make_aside(name, lambda aside: os.symlink(target, aside, dir_fd=parent))
                 try:
@@ -184,7 +232,10 @@ class EntryWriter(WritePermission):
             except FileExistsError as error:
                 raise self.append_only_refusal(path, "make the link") from error
             self.note_made(made)
-        elif new:
+            return
+        if self.undo is not None:
+            self.note_placing(path, parent, stat_entry(temporary, parent))
+        if new:
             _rename_new(temporary, name, parent)
         else:
             if self.backups is not None:
@@ -200,6 +251,8 @@ class EntryWriter(WritePermission):
     def remove_file(self, path: bytes) -> bool:
         """Remove one entry that is no directory. Return False if nothing is there any more."""
         self.check_change(path, "remove it")
+        if self.undo is not None:
+            self.undo.removing((path,))
         backups = self.backups
         if backups is None:
             return self._removed(path, "remove it", _unlink)
@@ -213,6 +266,8 @@ class EntryWriter(WritePermission):
     def remove_directory(self, path: bytes) -> bool:
         """Remove an empty directory. Return False if nothing is there any more."""
         self.check_change(path, "remove the directory")
+        if self.undo is not None:
+            self.undo.removing((path,))
         found = self._removed(path, "remove the directory", _rmdir)
         self.forget(path)
         return found
@@ -248,6 +303,8 @@ class EntryWriter(WritePermission):
             wanted = self._timed(kind, now, metadata)
             if self.append_only and would_change(now, wanted, owner=owner):
                 self.check_made(path, now, "set its metadata")
+            if self.undo is not None:
+                self.undo.changing(path, name, parent, wanted)
             set_on_name(name, parent, now, wanted, owner=owner)
 
         self.perform(path, "set its metadata", apply)

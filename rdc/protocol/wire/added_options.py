@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
-from rdc.limits.sessions import WINDOW_SECONDS
-from rdc.limits.wire import MODE_CHANGES_BYTES
+from rdc.limits.sessions import ALTERNATE_DIRECTORIES, WINDOW_SECONDS
+from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.filter_rules import are_plain
-from rdc.model.sync import Backup, SyncOptions
+from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
 
@@ -75,6 +75,45 @@ class ModeChangesText:
         return value
 
 
+class KeepUndoItems:
+    """[bytes, days]; one of them is nil."""
+
+    SIZE = Integer(1, SIZE_LIMIT)
+    DAYS = Integer(1, UNDO_DAYS)
+
+    def pack(self, value: KeepUndo) -> object:
+        size = None if value.size is None else self.SIZE.pack(value.size)
+        return [size, None if value.days is None else self.DAYS.pack(value.days)]
+
+    def unpack(self, raw: object) -> KeepUndo:
+        items = of_type(raw, tuple)
+        if len(items) != 2 or (items[0] is None) == (items[1] is None):
+            raise ValueError("expected bytes or days")
+        size, days = items
+        return KeepUndo(
+            None if size is None else self.SIZE.unpack(size),
+            None if days is None else self.DAYS.unpack(days),
+        )
+
+
+class AlternatesItems:
+    """[use, directory, ...]."""
+
+    DIRECTORY = Blob(1, PATH_BYTES)
+
+    def pack(self, value: Alternates) -> object:
+        return [value.use.value, *map(self.DIRECTORY.pack, value.directories)]
+
+    def unpack(self, raw: object) -> Alternates:
+        items = of_type(raw, tuple)
+        if not 2 <= len(items) <= 1 + ALTERNATE_DIRECTORIES:
+            raise ValueError(f"expected 2 to {1 + ALTERNATE_DIRECTORIES} items, found {len(items)}")
+        directories = tuple(map(self.DIRECTORY.unpack, items[1:]))
+        if any(b"\0" in directory for directory in directories):
+            raise ValueError("a directory has a NUL byte")
+        return Alternates(AlternateUse(of_type(items[0], str)), directories)
+
+
 class AllRules:
     """All filter rules, if one of them is more than an action and a pattern."""
 
@@ -91,6 +130,7 @@ class AllRules:
 
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "allocate": Flag(),
+    "alternates": AlternatesItems(),
     "append": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
@@ -103,13 +143,16 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "ignore_times": Flag(),
     "implied_dirs": Flag(),
     "inplace": Flag(),
+    "keep_undo": KeepUndoItems(),
     "list_unchanged": Flag(),
+    "max_delete_share": Integer(0, 100, optional=True),
     "mkpath": Flag(),
     "modify_window": Integer(0, WINDOW_SECONDS),
     "omit_dir_times": Flag(),
     "omit_link_times": Flag(),
     "recursive": Flag(),
     "rules": AllRules(),
+    "rules_after": Flag(),
     "safe_links": Flag(),
     "whole_file": Flag(),
 }

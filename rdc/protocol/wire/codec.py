@@ -30,9 +30,10 @@ __all__ = [
     "wire",
 ]
 
-# msgpack allocates an array after its head. With at most 16 items per array, the deepest accepted nesting
-# (1,024) allocates 128 KiB. Many values travel in one binary field instead (columns.py).
-ARRAY_ITEMS = 16
+# msgpack allocates an array after its head. With at most 128 items per array, the deepest accepted nesting
+# (1,024) allocates 1 MiB. The longest array has names and values of an Open's added options, of which there
+# may be 64. Many values travel in one binary field instead (columns.py).
+ARRAY_ITEMS = 128
 
 # Only Hello is a map: it leaves room for keys of later versions.
 MAP_KEYS = 64

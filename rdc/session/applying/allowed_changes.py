@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.tree.hard_links import LinkTable
 
-__all__ = ["AllowedChanges", "ComparedDirectory"]
+__all__ = ["AllowedChanges", "ComparedDirectory", "without_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,14 @@ class ComparedDirectory:
     """As the source has it."""
     existing: Listing
     """As the destination has it."""
+
+    def with_equal_times(self, window: int | None) -> ComparedDirectory:
+        """This directory as --modify-window has it compared. `window`: in seconds; None for no window."""
+        if window is None:
+            return self
+        from rdc.plan.modify_window import with_equal_times
+
+        return replace(self, listing=with_equal_times(self.listing, self.existing, window))
 
 
 class AllowedChanges:
@@ -60,7 +68,7 @@ class AllowedChanges:
             comparison, lost = self._without_skipped(directory, comparison)
         if reserved := reserved_rows(listing.names):
             refused = self._refuse_reserved(path, first, listing, reserved)
-            comparison, lost = _without_rows(comparison, refused), lost | refused
+            comparison, lost = without_rows(comparison, refused), lost | refused
         if alike := name_clashes(
             (*listing.names, *map(directory.existing.names.__getitem__, comparison.extra))
         ):
@@ -136,7 +144,7 @@ class AllowedChanges:
         if self._skipped is not None:
             self._skipped.add(directory.first + row for row in refused)
         extra = tuple(row for row in comparison.extra if row not in kept)
-        return _without_rows(replace(comparison, extra=extra), refused), refused
+        return without_rows(replace(comparison, extra=extra), refused), refused
 
     def _without_links(
         self, comparison: Comparison, first: int, listing: Listing, links: LinkTable
@@ -148,7 +156,7 @@ class AllowedChanges:
             for at in links.between(first, first + len(listing))
             if skipped is None or skipped.is_linked(links.files[at], links.firsts[at])
         }
-        return _without_rows(comparison, rows) if rows else comparison
+        return without_rows(comparison, rows) if rows else comparison
 
     def _only_new(self, path: bytes, listing: Listing, comparison: Comparison) -> tuple[Comparison, Set[int]]:
         """Below an append-only root: the changes that are allowed, and the rows of directories that an entry
@@ -177,7 +185,7 @@ class AllowedChanges:
         self._events.report(Problem(error.code, path, str(error)))
 
 
-def _without_rows(comparison: Comparison, rows: Set[int]) -> Comparison:
+def without_rows(comparison: Comparison, rows: Set[int]) -> Comparison:
     """Removes the changes of these rows of the source's listing."""
     return Comparison(
         tuple(decision for decision in comparison.decisions if decision.row not in rows),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rdc.session.applying.file_router import FileRouter
     from rdc.session.landing.file_commits import FileCommits
     from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.alternate_directories import AlternateDirectories
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.filters import DestinationFilters
@@ -47,6 +48,8 @@ class ApplyingContext:
     a hard link. None: hard links are not preserved."""
     xattrs: WantedXattrs | None
     """Learns which entries differ in anything but attributes. None: attributes are not preserved."""
+    alternates: AlternateDirectories | None
+    """Directories that may have files of the destination; None: the run has none."""
     skipped: SkippedEntries | None
     """Collects the entries that options and reserved names leave alone. None: nobody asks."""
     has_top: bool

@@ -48,16 +48,19 @@ class Deletion:
         events: EventRelay,
         *,
         limit: int | None,
+        share: int | None = None,
         dry: bool,
         boundary: MountBoundary | None = None,
         partial_files: PartialFiles | None = None,
     ) -> None:
-        """`boundary`: nothing beyond this mount point is deleted. `partial_files`: takes reserved names."""
+        """`share`: a limit in per cent of the entries that are there when the first one goes. `boundary`:
+        nothing beyond this mount point is deleted. `partial_files`: takes reserved names."""
         self._partial_files = partial_files
         self._root = root
         self._filters = filters
         self._events = events
         self._limit = limit
+        self._share = share
         self._dry = dry
         self._boundary = boundary
         self._spared: set[bytes] = set()
@@ -67,6 +70,15 @@ class Deletion:
         """Whether a deleted file leaves a backup in its directory, which then stays."""
         self.deleted = 0
         self.refused = 0
+
+    def _limit_to_share(self, percent: int) -> None:
+        """Limits deletions to so many per cent of the entries that are here now and that no rule protects."""
+        from rdc.progress import silent
+        from rdc.tree.walk import PackedWalk
+
+        entries = sum(listing.count for _, listing in PackedWalk(self._root, self._filters, silent))
+        most = entries * percent // 100
+        self._limit = most if self._limit is None else min(self._limit, most)
 
     def spare(self, path: bytes) -> None:
         """Notes, in a dry run, a file that a real run would have renamed before."""
@@ -147,6 +159,9 @@ class Deletion:
         """Deletes one file, symlink or empty directory. True if nothing is left at `path`."""
         if path in self._spared:
             return True
+        if self._share is not None:
+            share, self._share = self._share, None
+            self._limit_to_share(share)
         if self._limit is not None and self.deleted >= self._limit:
             self.refused += 1
             return False

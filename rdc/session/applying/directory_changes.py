@@ -7,15 +7,12 @@ deepest first.
 
 from __future__ import annotations
 
-import stat
-
-from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
-from rdc.plan.itemize import itemize, unchanged_code
+from rdc.plan.itemize import copying_code, itemize, unchanged_code
 from rdc.plan.rotation import rotated
-from rdc.progress import ItemChanged, Problem
+from rdc.progress import ItemChanged
 from rdc.records import replace
 from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
 from rdc.session.applying.announced_directory import AnnouncedDirectory
@@ -25,7 +22,6 @@ from rdc.session.applying.directory_permissions import DirectoryPermissions
 from rdc.session.applying.directory_table import DirectoryTable
 from rdc.session.applying.entry_changes import EntryChanges
 from rdc.session.applying.touched_directories import TouchedDirectories
-from rdc.session.applying.writing_code import writing_code
 from rdc.session.trees.announced_entries import check_included
 
 TYPE_CHECKING = False
@@ -34,8 +30,9 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Listing, Metadata
     from rdc.plan.compare import Comparison
+    from rdc.session.applying.alternate_files import AlternateFiles
+    from rdc.session.applying.alternate_matches import AlternateMatches
     from rdc.session.applying.applying_context import ApplyingContext
-    from rdc.session.trees.wanted_xattrs import WantedXattrs
 
 __all__ = ["DirectoryChanges"]
 
@@ -44,6 +41,7 @@ class DirectoryChanges:
     """Turns compared directories into actions and remembers what is left for the end of the run."""
 
     def __init__(self, context: ApplyingContext) -> None:
+        self._context = context
         self._root = root = context.root
         self._start = start = context.start
         self._has_top = context.has_top
@@ -51,7 +49,7 @@ class DirectoryChanges:
         self._chosen = ChosenDirectories(context)
         self._options = options = context.options
         self._rules = context.filters.announced
-        self._protected = context.filters.protected if options.delete else None
+        self._protected = context.filters.protected if options.delete and not options.rules_after else None
         self._manifest = context.manifest
         self._landing = context.landing
         self._extraneous = context.extraneous
@@ -64,6 +62,11 @@ class DirectoryChanges:
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
         self._entries = EntryChanges(context, self._permissions)
         self._allowed = AllowedChanges(context)
+        self._alternates: AlternateFiles | None = None
+        if context.alternates is not None:
+            from rdc.session.applying.alternate_files import AlternateFiles
+
+            self._alternates = AlternateFiles(context, context.alternates, self._permissions, self._entries)
         self._expected: DirectoryTable[AnnouncedDirectory] = DirectoryTable()
         """Announced directories that have not been compared yet."""
         self._expected[b""] = AnnouncedDirectory(start.metadata, context.new, False, False)
@@ -158,7 +161,8 @@ class DirectoryChanges:
         self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
     ) -> None:
         """Compares a directory that both sides have, and starts all changes in it."""
-        directory = self._with_equal_times(directory)
+        # long because each step decides whether the directory itself is touched
+        directory = directory.with_equal_times(self._options.modify_window)
         path, existing = directory.path, directory.existing
         comparison = compare(
             directory.listing,
@@ -169,16 +173,20 @@ class DirectoryChanges:
         )
         self._report_unchanged(directory, comparison)
         comparison, lost = self._allowed.narrow(directory, comparison)
-        changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
+        elsewhere = None
+        if self._alternates is not None:
+            comparison, elsewhere = self._alternates.look(directory, comparison)
+        worked = bool(comparison) or bool(elsewhere and elsewhere.entries)
+        changes = worked or (self._options.delete and bool(comparison.extra))
         borrowed = changes and self._chosen.borrow(path)
         if self._xattrs is not None:
-            _note_for_xattrs(self._xattrs, directory.first, comparison)
-        changed = self._change_entries(directory, comparison, lost)
+            self._xattrs.note_compared(directory.first, comparison)
+        changed = self._change_entries(directory, comparison, lost, elsewhere)
         touched = announced.touched or borrowed or changed
         if comparison.extra and not self._chosen.has_others(path):
             self._extraneous.add(path, existing, comparison.extra)
             touched = touched or self._options.delete
-        if touched or comparison:
+        if touched or worked:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata)
@@ -189,15 +197,6 @@ class DirectoryChanges:
             from rdc.session.applying.unchanged_entries import report_unchanged
 
             report_unchanged(directory, comparison, self._options, self._events)
-
-    def _with_equal_times(self, directory: ComparedDirectory) -> ComparedDirectory:
-        """`directory` as --modify-window has it compared."""
-        window = self._options.modify_window
-        if window is None:
-            return directory
-        from rdc.plan.modify_window import with_equal_times
-
-        return replace(directory, listing=with_equal_times(directory.listing, directory.existing, window))
 
     def _as_announced(self, path: bytes, listing: Listing) -> Listing:
         """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
@@ -219,11 +218,18 @@ class DirectoryChanges:
 
     # What is done in a directory
 
-    def _change_entries(self, directory: ComparedDirectory, comparison: Comparison, lost: Set[int]) -> bool:
+    def _change_entries(
+        self,
+        directory: ComparedDirectory,
+        comparison: Comparison,
+        lost: Set[int],
+        elsewhere: AlternateMatches | None,
+    ) -> bool:
         """Starts all changes of a directory's entries. Returns True if they touch the directory itself.
 
-        `lost`: rows of directories that are not made.
+        `lost`: rows of directories that are not made. `elsewhere`: what alternate directories have.
         """
+        # long because it runs once for each directory, where calls cost more than the work
         path, first = directory.path, directory.first
         listing, existing = directory.listing, directory.existing
         decisions = {decision.row: decision for decision in comparison.decisions}
@@ -236,12 +242,21 @@ class DirectoryChanges:
         moved = self._moved(directory, comparison) if decisions else {}
         touched = False
         # Most entries of most directories need nothing and get no step.
-        for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
+        made = {} if elsewhere is None else elsewhere.entries
+        for row in sorted({*decisions, *made, *listing.rows_of(Kind.DIRECTORY)}):
             entry, decision = join(path, listing.names[row]), decisions.get(row)
-            if row in lost:
+            if self._alternates is not None and row in made:
+                touched |= self._alternates.make(made[row])
+            elif row in lost:
                 self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
             elif listing.kinds[row] == Kind.DIRECTORY:
-                touched |= self._change_directory(first + row, entry, listing.metadata(row), decision)
+                touched |= self._change_directory(
+                    first + row,
+                    entry,
+                    listing.metadata(row),
+                    decision,
+                    None if elsewhere is None else elsewhere.difference(row),
+                )
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
                 touched |= self._entries.start(
@@ -256,15 +271,26 @@ class DirectoryChanges:
             return {}
         return rotated(directory.listing, directory.existing, comparison, self._preserved)
 
-    def _change_directory(self, row: int, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
-        """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent."""
+    def _change_directory(
+        self,
+        row: int,
+        path: bytes,
+        metadata: Metadata,
+        decision: Decision | None,
+        from_elsewhere: Difference | None,
+    ) -> bool:
+        """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent.
+
+        `from_elsewhere`: how it differs from what an alternate directory has at its path.
+        """
         new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
         if self._chosen.keeps_own(path):
             return self._keep_directory(path, metadata, decision if new else None)
+        # long because each step depends on whether the directory is new, lost or narrowed
         lost = False
         if new and not self._options.dry_run:
             replaces = decision is not None and decision.change is Change.REPLACE
-            lost = not self._make_directory(path, metadata, replaces=replaces)
+            lost = not self._permissions.make_directory(path, metadata, replaces=replaces)
         narrowed = False
         if new:
             metadata = self._permissions.guarded(row, metadata)
@@ -276,7 +302,7 @@ class DirectoryChanges:
         self._expected[path] = AnnouncedDirectory(metadata, new, decision is not None or narrowed, lost)
         if decision is not None and not lost:
             code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)
-            self._landing.report(ItemChanged(code, path + b"/"))
+            self._report_directory(code, path, from_elsewhere if new else None)
         return new
 
     def _keep_directory(self, path: bytes, metadata: Metadata, missing: Decision | None) -> bool:
@@ -285,23 +311,14 @@ class DirectoryChanges:
         self._expected[path] = AnnouncedDirectory(metadata, missing is not None, False, lost)
         return missing is not None
 
-    def _make_directory(self, path: bytes, metadata: Metadata, *, replaces: bool) -> bool:
-        """Makes a directory that only its owner may use until its contents are there; False on failure.
-
-        `replaces`: an entry of another kind is in its place.
-        """
-        try:
-            if replaces:
-                self._root.replace_with_directory(path, 0o700)
-                made = False  # another program may have made it meanwhile
-            else:
-                made = self._root.make_directory(path, 0o700)
-            if not made:
-                self._permissions.narrow(path, replace(metadata, mode=stat.S_IRWXU))
-        except FileError as error:
-            self._events.report(Problem(writing_code(error), path, str(error)))
-            return False
-        return True
+    def _report_directory(self, code: str, path: bytes, from_elsewhere: Difference | None = None) -> None:
+        """Reports a directory by its code, or a new one by how it differs from one elsewhere: rsync is silent
+        if it does not."""
+        changed = code if from_elsewhere is None else copying_code(Kind.DIRECTORY, from_elsewhere)
+        if changed is None:
+            self._landing.changed += 1
+        else:
+            self._landing.report(ItemChanged(changed, (path or b".") + b"/"))
 
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant."""
@@ -335,7 +352,9 @@ class DirectoryChanges:
                 return announced
             decision = Decision(Change.METADATA, -1, -1, differing)
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
-        self._landing.report(ItemChanged(code, b"./"))
+        elsewhere = self._context.alternates if announced.new else None
+        known = None if elsewhere is None else elsewhere.top_difference(announced.metadata, self._preserved)
+        self._report_directory(code, b"", known)
         if self._xattrs is not None:
             self._xattrs.note_root_reported()
         self._root_metadata = announced.metadata
@@ -380,18 +399,14 @@ class DirectoryChanges:
         """Makes the files and symlinks that have a directory in their place. `read_errors`: of the source."""
         self._entries.replace_blocking_directories(self._extraneous, read_errors)
 
+    def finish_alternates(self) -> None:
+        """Commits what was copied or linked from alternate directories."""
+        if self._alternates is not None:
+            self._alternates.finish()
+
     def finish(self) -> None:
         """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
         if not self._options.dry_run:
             self._touched.set_metadata(
                 self._root, self._events, owner=self._preserved.owner, with_root=self._has_top
             )
-
-
-def _note_for_xattrs(xattrs: WantedXattrs, first: int, comparison: Comparison) -> None:
-    """Notes which entries the run reports anyway, so that their extended attributes need no report."""
-    xattrs.note_reported([first + row for row in comparison.touched])
-    for decision in comparison.decisions:
-        new = decision.change in (Change.CREATE, Change.REPLACE)
-        if decision.change is not Change.CHECK or decision.difference:
-            xattrs.note_reported((first + decision.row,), new=new)

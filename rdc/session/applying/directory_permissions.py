@@ -41,6 +41,24 @@ class DirectoryPermissions:
         self._owner = owner
         self._dry_run = dry_run
 
+    def make_directory(self, path: bytes, metadata: Metadata, *, replaces: bool) -> bool:
+        """Makes a directory that only its owner may use until its contents are there; False on failure.
+
+        `replaces`: an entry of another kind is in its place.
+        """
+        try:
+            if replaces:
+                self._root.replace_with_directory(path, 0o700)
+                made = False  # another program may have made it meanwhile
+            else:
+                made = self._root.make_directory(path, 0o700)
+            if not made:
+                self.narrow(path, replace(metadata, mode=stat.S_IRWXU))
+        except FileError as error:
+            self._events.report(Problem(writing_code(error), path, str(error)))
+            return False
+        return True
+
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant.
 

@@ -62,7 +62,7 @@ class EntryChanges:
             return True
         if kind == Kind.SYMLINK:
             target, metadata = link_targets[decision.row], listing.metadata(decision.row)
-            return self._change_symlink(path, target, metadata, decision)
+            return self.change_symlink(path, target, metadata, decision)
         if decision.change is Change.METADATA:
             metadata = self._permissions.guarded(file, listing.metadata(decision.row))
             self._landing.set_metadata(path, metadata, decision, _is_as_listed(existing, path))
@@ -118,7 +118,7 @@ class EntryChanges:
         else:
             self._router.touch(files, sum([listing.sizes[row] for row in rows]))
 
-    def _change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
+    def change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
         """Replaces a symlink or sets its metadata. Returns True if that touches its directory."""
         replaced = decision.change is not Change.METADATA
         if not self._options.dry_run:
@@ -160,7 +160,7 @@ class EntryChanges:
                 self._events.report(Problem(ExitCode.PARTIAL, path, text))
                 continue
             if entry.kind == Kind.SYMLINK:
-                self._change_symlink(path, entry.target, entry.metadata, decision)
+                self.change_symlink(path, entry.target, entry.metadata, decision)
                 continue
             self._landing.decide(file, decision)
             self._router.create(file, path, entry.size)

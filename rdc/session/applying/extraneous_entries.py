@@ -116,7 +116,8 @@ class ExtraneousEntries:
         `entries`, `read_errors`: of the source.
         """
         # A renamed file would have no backup.
-        kept = self._options.backup is not None
+        # Nor would it stay if a rule that has just arrived protects it.
+        kept = self._options.backup is not None or self._options.rules_after
         stopped = kept or self._forbidden_by(read_errors) or self._seems_lost(entries)
         return self._options.delete and not stopped
 
@@ -135,9 +136,18 @@ class ExtraneousEntries:
         elif self._seems_lost(entries):
             self._refuse("the source is empty; --force-empty deletes all the same")
         else:
+            if self._options.rules_after:
+                self._read_rules_again()
             for path, kind in self.found:
                 if not self._deletion.remove(path, kind):
                     self._differ = True
+
+    def _read_rules_again(self) -> None:
+        """Has the rule files count as they are now. All are read before the first deletion, which may be of
+        one of them."""
+        self._filters.renew()
+        for path, _ in self.found:
+            self._filters.prepare(path.rpartition(b"/")[0])
 
     def _seems_lost(self, entries: int) -> bool:
         """Whether the source is empty. Its file system may not be mounted."""

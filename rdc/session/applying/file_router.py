@@ -201,14 +201,14 @@ class FileRouter:
         otherwise fetches it whole. `bases`: local files that seem to have its content.
         """
         self._progress.count_total(size, compared=False)
-        if self._context.dry:
+        if self._context.dry and not self._is_compared(file):
             if self._planned or not self._context.seeks:
                 self._context.landing.rehearse(file)
             else:
                 self._deferred().add(file)
-        elif self._context.whole:
+        elif self._context.whole and not self._is_compared(file):
             self._wholes().add(file, size)
-        elif size > KEEP_BYTES and self._context.partial_files.of(path) is not None:
+        elif self._has_partial_file(path, size) or self._has_base_elsewhere(file, size):
             self._progress.count_compared(size)
             self._deltas().add(file, bases)
         elif self._context.seeks and not self._planned:
@@ -218,6 +218,21 @@ class FileRouter:
             self._deltas().add(file, bases)
         else:
             self._wholes().add(file, size)
+
+    def _has_partial_file(self, path: bytes, size: int) -> bool:
+        return size > KEEP_BYTES and self._context.partial_files.of(path) is not None
+
+    def _has_base_elsewhere(self, file: int, size: int) -> bool:
+        """Whether an alternate directory has a base that pays, or whose content has to be compared."""
+        alternates = self._context.alternates
+        if alternates is None or not alternates.has_base(file):
+            return False
+        return size > WHOLE_BYTES or self._is_compared(file)
+
+    def _is_compared(self, file: int) -> bool:
+        """Whether the content in an alternate directory is compared (--checksum), in a dry run, too."""
+        alternates = self._context.alternates
+        return alternates is not None and alternates.make_equal is not None and alternates.has_base(file)
 
     def plan_known(
         self,

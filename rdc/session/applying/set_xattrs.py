@@ -57,6 +57,7 @@ class XattrSetter:
 
     def __init__(self, context: ApplyingContext, wanted: WantedXattrs) -> None:
         self._left = context.skipped
+        self._alternates = context.alternates
         self._root = context.root
         self._entries = context.manifest
         self._wanted = wanted
@@ -99,6 +100,7 @@ class XattrSetter:
             and (sets.get(row) or inherits or not self._wanted.is_new(first + row))
             and sets.get(row) != UNREADABLE
             and (self._left is None or first + row not in self._left)
+            and (self._alternates is None or not self._alternates.is_linked(first + row))
         ]
         right = self._right_rows(path, listing, sets) if rows else set()
         for row in rows:

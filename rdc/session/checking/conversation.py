@@ -219,7 +219,8 @@ class Check:
         for path in sorted(self._own_tree.unreadable):
             self._closed.near.add(path)
             shown = printable(self._root.shown(path))
-            text = f"{shown}: cannot be read, so nothing in it is compared"
+            why = self._own_tree.reasons.get(path)
+            text = f"{shown}: cannot be read, so nothing in it is compared" + (f": {why}" if why else "")
             self._events.report(Problem(ExitCode.PARTIAL, path, text))
         if self._boundary is not None:
             self._closed.note_mount_points(self._boundary.beyond)

@@ -9,6 +9,7 @@ that the base has changed.
 from __future__ import annotations
 
 from array import array
+from functools import partial
 from itertools import accumulate
 from operator import mul
 
@@ -71,6 +72,8 @@ class SignedFile:
     """The file, open since it was signed, because another file will take its path."""
     content: bytes = b""
     """The whole content, if it is small and there was memory for it; else b""."""
+    reopen: Callable[[], SourceFile] | None = None
+    """Opens a file of an alternate directory. `path` is then no path of the destination."""
 
     def open(self, root: Root) -> SourceFile:
         """Opens the file. Raises ChangedBaseError if it changed after it was signed.
@@ -81,7 +84,7 @@ class SignedFile:
             return MemoryFile(root, self.path, self.identity, self.content)
         if self.opened is not None:
             return self.opened.again()
-        source = root.open_read(self.path)
+        source = root.open_read(self.path) if self.reopen is None else self.reopen()
         if source.identity != self.identity:
             source.close()
             raise self._changed()
@@ -285,6 +288,20 @@ class Bases:
             self._open += opened is not None
             if path == leftover:
                 one.leftover = one.signed[-1]
+        alternates = self._context.alternates
+        elsewhere = None if alternates is None else alternates.base_root(one.file)
+        if elsewhere is not None:
+            yield from self._sign_alternate(one, elsewhere, round_)
+
+    def _sign_alternate(self, one: FileBases, root: Root, round_: int) -> Conversation[None]:
+        """Signs the base in an alternate directory. Nothing replaces it, so it can be opened again later."""
+        reopen = partial(root.open_read, one.path)
+        try:
+            with reopen() as source:
+                tree = yield from sign_file(self._context, source, one.size, round_)
+        except FileError:
+            return  # one base fewer
+        one.signed.append(SignedFile(root.shown(one.path), source.identity, tree, reopen=reopen))
 
     def _may_be_replaced(self, path: bytes) -> bool:
         """Tells whether this base has to stay open: its own new version may replace it before it is used.

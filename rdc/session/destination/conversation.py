@@ -104,6 +104,9 @@ class Destination:
         unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))
+        if destination_root.alternates is not None:
+            for line in destination_root.alternates.missing:
+                self._events.report(Problem(ExitCode.OK, b"", line))
         self._own: Manifest | None = None
         self._xattrs_were_right = False
         """Extended attributes of all directories without changes were right before this run."""
@@ -186,6 +189,7 @@ class Destination:
                 if self._xattrs is not None:
                     top = self._start.metadata if self._context.has_top else None
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
+                parts.finish_undo()
         except BaseException:
             if self._parts is not None:
                 self._parts.wind_down()
@@ -371,6 +375,7 @@ class Destination:
                 self._options.hard_links
                 or self._xattrs is not None
                 or self._events.codes
+                or self._options.alternates is not None
                 or self._options.dry_run
                 or self._name is not None
             )

@@ -6,6 +6,7 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, RdcError
+from rdc.progress import Problem
 from rdc.protocol.messages.registry import Done
 from rdc.session.applying.applying_context import ApplyingContext
 from rdc.session.applying.deletion import Deletion
@@ -87,6 +88,7 @@ class DestinationParts:
             pack=context.pack,
             clones=context.clones,
             leaves_size=options.is_left_for_size,
+            alternates=destination_root.alternates,
             whole=options.whole_file,
         )
         self.router = FileRouter(transfer)
@@ -95,6 +97,7 @@ class DestinationParts:
             filters.protected,
             events,
             limit=options.max_delete,
+            share=options.max_delete_share,
             dry=options.dry_run,
             boundary=boundary,
             partial_files=partial_files,
@@ -128,6 +131,7 @@ class DestinationParts:
             events=events,
             links=links,
             xattrs=attributes,
+            alternates=destination_root.alternates,
             skipped=self.skipped,
             has_top=context.has_top,
             selection=context.selection,
@@ -151,6 +155,7 @@ class DestinationParts:
         yield from self.router.move(self.deletion.spare, round_)
         round_ = yield from fetch(round_)
         self.landing.flush()
+        self.directories.finish_alternates()
         if self._options.delete:
             self.extraneous.delete(entries, read_errors)
         self.directories.replace_blocking_directories(read_errors)
@@ -178,11 +183,20 @@ class DestinationParts:
         within = self.directories.worked_in if adopted else None
         XattrSetter(self._applying, attributes).run(top, within=within)
 
+    def finish_undo(self) -> None:
+        """Notes, after all changes, that the run came to its end, if it is kept to be undone."""
+        undo = self._destination_root.root.undo
+        if undo is not None:
+            for text in undo.finish():
+                self._events.report(Problem(ExitCode.OK, b"", text))
+
     def wind_down(self) -> None:
         """Ends an interrupted run: commits complete files and leaves partial files for the next run."""
         self.router.close()
         with contextlib.suppress(RdcError):
             self.landing.flush()
+        with contextlib.suppress(RdcError):
+            self.directories.finish_alternates()
         self.landing.abandon()
 
     def account(self, code: ExitCode) -> Done:

@@ -137,7 +137,7 @@ class LiveDestination:
             done = yield from half.run(round_)
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:
-            destination_root.root.release()
+            destination_root.release()
 
     def _take_changes(self, round_: int) -> Conversation[None]:
         """A turn that receives only what changed."""
@@ -153,7 +153,7 @@ class LiveDestination:
             done = yield from turn.run(round_)
             self._audience.ended(done, whole=False, files=turn.source_files)
         finally:
-            destination_root.root.release()
+            destination_root.release()
 
     def _destination_root(self, start: Start) -> DestinationRoot:
         """Opens the destination. Raises RdcError (exit code 11) if another directory took its place."""
@@ -166,7 +166,7 @@ class LiveDestination:
         destination_root = open_destination(self._path, start, self._terms.options, self._site)
         found = destination_root.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
-            destination_root.root.release()
+            destination_root.release()
             raise RdcError(
                 f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
                 code=ExitCode.FILE_IO,

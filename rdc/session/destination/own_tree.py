@@ -69,6 +69,8 @@ class OwnTree:
         self._dry = context.options.dry_run
         self.unreadable: set[bytes] = set()
         """Directories that the walk could not read. They are reported only if the run has to work in them."""
+        self.reasons: dict[bytes, str] = {}
+        """Why, for those below the root."""
 
     def walk(self) -> Manifest:
         """The manifest of the whole tree."""
@@ -169,3 +171,4 @@ class OwnTree:
         """Notes directories that the walk could not read."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self.unreadable.add(event.path)
+            self.reasons[event.path] = event.message

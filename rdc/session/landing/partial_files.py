@@ -10,7 +10,7 @@ import os
 
 from rdc.errors import FileError, printable
 from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import is_temporary_of
+from rdc.files.base.temporary_names import UNDO_NAME, is_temporary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from rdc.tree.selection import Selection
 
 __all__ = ["PartialFiles", "left_alone", "refused_name"]
+
+
+def _left_out(filters: FilterList, path: bytes) -> bool:
+    try:
+        return filters.excluded(path, False)
+    except FileError:
+        return True  # its rules cannot be read, so its directory is left alone, which the run reports
 
 
 def refused_name(path: bytes) -> str:
@@ -111,11 +118,11 @@ class PartialFiles:
             counted = (
                 name
                 for name in foreign
-                if (directory or only in (None, name))
+                if (directory or (only in (None, name) and name != UNDO_NAME))
                 and (selection is None or selection.takes(directory, name))
             )
             found += [join(directory, name) for name in counted]
-        return [path for path in found if not filters.excluded(path, False)]
+        return [path for path in found if not _left_out(filters, path)]
 
     def sweep(self) -> None:
         """Removes all remaining temporaries of rdc."""

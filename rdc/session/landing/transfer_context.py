@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rdc.session.landing.file_commits import FileCommits
     from rdc.session.landing.partial_files import PartialFiles
     from rdc.session.runtime.event_relay import EventRelay, TransferProgress
+    from rdc.session.trees.alternate_directories import AlternateDirectories
     from rdc.tree.manifest import Manifest
 
 __all__ = ["TransferContext"]
@@ -50,6 +51,8 @@ class TransferContext:
     """Whether --min-size or --max-size skips files of a size in bytes."""
     clones: StagedClones | None = None
     """Clones of the source's files, if the source is in this process."""
+    alternates: AlternateDirectories | None = None
+    """Directories that may have bases of new files; None: the run has none."""
     whole: bool = False
     """Changed files come whole."""
 

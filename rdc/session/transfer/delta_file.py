@@ -183,7 +183,11 @@ class DeltaFile:
         if not self.bases.signed:
             self._fetch_whole()  # there is no old version that can be read
             return None
-        if self._is_equal() or self._waits_for_duplicate(tree):
+        if self._is_equal() or self._is_made_elsewhere() or self._waits_for_duplicate(tree):
+            return None
+        if self._shared.transfer.dry:
+            self.leave()
+            self._shared.transfer.landing.rehearse(self.file)
             return None
         comparison = FileComparison(self._shared.transfer, tree, self.width, self.bases.signed)
         self.comparison = comparison
@@ -217,6 +221,20 @@ class DeltaFile:
         self.leave()
         transfer.landing.same(self.file, self.metadata, first.identity)
         transfer.progress.advance(self.size)
+        return True
+
+    def _is_made_elsewhere(self) -> bool:
+        """Whether an alternate directory has the content, and the file is made from that (--checksum)."""
+        alternates = self._shared.transfer.alternates
+        if alternates is None or alternates.make_equal is None:
+            return False
+        base = next((one for one in self.bases.signed if one.reopen is not None), None)
+        if base is None or base.tree.root != self.root or self.metadata != self._listed:
+            return False
+        if not alternates.make_equal(self.file):
+            return False
+        self.leave()
+        self._shared.transfer.progress.advance(self.size)
         return True
 
     def _waits_for_duplicate(self, tree: TreeAnswer) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
+from rdc.model.sync import AlternateUse
 from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
@@ -17,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
+    from rdc.session.trees.alternate_directories import AlternateDirectories
 
 __all__ = [
     "ANYWHERE",
@@ -42,6 +44,10 @@ class Site(Protocol):
 
     def below_base(self, path: bytes) -> bytes:
         """Where the directory at `path` is below `open_base`, by no symlink."""
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
+        outside of what is served."""
 
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`, a dangling symlink included."""
@@ -71,6 +77,12 @@ class _Anywhere:
 
     def below_base(self, path: bytes) -> bytes:
         return os.path.realpath(path).strip(b"/")
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        if other.startswith(b"../") and not os.path.lexists(path):
+            # In a dry run the directory is not made, so the kernel cannot resolve a way out of it.
+            return os.path.join(_above(path), other[3:])
+        return os.path.join(path, other)
 
     def has(self, path: bytes) -> bool:
         return os.path.lexists(path)
@@ -172,6 +184,14 @@ class DestinationRoot:
     it."""
     served: bytes | None = None
     """The path of `root` within a served directory; None if it lies anywhere."""
+    alternates: AlternateDirectories | None = None
+    """The alternate directories; None: the run has none."""
+
+    def release(self) -> None:
+        """Closes all descriptors."""
+        self.root.release()
+        if self.alternates is not None:
+            self.alternates.release()
 
 
 def open_destination(
@@ -188,8 +208,8 @@ def open_destination(
         destination_root = _open(path, start, options, site, has_top=has_top)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    here = path if destination_root.name is None else os.path.dirname(path)
     if site is not ANYWHERE:
-        here = path if destination_root.name is None else os.path.dirname(path)
         destination_root = replace(destination_root, served=served_path(here, site))
     destination_root.root.write_sparsely(options.sparse)
     destination_root.root.keep_long_holes(not options.allocate)
@@ -199,9 +219,34 @@ def open_destination(
         omit_times(destination_root.root, options.untimed)
     destination_root.root.overwrite(options.overwrites)
     if options.backup is not None and not (options.dry_run and destination_root.new):
-        here = path if destination_root.name is None else os.path.dirname(path)
         _keep_backups(destination_root.root, here, options.backup, options, site)
+    _keep_undo(destination_root.root, options)
+    if options.alternates is not None:
+        if options.overwrites and options.alternates.use is AlternateUse.LINK:
+            raise UsageError(
+                "--inplace or --append and --link-dest exclude each other: a link shares its content"
+            )
+        from rdc.session.trees.alternate_directories import open_alternates
+
+        opened = open_alternates(
+            options.alternates, lambda directory: site.open(site.beside(here, directory))
+        )
+        return replace(destination_root, alternates=opened)
     return destination_root
+
+
+def _keep_undo(root: Root, options: SyncOptions) -> None:
+    """Has `root` keep what undoing the run needs, if that is asked for. Raises UsageError."""
+    if options.keep_undo is None:
+        return
+    if options.backup is not None:
+        raise UsageError("an undo keeps the old versions, and so do backups: leave out one of them")
+    if options.overwrites:
+        raise UsageError("an undo keeps old versions, which --inplace and --append overwrite: leave out one")
+    if not options.dry_run:
+        from rdc.undoing.keeper import SyncUndo
+
+        root.keep_undo(SyncUndo(root, options.keep_undo, fsync=options.fsync))
 
 
 def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> None:

@@ -15,12 +15,14 @@ from rdc.model.attributes import (
     unpack_attributes,
 )
 from rdc.model.entries import Kind, Listing
+from rdc.plan.compare import Change
 from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rdc.plan.compare import Comparison
     from rdc.protocol.messages.registry import EntryAttributes
     from rdc.session.trees.tree_xattrs import EntrySet
     from rdc.tree.manifest import Manifest
@@ -180,6 +182,15 @@ class WantedXattrs:
             if row >= len(self._notes):
                 self._notes += bytes(row + 1 - len(self._notes))
             self._notes[row] |= _REPORTED | _NEW if new else _REPORTED
+
+    def note_compared(self, first: int, comparison: Comparison) -> None:
+        """Like `note_reported` for the entries of a directory that a comparison reports. `first`: the row of
+        its first entry."""
+        self.note_reported([first + row for row in comparison.touched])
+        for decision in comparison.decisions:
+            new = decision.change in (Change.CREATE, Change.REPLACE)
+            if decision.change is not Change.CHECK or decision.difference:
+                self.note_reported((first + decision.row,), new=new)
 
     def note_root_reported(self) -> None:
         """Like `note_reported` for the root directory of the tree."""

@@ -52,7 +52,7 @@ def places(tmp_path: Path, more: dict[str, bytes]) -> tuple[Path, Path, Tree]:
 def tells_of(monkeypatch: pytest.MonkeyPatch, only: bytes | None) -> None:
     """Whatever of a directory a source is asked for, it opens this entry, or the directory's content."""
 
-    def open_(path: bytes, site: Site = ANYWHERE, *, chmod: str = "") -> SourceTree:
+    def open_(path: bytes, site: Site = ANYWHERE, *_: object, **__: object) -> SourceTree:
         return SourceTree(site.open(path if path.endswith(b"/") else os.path.dirname(path)), only)
 
     monkeypatch.setattr(SourceTree, "open", open_)

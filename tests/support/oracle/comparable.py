@@ -36,6 +36,8 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
+    if "--ignore-errors" in words and words & {"-C", "--cvs-exclude", "-F"}:
+        return False  # refused: what a rule file with a mistake hides would be deleted
     appends = words & {"--append", "--append-verify"}
     if (appends or "--inplace" in words) and words & {"-u", "--update", "--size-only"}:
         return False  # refused
@@ -64,6 +66,10 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         for path, node in case.scene.source.tree.items()
     ):
         return False  # rsync works through a symlink in the place of such a directory
+    if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
+        return False  # rdc lists such directories as unchanged
+    if words & {"--link-dest", "--compare-dest", "--copy-dest"}:
+        return False  # refused
     # After a missing SRC rdc deletes nothing.
     missing = "missing" in {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
     return not (missing and words & set(DELETIONS))

@@ -11,25 +11,30 @@ from tests.support.oracle.comparable import comparable
 from tests.support.oracle.intended import adjusted
 from tests.support.running.compared_trees import Seen, View
 
-__all__ = ["differences"]
+__all__ = ["differences", "unlike"]
 
 
 def differences(case: Case) -> list[str]:
     """One line for each difference; none for a case that rsync answers in another way by decision."""
     if not comparable(case):
         return []
-    theirs, ours = (adjusted(case, outcome) for outcome in run_case(case))
+    return unlike(case, *run_case(case))
+
+
+def unlike(case: Case, theirs: Outcome, ours: Outcome) -> list[str]:
+    """The differences between rsync's outcome and rdc's, apart from what is intended."""
+    theirs, ours = adjusted(case, theirs), adjusted(case, ours)
     said = [
-        *_unlike("exit code of -n", theirs.planned_code, ours.planned_code),
+        *_codes("exit code of -n", theirs.planned_code, ours.planned_code),
         *_lines("-n -i", theirs.plan, ours.plan),
-        *_unlike("exit code", theirs.code, ours.code),
+        *_codes("exit code", theirs.code, ours.code),
         *_lines("-i", theirs.lines, ours.lines),
         *_trees(theirs.tree, ours.tree),
     ]
     return [*said, *_stderr(theirs, ours)] if said else []
 
 
-def _unlike(what: str, theirs: object, ours: object) -> list[str]:
+def _codes(what: str, theirs: object, ours: object) -> list[str]:
     return [f"{what}: rsync {theirs}, rdc {ours}"] if theirs != ours else []
 
 

@@ -18,6 +18,7 @@ __all__ = ["INTENDED", "Intended", "adjusted"]
 
 BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
+FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
 EXIT_MAX_DELETE = 25
 
 
@@ -135,6 +136,13 @@ def _needless(path: bytes, tree: View) -> bool:
     )
 
 
+def _emptied(outcome: Outcome) -> Outcome:
+    """rsync -n says that it deletes directories, which then stay, since a rule protects what is in them."""
+    return replace(
+        outcome, plan=tuple(line for line in outcome.plan if not re.fullmatch(r"\*deleting .*/", line))
+    )
+
+
 def _stopped(outcome: Outcome) -> Outcome:
     """Of deletions that stopped at their limit only the number counts."""
 
@@ -167,6 +175,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
+    Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),
     Intended("`--max-delete`", _has("--max-delete"), _stopped),
     Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),
 )

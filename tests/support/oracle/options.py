@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 __all__ = ["DELETIONS", "MANNERS", "SHARED", "SharedOption", "option_words"]
 
 RULES = (
-    "--exclude=a", "--exclude=/a", "--exclude=b/", "--exclude=a/b", "--exclude=a-*", "--exclude=/a/**",
-    "--exclude=*", "--include=a", "--include=*/", "--include=b/***", "--filter=- .h", "--filter=+ /c/*",
-    "--exclude=n?", "--include=n1",
+    "--exclude=a", "--exclude=/a", "--exclude=b/", "--exclude=a/b", "--exclude=a-*",
+    "--exclude=/a/**", "--exclude=*", "--include=a", "--include=*/", "--include=b/***",
+    "--filter=- .h", "--filter=+ /c/*", "--exclude=n?", "--include=n1", "--filter=P a",
+    "--filter=protect /a/**", "--filter=H b/", "--filter=S n1", "--filter=R *", "--filter=-! */",
+    "--filter=-p n?", "--filter=-s c", "--filter=+r a", "--filter=-r b", "--filter=!",
 )  # fmt: skip
 
 MODES = ("D755,F644", "go-w", "u=rwX,go=", "+x", "F600", "Dg+s,ug+w,Fo-w,+X", "a=r")
@@ -35,6 +37,8 @@ MANNERS = (
     "-g",
     "--no-whole-file",
     "--no-W",
+    "-s",
+    "--i-r",
     "--preallocate",
     "--out-format=%i %n%L",
     "--outbuf=L",
@@ -109,6 +113,8 @@ SHARED: tuple[SharedOption, ...] = (
     ),
     _valued(*(f"--chmod={mode}" for mode in MODES)),
     _plain("--mkpath"),
+    _plain("-C", "--cvs-exclude"),
+    _plain("-F"),
     _plain("-L", "--copy-links"),
     _plain("-k", "--copy-dirlinks"),
     _plain("--copy-unsafe-links"),

@@ -15,7 +15,6 @@ SCENES: dict[str, Callable[[Path, Path], Scene]] = {
     "sync of many small files": power_syncs.bulk,
     "sync --hard-links": power_syncs.hard_links,
     "sync --backup-dir": power_syncs.backups,
-    "sync --inplace": power_syncs.inplace,
     "sync --sparse": power_syncs.sparse,
     "sync of clones": power_syncs.cloned,
     "watch": power_syncs.watched,

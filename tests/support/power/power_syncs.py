@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tests.support.running.syncing import run_sync
 from tests.support.running.watching import HereLine, Watching
 from tests.support.trees.trees import Directory, File, Link, Node, Tree, describe, read_tree, tree, write_tree
 
-__all__ = ["backups", "bulk", "cloned", "hard_links", "inplace", "mixed", "sparse", "unsynced", "watched"]
+__all__ = ["backups", "bulk", "cloned", "hard_links", "mixed", "sparse", "unsynced", "watched"]
 
 
 def _blob(seed: int, size: int) -> bytes:
@@ -117,39 +116,6 @@ def hard_links(place: Path, library: Path) -> Scene:
     wanted = tree({"a": _blob(1, 5_000), "a1": b"", "d/a2": b"", "b": _blob(2, 3_000), "z": b"z"})
     held = tree({"a": File(b"old", 0o600, 1), "d/a2": File(b"old too", 0o600, 1), "z/in": b"was a directory"})
     return _sync_scene("hard links", place, library, held, wanted, "-H", links=("a1", "d/a2"))
-
-
-def inplace(place: Path, library: Path) -> Scene:
-    """Files that are written into may be mixtures, but none that the next run would pass over."""
-    scene = _sync_scene("in place", place, library, _MIXED_HELD, _MIXED_WANTED, "--inplace")
-    source, wanted = place / "source", scene.after
-
-    def check(state: State) -> None:
-        mixed = {
-            path
-            for path, node in state.tree.items()
-            if isinstance(node, File) and isinstance(wanted.get(path), File) and path in _MIXED_HELD
-        }
-        rest, *versions = (
-            {path: node for path, node in found.items() if path not in mixed}
-            for found in (state.tree, _MIXED_HELD, wanted)
-        )
-        check_versions(rest, versions)
-        for path in mixed:
-            node, new = state.tree[path], wanted[path]
-            assert isinstance(node, File)
-            assert isinstance(new, File)
-            alike = (len(node.content), node.mtime_ns) == (len(new.content), new.mtime_ns)
-            assert not alike or node.content == new.content, (path, "would be passed over")
-
-    def converges(at: Path, state: State) -> None:
-        state.write(at)
-        run = run_sync(source, at, SyncOptions(delete=True, fsync=False, inplace=True))
-        assert run.problems == [], run.problems
-        left = describe(wanted, read_tree(at))
-        assert left == [], left
-
-    return replace(scene, check=check, converges=converges)
 
 
 def backups(place: Path, library: Path) -> Scene:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import rdc.files.base.replace_kind
 import rdc.files.names.rename
@@ -36,7 +36,7 @@ from tests.support.trees.trees import (
     write_tree,
 )
 
-__all__ = ["HELD", "WANTED", "Killer", "Scene", "Tally", "Victim", "steps_of"]
+__all__ = ["HELD", "WANTED", "Killable", "Killer", "Scene", "Tally", "Victim", "steps_of"]
 
 
 def _blob(seed: int, size: int) -> bytes:
@@ -99,6 +99,16 @@ between groups."""
 class Victim(Enum):
     NEAR = "the process that was run"
     FAR = "the other one"
+
+
+class Killable(Protocol):
+    """What `steps_of` needs to run."""
+
+    @property
+    def said(self) -> Path:
+        """Where its child writes what it has to say."""
+
+    def sync(self, *, fsync: bool) -> None: ...
 
 
 class Scene:
@@ -206,6 +216,7 @@ _STEPS = {
         "chown",
         "fsync",
         "ftruncate",
+        "link",
         "mkdir",
         "pwrite",
         "rename",
@@ -221,7 +232,7 @@ _STEPS = {
 """Every way in which the destination is changed."""
 
 
-def steps_of(scene: Scene, *, fsync: bool, stop_at: int | None = None) -> int:
+def steps_of(scene: Killable, *, fsync: bool, stop_at: int | None = None) -> int:
     """Sync in one process that kills itself right before its step `stop_at`; the steps it made.
 
     A step is a system call that changes the destination. None: it runs to its end.

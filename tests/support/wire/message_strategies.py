@@ -17,7 +17,7 @@ from rdc.model.filter_rules import (
     RuleSide,
     RuleSyntax,
 )
-from rdc.model.sync import Backup
+from rdc.model.sync import Alternates, AlternateUse, Backup
 from rdc.protocol.messages.registry import (
     BlockAnswer,
     BlockRequest,
@@ -134,6 +134,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
             NamedValues(
                 (
                     ("allocate", True),
+                    ("alternates", Alternates(AlternateUse.LINK, (b"../a", b"b"))),
                     ("append", True),
                     ("backup", Backup(b"~", b"old")),
                     ("chmod", "D755,F644"),
@@ -143,6 +144,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("mkpath", True),
                     ("modify_window", 2),
                     ("rules", RULES),
+                    ("rules_after", True),
                     ("safe_links", True),
                 )
             )

@@ -180,6 +180,13 @@ def test_a_window_is_a_number(value: str, tmp_path: Path) -> None:
     ]
 
 
+def test_whole_files_and_rests_exclude_each_other() -> None:
+    for append in ("--append", "--append-verify"):
+        ended = command("sync", "-W", append, "s/", "d")
+        assert (ended.code, len(ended.err.splitlines())) == (UsageError.code, 1)
+        assert "--whole-file and --append exclude each other" in ended.err
+
+
 def test_a_negative_window_means_nanoseconds(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"f": File(b"1", mtime_ns=SECOND)}))
     top = write_tree(tmp_path / "d", tree({"f": File(b"1", mtime_ns=SECOND + 1)}))

@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
-from rdc.errors import ExitCode
-from tests.support.oracle.cases import Case, run_case
-from tests.support.oracle.filter_cases import filter_cases
-from tests.support.oracle.intended import adjusted
+from rdc.errors import ExitCode, ProtocolError
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
+from rdc.model.sync import SyncOptions
+from rdc.protocol.messages.registry import Role
+from rdc.tree.filters import FilterList
+from rdc.tree.unbound_filters import UnboundFilters
+from tests.support.oracle.cases import Case
+from tests.support.oracle.filter_cases import filter_cases, filter_differences
+from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import command
-from tests.support.trees.trees import Directory, File, Tree, write_tree
-
-
-def apart(case: Case) -> list[str]:
-    """How rdc differs from rsync. rsync -n also names directories that then stay."""
-    theirs, ours = (adjusted(case, outcome) for outcome in run_case(case))
-    if theirs.code in {1, 2, 11}:
-        # A mistake in a rule ends rsync. rdc names it; in a rule file it leaves its directory alone.
-        assert ours.code and ours.code == ours.planned_code, (theirs.said, ours.said)
-        return []
-    planned = (Counter(theirs.plan) - Counter(ours.plan)).elements()
-    said = [f"-n: rsync alone: {line}" for line in planned if not _is_directory_deletion(line)]
-    said += [f"-n: rdc alone: {line}" for line in (Counter(ours.plan) - Counter(theirs.plan)).elements()]
-    said += [f"{theirs.lines} is not {ours.lines}"] if theirs.lines != ours.lines else []
-    paths = {path for path in {*theirs.tree, *ours.tree} if theirs.tree.get(path) != ours.tree.get(path)}
-    said += [f"{path!r}: {theirs.tree.get(path)} is not {ours.tree.get(path)}" for path in sorted(paths)]
-    return (
-        [*said, f"{theirs.code}, {ours.code}", theirs.said, ours.said]
-        if said or theirs.code != ours.code
-        else []
-    )
-
-
-def _is_directory_deletion(line: str) -> bool:
-    return line.startswith("*deleting ") and line.endswith("/")
+from tests.support.trees.trees import Directory, File, Tree, read_tree, write_tree
 
 
 @settings(max_examples=12)
 @given(filter_cases())
 def test_trees_and_lines_are_those_of_rsync(case: Case) -> None:
-    assert not apart(case), case.words
+    assert not filter_differences(case), case.words
 
 
 def synced(top: Path, source: Tree, destination: Tree, *words: str) -> tuple[int, str, set[str]]:
@@ -122,3 +102,106 @@ def test_a_cache_keeps_only_its_tag(tmp_path: Path) -> None:
     code, _, found = synced(tmp_path, source, destination, "--exclude-caches", "--delete")
     assert code == ExitCode.OK
     assert found == {"a", "a/CACHEDIR.TAG", "a/old", "b", "b/CACHEDIR.TAG", "b/x"}
+
+
+@pytest.mark.parametrize(("option", "stays"), [("--delete", False), ("--delete-after", True)])
+def test_rules_that_arrive_protect_at_once_with_delete_after(
+    option: str, stays: bool, tmp_path: Path
+) -> None:
+    source: Tree = {**TOP, b"a/.f": File(b"P mine\n")}
+    code, _, found = synced(tmp_path, source, {**TOP, b"a/mine": File(b"2")}, option, "--filter=: .f")
+    assert code == ExitCode.OK
+    assert ("a/mine" in found) is stays
+
+
+def test_old_rules_protect_though_their_file_goes(tmp_path: Path) -> None:
+    destination: Tree = {**TOP, b"a/.f": File(b"- mine\n"), b"a/b": Directory(), b"a/b/mine": File(b"2")}
+    for number, option in enumerate(("--delete", "--delete-after")):
+        top = tmp_path / str(number)
+        top.mkdir()
+        code, _, found = synced(top, TOP, destination, option, "--filter=: .f")
+        assert code == ExitCode.OK
+        assert found == {"a", "a/b", "a/b/mine"}
+
+
+@pytest.mark.parametrize("words", [("--ignore-errors", "-F"), ("--filter=-x user.a",), ("--filter=: a/b",)])
+def test_wrong_mixes_change_nothing(words: tuple[str, ...], tmp_path: Path) -> None:
+    code, said, found = synced(tmp_path, {**TOP, b"x": File(b"1")}, {b"": Directory()}, "--delete", *words)
+    assert code == ExitCode.USAGE
+    assert len(said.splitlines()) == 1
+    assert not found
+
+
+def test_one_place_with_rules_for_one_side_is_refused(tmp_path: Path) -> None:
+    write_tree(tmp_path / "source", {**TOP, b"x": File(b"1")})
+    same = f"{tmp_path}/source/"
+    ended = command("sync", "--no-catalog", "--delete", "--filter=H x", same, same)
+    assert ended.code == ExitCode.USAGE
+    assert (tmp_path / "source" / "x").exists()
+
+
+def test_the_name_of_a_directory_is_no_wildcard(tmp_path: Path) -> None:
+    source: Tree = {
+        b"": Directory(),
+        b"d[1]": Directory(),
+        b"d[1]/.f": File(b"- /x\n- /*.o\n"),
+        b"d[1]/x": File(b"1"),
+        b"d[1]/a.o": File(b"1"),
+        b"d1": Directory(),
+        b"d1/x": File(b"1"),
+    }
+    _, _, found = synced(tmp_path, source, {b"": Directory()}, "--filter=: .f")
+    assert found == {"d[1]", "d[1]/.f", "d1", "d1/x"}
+
+
+SOURCE: Tree = {
+    **TOP,
+    b"a/.f": File(b"- x\nP *.keep\n"),
+    b"a/x": File(b"1"),
+    b"a/y": File(b"1"),
+    b"h": File(b"1"),
+}
+HERE: Tree = {
+    **TOP,
+    b"a/.f": File(b"- *.keep\n"),
+    b"a/1.keep": File(b"2"),
+    b"a/x": File(b"2"),
+    b"h": File(b"2"),
+}
+RULES = (
+    FilterRule(RuleAction.EXCLUDE, b"h", RuleModifiers(RuleSide.SOURCE)),
+    DirectoryRules(b".f"),
+)
+
+
+@pytest.mark.parametrize("dialler", list(Role))
+def test_each_side_reads_its_own_files_whoever_dials(dialler: Role, tmp_path: Path) -> None:
+    write_tree(tmp_path / "source", SOURCE)
+    write_tree(tmp_path / "here", HERE)
+    options = SyncOptions(delete=True, fsync=False, rules=RULES)
+    sync_in_turns(tmp_path / "source", tmp_path / "here", options, dialler=dialler)
+    assert set(read_tree(tmp_path / "here")) == {b"", b"a", b"a/.f", b"a/1.keep", b"a/y"}
+
+
+def test_a_source_that_tells_what_a_rule_hides_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules before the first per-directory one hold, whatever the source's files say."""
+    write_tree(tmp_path / "source", SOURCE)
+    write_tree(tmp_path / "here", HERE)
+    monkeypatch.setattr(UnboundFilters, "at_source", lambda self, tree: FilterList(()))
+    with pytest.raises(ProtocolError, match="which a filter rule leaves out"):
+        sync_in_turns(
+            tmp_path / "source", tmp_path / "here", SyncOptions(delete=True, fsync=False, rules=RULES)
+        )
+    assert read_tree(tmp_path / "here")[b"h"] == HERE[b"h"]
+
+
+def test_a_check_names_the_mistake_of_either_end(tmp_path: Path) -> None:
+    bad: Tree = {**TOP, b"a/.f": File(b"bogus\n")}
+    write_tree(tmp_path / "source", bad)
+    write_tree(tmp_path / "copy", bad)
+    ended = command("check", "--filter=: .f", f"{tmp_path}/source/", f"{tmp_path}/copy/")
+    assert ended.code == ExitCode.PARTIAL
+    assert "source/a/.f: line 1" in ended.err
+    assert "copy/a/.f: line 1" in ended.err

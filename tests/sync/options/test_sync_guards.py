@@ -189,6 +189,24 @@ def test_max_delete_stops_there(limit: int, dry: bool, tmp_path: Path) -> None:
     assert len(paths(destination) - {b"keep"}) == (6 if dry else left)
 
 
+@pytest.mark.parametrize(("share", "left"), [(0, 6), (14, 6), (15, 5), (50, 3), (85, 1), (86, 0), (100, 0)])
+@pytest.mark.parametrize("way", Way)
+def test_max_delete_takes_a_share_of_what_is_there(way: Way, share: int, left: int, tmp_path: Path) -> None:
+    """Of seven entries: the file that this run made, and six that have to go."""
+    source = write_tree(tmp_path / "source", tree({"keep": b"k"}))
+    destination = write_tree(tmp_path / "destination", EXTRA)
+    run = run_sync(source, destination, SyncOptions(delete=True, max_delete_share=share), way=way)
+    assert run.done.exit == (ExitCode.MAX_DELETE if left else ExitCode.OK)
+    assert len(paths(destination) - {b"keep"}) == left
+
+
+@pytest.mark.parametrize("value", ["101%", "%", "-1%", "5.5%", "0x1%", "1000%"])
+def test_a_wrong_share_is_refused(value: str, tmp_path: Path) -> None:
+    ended = command("sync", "--delete", f"--max-delete={value}", f"{tmp_path}/", tmp_path / "d")
+    assert ended.code == ExitCode.USAGE
+    assert "a share from 0% to 100% is expected" in ended.err
+
+
 def test_deletions_come_last(tmp_path: Path) -> None:
     """When the first entry goes, everything new is in place, durable, with its content."""
     wanted = tree({"a": b"new", "big": bytes(3 << 20), "d/f": b"f", "z": b"z", "kind": b"a file now"})

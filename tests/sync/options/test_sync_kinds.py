@@ -61,7 +61,9 @@ def test_in_place_of(
     assert describe(expected, read_tree(destination)) == []
     assert run.done.exit == (ExitCode.PARTIAL if blocked else ExitCode.OK)
     assert [problem.message for problem in run.problems] == (
-        ["x: a directory is in the way, and it is not empty; --delete removes it"] if blocked else []
+        ["x: a directory is in the way, and it is not empty; --delete or --force removes it"]
+        if blocked
+        else []
     )
     assert run_sync(place, destination, SyncOptions(delete=delete, fsync=False)).items == []
 

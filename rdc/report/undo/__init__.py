@@ -1,0 +1,1 @@
+"""The reports of an undo: text for a terminal, and JSON events."""

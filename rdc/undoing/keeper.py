@@ -1,0 +1,303 @@
+"""SyncUndo: notes in a record what one sync is about to do, and keeps what it replaces and removes.
+
+Each step is on disk before the change that it announces. An old version is kept by a second name (a hard
+link), so at every moment it has one of the two. UNDO.md has the argument.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+
+from rdc.errors import FileError, RdcError
+from rdc.files.base.durability import flush
+from rdc.files.base.metadata import would_change
+from rdc.files.facts.directory_xattrs import read_entry_attributes
+from rdc.limits.undo import DIRECTORIES_KNOWN
+from rdc.model.attributes import AttributeKinds
+from rdc.undoing.bounds import Bounds
+from rdc.undoing.journal import (
+    Changed,
+    Facts,
+    Finished,
+    Made,
+    Moved,
+    RemovedDirectory,
+    Saved,
+    facts_of,
+    metadata_of,
+)
+from rdc.undoing.store import UndoStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rdc.files.base.undo_keeper import Placed
+    from rdc.files.root.root import Root
+    from rdc.model.attributes import Attributes
+    from rdc.model.entries import Metadata
+    from rdc.model.sync import KeepUndo
+    from rdc.undoing.journal import Record
+    from rdc.undoing.store import StoredSync
+
+__all__ = ["SyncUndo"]
+
+_DIRECTORY = Facts(stat.S_IFDIR, 0, 0, 0)
+"""A directory that is not made yet."""
+
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+"""Errors of files of other users, of files with too many names, and of other mounts below the tree."""
+
+
+class SyncUndo:
+    """The undo of one sync into the tree at `root`. Its record is made with the first change."""
+
+    def __init__(
+        self, root: Root, keep: KeepUndo, *, fsync: bool, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`fsync`: wait for the disk before each change. `clock`: seconds since 1970."""
+        self._root = root
+        self._keep = keep
+        self._fsync = fsync
+        self._clock = clock
+        self._store: UndoStore | None = None
+        self._record: StoredSync | None = None
+        self._bounds: Bounds | None = None
+        self._known: set[bytes] = set()
+        """Directories that the record has already, so that a further step costs no line."""
+        self._made: set[bytes] = set()
+        """Directories that this sync made: their metadata need no undo."""
+        self._expected: dict[bytes, tuple[int, int]] = {}
+        """Entries that the record has as removed already, and their device and inode numbers."""
+        self._entries = self._bytes = 0
+        self._linked = False
+
+    # The steps of UndoKeeper
+
+    def entering(self, path: bytes, directory: int) -> None:
+        """As in UndoKeeper."""
+        if path not in self._known and path not in self._made:
+            records: list[Record] = []
+            self._note_directory(path, os.fstat(directory), records)
+            self._write(records)
+
+    def placing(self, arrivals: Sequence[Placed]) -> dict[bytes, RdcError]:
+        """As in UndoKeeper."""
+        records: list[Record] = []
+        refused: dict[bytes, RdcError] = {}
+        for arrival in arrivals:
+            try:
+                self._arrive(arrival, records)
+            except FileError as error:
+                refused[arrival.path] = error
+            except OSError as error:
+                problem = self._root.failure(error, arrival.path, "keep an undo of it")
+                if not isinstance(problem, FileError):
+                    raise problem from error
+                refused[arrival.path] = problem
+        self._write(records)
+        return refused
+
+    def _arrive(self, arrival: Placed, records: list[Record]) -> None:
+        above, _, name = arrival.path.rpartition(b"/")
+        new = _DIRECTORY if arrival.new is None else facts_of(arrival.new)
+        found = _look(name, arrival.parent)
+        if found is None:
+            self._note_parent(above, arrival.parent, records)
+            records.append(Made(arrival.path, new))
+            if arrival.new is None:
+                _remember(self._made, arrival.path)
+        elif stat.S_ISDIR(found.st_mode):
+            if not new.is_directory:
+                self._note_parent(above, arrival.parent, records)
+                records += self._removed_directory(arrival.path, name, arrival.parent, found, new)
+        elif arrival.new is None or not os.path.samestat(found, arrival.new):
+            self._note_parent(above, arrival.parent, records)
+            records.append(self._link(arrival.path, name, arrival.parent, found, new))
+
+    def removing(self, paths: Sequence[bytes]) -> None:
+        """As in UndoKeeper."""
+        records: list[Record] = []
+        batch: dict[bytes, tuple[int, int]] = {}
+        for path in paths:
+            directory, name = self._root.locate(path)
+            found = _look(name, directory.fd)
+            if found is None or self._expected.pop(path, None) == (found.st_dev, found.st_ino):
+                continue
+            above = path.rpartition(b"/")[0]
+            self._note_parent(above, directory.fd, records)
+            if stat.S_ISDIR(found.st_mode):
+                records += self._removed_directory(path, name, directory.fd, found, None)
+                continue
+            try:
+                records.append(self._link(path, name, directory.fd, found, None))
+            except FileError:
+                if len(paths) == 1:
+                    raise
+                continue  # its own removal reports it
+            except OSError as error:
+                raise self._root.failure(error, path, "keep an undo of it") from error
+            batch[path] = found.st_dev, found.st_ino
+        self._write(records)
+        if len(paths) > 1:
+            self._expected = batch
+
+    def changing(
+        self, path: bytes, name: bytes, parent: int, wanted: Metadata, *, attributes: bool = False
+    ) -> None:
+        """As in UndoKeeper."""
+        if path in self._made:
+            return
+        now = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if not (attributes or would_change(now, wanted, owner=True)):
+            return
+        is_directory = stat.S_ISDIR(now.st_mode)
+        before = None
+        if attributes or not is_directory:
+            before = self._attributes(path, name, parent, needed=attributes)
+        record = Changed(path, facts_of(now), metadata_of(now), before, wanted)
+        # A directory's former metadata are on disk already then, and the rest only tells a later chmod.
+        waits = attributes or not is_directory or path not in self._known
+        if is_directory:
+            self._begin()
+            _remember(self._known, path)
+        self._write([record], waits=waits)
+
+    def moving(self, old: bytes, new: bytes, found: os.stat_result, wanted: Metadata) -> None:
+        """As in UndoKeeper."""
+        records: list[Record] = []
+        there, name = self._root.locate(old)
+        here, _ = self._root.locate(new)
+        self._note_parent(old.rpartition(b"/")[0], there.fd, records)
+        self._note_parent(new.rpartition(b"/")[0], here.fd, records)
+        attributes = self._attributes(old, name, there.fd, needed=False)
+        records.append(Changed(old, facts_of(found), metadata_of(found), attributes, wanted))
+        records.append(Moved(old, new, facts_of(found)))
+        self._write(records)
+        # What was noted of directories by path is not true of the moved ones.
+        if stat.S_ISDIR(found.st_mode):
+            self._known.clear()
+            self._made.clear()
+
+    # The end
+
+    def finish(self) -> list[str]:
+        """Notes that the sync came to its end, and drops what is beyond the bound. Returns notices for the
+        user. Raises RdcError."""
+        if self._record is None or self._bounds is None:
+            return []
+        self._record.append([Finished(self._entries, self._bytes)], fsync=self._fsync)
+        return self._bounds.finish(self._bytes)
+
+    def close(self) -> None:
+        """Lets the next sync or undo into this directory begin. May be called again."""
+        for opened in (self._record, self._store):
+            if opened is not None:
+                opened.close()
+        self._record = self._store = None
+
+    # One step
+
+    def _begin(self) -> StoredSync:
+        """The record, which the first step makes."""
+        if self._record is None:
+            top = os.fstat(self._root.fileno())
+            self._store = store = UndoStore.make(self._root, fsync=self._fsync)
+            store.clear()
+            seconds = int(self._clock())
+            self._bounds = Bounds(store, self._keep, seconds)
+            self._record = store.begin(seconds, fsync=self._fsync)
+            self._known.add(b"")
+            self._write([Changed(b"", facts_of(top), metadata_of(top), None, None)])
+        return self._record
+
+    def _note_parent(self, path: bytes, fd: int, records: list[Record]) -> None:
+        if path not in self._known and path not in self._made:
+            self._note_directory(path, os.fstat(fd), records)
+
+    def _note_directory(self, path: bytes, found: os.stat_result, records: list[Record]) -> None:
+        """Notes the metadata of a directory before anything in it changes."""
+        if path in self._known or path in self._made:
+            return
+        self._begin()
+        if path not in self._known:
+            _remember(self._known, path)
+            records.append(Changed(path, facts_of(found), metadata_of(found), None, None))
+
+    def _removed_directory(
+        self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None
+    ) -> list[Record]:
+        """The records of a directory that goes, with the attributes that it has to get again."""
+        attributes = self._attributes(path, name, parent, needed=False)
+        old = Changed(path, facts_of(found), metadata_of(found), attributes, None)
+        return [old, RemovedDirectory(path, new)]
+
+    def _link(self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None) -> Saved:
+        """Gives an entry another name among the kept ones. Raises FileError or OSError."""
+        record = self._begin()
+        size = 512 * found.st_blocks
+        if self._bounds is not None:
+            self._bounds.make_room(self._bytes + size)
+        self._root.spend(path, 0, entries=1)
+        number = self._entries
+        self._entries += 1
+        try:
+            os.link(name, b"%d" % number, src_dir_fd=parent, dst_dir_fd=record.saved, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            raise self._root.refused(
+                path,
+                "keep an undo of it",
+                expected="a file that can have another name in .rdc-undo",
+                found=os.strerror(error.errno),
+                advice="it stays as it is; leave out --keep-undo, or run as its owner or as root",
+            ) from error
+        self._bytes += size
+        self._linked = True
+        return Saved(path, number, facts_of(found), new)
+
+    def _attributes(self, path: bytes, name: bytes, parent: int, *, needed: bool) -> Attributes | None:
+        """The extended attributes of an entry; None if they cannot be read and are not `needed`."""
+        kinds = AttributeKinds.USER | AttributeKinds.ACL
+        if os.geteuid() == 0:
+            kinds |= AttributeKinds.ROOT
+        try:
+            return read_entry_attributes(parent, name, kinds)
+        except OSError as error:
+            if needed:
+                raise self._root.failure(error, path, "keep an undo of its extended attributes") from error
+            return None
+
+    def _write(self, records: list[Record], *, waits: bool = True) -> None:
+        if not records:
+            return
+        record = self._begin()
+        if self._linked and self._fsync:
+            try:
+                flush(record.saved)
+            except OSError as error:
+                raise self._root.failure(error, b"", "keep an undo of it") from error
+        self._linked = False
+        written = record.append(records, fsync=self._fsync and waits)
+        self._root.spend(b"", written)
+        # A directory is noted before its entries change; it counts only if it was changed itself.
+        self._entries += sum(not (isinstance(each, (Changed, Saved))) for each in records)
+        self._entries += sum(isinstance(each, Changed) and each.wanted is not None for each in records)
+
+
+def _look(name: bytes, parent: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _remember(paths: set[bytes], path: bytes) -> None:
+    """Adds a path to a bounded set."""
+    if len(paths) >= DIRECTORIES_KNOWN:
+        paths.clear()
+    paths.add(path)

@@ -1,0 +1,345 @@
+"""Takes single records back. Each step looks at what is there, so it may be repeated after a kill.
+
+An entry that is neither what the sync left nor what it found is newer work. It stays, and
+NewerWorkError names it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from rdc.errors import FileError
+from rdc.files.base.metadata import kind_of, set_on_name
+from rdc.files.base.replace_kind import file_over_directory
+from rdc.files.base.syscalls import rename_no_replace_between
+from rdc.files.base.temporary_names import make_aside
+from rdc.files.facts.apply_xattrs import write_entry_attributes
+from rdc.files.facts.directory_xattrs import read_entry_attributes
+from rdc.model.attributes import AttributeKinds
+from rdc.undoing.journal import Changed, Facts, Made, Moved, RemovedDirectory, Saved, facts_of, metadata_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.model.entries import Metadata
+    from rdc.undoing.journal import Record
+    from rdc.undoing.tree_state import TreeState
+
+__all__ = ["NewerWorkError", "Steps", "was_left_by"]
+
+_NO_NAME = {errno.ENOSYS, errno.EINVAL}
+
+
+class NewerWorkError(FileError):
+    """An entry stays as it is, because it is newer work."""
+
+
+class Steps:
+    """Takes the records of one sync back, the last first."""
+
+    def __init__(
+        self,
+        tree: TreeState,
+        old_versions: int,
+        shown: bytes,
+        *,
+        exact: bool,
+        was_before: Callable[[bytes, Facts], bool],
+    ) -> None:
+        """`old_versions`: descriptor of the directory of the kept entries, `shown` its path in messages.
+        `exact`: the sync came to its end and no undo of it began, so metadata are as the records say.
+        `was_before`: whether an interrupted undo may have brought a path to this state already."""
+        self._was_before = was_before
+        self._tree = tree
+        self._root = tree.root
+        self._saved = old_versions
+        self._shown = shown
+        self._exact = exact
+        self._done: set[bytes] = set()
+        """Entries whose metadata this undo has set, or left alone as newer work."""
+        self._left_alone: set[bytes] = set()
+
+    def take_back(self, record: Record) -> str | None:
+        """Takes one record back.
+
+        Returns what was done ("restored", "removed", "moved" or "changed"); None for nothing. Raises
+        NewerWorkError for newer work, other FileErrors for an entry that cannot be changed, and RdcError.
+        """
+        match record:
+            case Made():
+                return self._remove(record)
+            case Saved():
+                return self._restore(record)
+            case RemovedDirectory():
+                return self._make_directory(record)
+            case Moved():
+                return self._move_back(record)
+            case Changed():
+                return self._set_back(record)
+        return None
+
+    # Entries that the sync made
+
+    def _remove(self, record: Made) -> str | None:
+        path, now = record.path, self._tree.facts(record.path)
+        if now is None:
+            return None
+        if path in self._left_alone:
+            return None  # named already
+        if not _is(now, record.new):
+            if self._was_before(path, now):
+                return None
+            raise self._newer(path, "remove what the sync made", "that it was changed or replaced since")
+        if now.is_directory:
+            if not self._tree.dry:
+                self._tree.lend(path)
+                self._tree.sweep(path)
+            if not self._tree.is_empty(path):
+                raise self._newer(path, "remove the directory that the sync made", "newer entries in it")
+        if not self._tree.dry:
+            directory, name = self._opened(path)
+            try:
+                (os.rmdir if now.is_directory else os.unlink)(name, dir_fd=directory.fd)
+            except OSError as error:
+                raise self._root.failure(error, path, "remove what the sync made") from error
+            if now.is_directory:
+                self._root.forget(path)
+                self._tree.finished(path)
+        self._tree.note(path, None)
+        return "removed"
+
+    # Entries that the sync replaced or removed
+
+    def _restore(self, record: Saved) -> str | None:
+        path, now = record.path, self._tree.facts(record.path)
+        if now is not None and _is_same(now, record.old):
+            return None  # the sync did not come to replace it, or it is back
+        if now is not None and not (record.new is not None and _is(now, record.new)):
+            if self._was_before(path, now):
+                return None
+            raise self._newer(path, "put its old version back", "newer work", record)
+        if now is not None and now.is_directory and not self._tree.is_empty(path):
+            raise self._newer(path, "put its old version back", "newer entries in it", record)
+        if not self._tree.dry:
+            self._put_back(record, now)
+        self._tree.note(path, record.old)
+        return "restored"
+
+    def _put_back(self, record: Saved, now: Facts | None) -> None:
+        path, name_there = record.path, b"%d" % record.number
+        directory, name = self._opened(path)
+        try:
+            found = os.stat(name_there, dir_fd=self._saved, follow_symlinks=False)
+            if not _is_same(facts_of(found), record.old):
+                raise self._root.refused(
+                    path,
+                    "put its old version back",
+                    expected=f"it as {os.fsdecode(self._shown)}/{record.number}",
+                    found="that it was written to since, under another name that it has",
+                    advice="what is there was kept; look at that file",
+                )
+            if now is None:
+                self._rename_to_free(name_there, name, directory)
+            elif now.is_directory:
+                self._over_directory(name_there, name, directory)
+                self._root.forget(path)
+                self._tree.finished(path)
+            else:
+                os.rename(name_there, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd)
+        except FileExistsError as error:
+            raise self._newer(path, "put its old version back", "newer work", record) from error
+        except OSError as error:
+            raise self._root.failure(error, path, "put its old version back") from error
+
+    def _rename_to_free(self, saved: bytes, name: bytes, directory: Directory) -> None:
+        try:
+            rename_no_replace_between(saved, self._saved, name, directory.fd)
+        except OSError as error:
+            if error.errno not in _NO_NAME:
+                raise
+            os.link(saved, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd, follow_symlinks=False)
+            os.unlink(saved, dir_fd=self._saved)
+
+    def _over_directory(self, saved: bytes, name: bytes, directory: Directory) -> None:
+        """Puts a kept entry in place of an empty directory. Its kept name goes last, as no sweep of
+        temporaries may take the only one."""
+
+        def link(aside: bytes) -> None:
+            os.link(saved, aside, src_dir_fd=self._saved, dst_dir_fd=directory.fd, follow_symlinks=False)
+
+        temporary = make_aside(name, link)
+        try:
+            file_over_directory(temporary, name, directory.fd)
+        except OSError:
+            os.unlink(temporary, dir_fd=directory.fd)
+            raise
+        os.unlink(saved, dir_fd=self._saved)
+
+    def _make_directory(self, record: RemovedDirectory) -> str | None:
+        path, now = record.path, self._tree.facts(record.path)
+        if now is not None and now.is_directory:
+            return None
+        if now is not None and not (record.new is not None and _is(now, record.new)):
+            if self._was_before(path, now):
+                return None
+            raise self._newer(path, "make its directory again", "newer work")
+        if not self._tree.dry:
+            directory, name = self._opened(path)
+            try:
+                if now is None:
+                    os.mkdir(name, 0o700, dir_fd=directory.fd)
+                else:
+                    from rdc.files.base.replace_kind import directory_over_file
+
+                    directory_over_file(name, directory.fd, 0o700)
+            except OSError as error:
+                raise self._root.failure(error, path, "make its directory again") from error
+            self._done.add(path)
+        self._tree.note(path, Facts(stat.S_IFDIR, 0, 0, 0))
+        return "restored"
+
+    # Entries that the sync moved
+
+    def _move_back(self, record: Moved) -> str | None:
+        there, here = self._tree.facts(record.new), self._tree.facts(record.path)
+        if here is not None and _is_same(here, record.facts):
+            return None
+        if here is not None:
+            raise self._newer(record.path, "move the file back to it", "newer work")
+        if there is None or not _is(there, record.facts):
+            raise self._newer(record.new, "move it back", "that it was changed, replaced or removed since")
+        if not self._tree.dry:
+            there_fd, there_name = self._opened(record.new)
+            directory, name = self._opened(record.path)
+            try:
+                rename_no_replace_between(there_name, there_fd.fd, name, directory.fd)
+            except OSError as error:
+                raise self._root.failure(error, record.path, "move the file back to it") from error
+            self._root.forget(record.new)
+        if record.new in self._left_alone:
+            self._left_alone.add(record.path)
+        self._tree.note(record.new, None)
+        self._tree.note(record.path, record.facts)
+        return "moved"
+
+    # Metadata
+
+    def _set_back(self, record: Changed) -> str | None:
+        path = record.path
+        if path in self._left_alone:
+            return None
+        # In a dry run, entries that would be back have the metadata that they had when they were removed.
+        found = self._tree.look(path)
+        if found is None or not _is_like(facts_of(found), record.old):
+            return None  # it is gone or another one, which was named
+        now = metadata_of(found)
+        mode = self._tree.mode_before(path)
+        if mode is not None:
+            now = _with_mode(now, mode)
+        if not self._is_explained(record, now, is_directory=stat.S_ISDIR(found.st_mode)):
+            self._left_alone.add(path)
+            raise self._newer(path, "set its mode, owner and time back", "that they were changed since")
+        self._done.add(path)
+        if self._tree.dry:
+            return "changed" if record.wanted is not None and now != record.metadata else None
+        done = self._set(record, found)
+        self._tree.finished(path)
+        return "changed" if done and record.wanted is not None else None
+
+    def _is_explained(self, record: Changed, now: Metadata, *, is_directory: bool) -> bool:
+        """Whether the sync, or this undo, left the entry with the metadata `now`."""
+        old, wanted = record.metadata, record.wanted
+        if record.path in self._done:
+            return True
+        mtimes = {old.mtime_ns} if wanted is None else {old.mtime_ns, wanted.mtime_ns}
+        if not is_directory and now.mtime_ns not in mtimes:
+            return False
+        if not self._exact:
+            return True
+        after = old if wanted is None else wanted
+        return (
+            now.mode in (old.mode, after.mode)
+            and now.uid in (old.uid, after.uid)
+            and (now.gid in (old.gid, after.gid))
+        )
+
+    def _set(self, record: Changed, found: os.stat_result) -> bool:
+        """Returns whether anything differed. Raises RdcError."""
+        path, metadata = record.path, record.metadata
+        if stat.S_ISDIR(found.st_mode) and not self._exact:
+            self._tree.sweep(path)
+        directory, name = self._root.locate(path, fresh=True)
+        kinds = AttributeKinds.USER | AttributeKinds.ACL
+        if os.geteuid() == 0:
+            kinds |= AttributeKinds.ROOT
+        try:
+            found = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+            differs = metadata_of(found) != metadata
+            set_on_name(name, directory.fd, found, metadata, owner=True)
+            wanted = record.attributes
+            if wanted is not None and read_entry_attributes(directory.fd, name, kinds) != wanted:
+                differs = True
+                kind = kind_of(found.st_mode)
+                write_entry_attributes(self._root, path, kind, wanted, kinds, metadata.mode)
+                now = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+                set_on_name(name, directory.fd, now, metadata, owner=True)
+        except OSError as error:
+            raise self._root.failure(error, path, "set its metadata back") from error
+        return differs
+
+    def _opened(self, path: bytes) -> tuple[Directory, bytes]:
+        """The directory of a path, in which the owner may work, and the name. Raises FileError."""
+        self._tree.lend(path.rpartition(b"/")[0])
+        return self._root.locate(path, fresh=True)
+
+    def _newer(self, path: bytes, doing: str, found: str, saved: Saved | None = None) -> NewerWorkError:
+        advice = "it stays as it is"
+        if saved is not None and self._has_old_version(saved):
+            advice += f"; its old version stays as {os.fsdecode(self._shown)}/{saved.number}"
+        error = self._root.refused(
+            path, doing, expected="what the sync left there", found=found, advice=advice
+        )
+        return NewerWorkError(path, str(error))
+
+    def _has_old_version(self, saved: Saved) -> bool:
+        try:
+            os.stat(b"%d" % saved.number, dir_fd=self._saved, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
+
+
+def _is(now: Facts, recorded: Facts) -> bool:
+    """Whether an entry is the recorded one, unchanged. A directory has no identity of its own."""
+    return now == recorded or (now.is_directory and recorded.is_directory)
+
+
+def _is_same(now: Facts, old: Facts) -> bool:
+    """Whether an entry is the old version. A change of its mtime alone has a record of its own."""
+    return (now.format, now.inode, now.size) == (old.format, old.inode, old.size)
+
+
+def was_left_by(record: Record, path: bytes, now: Facts) -> bool:
+    """Whether taking the record back brings `path` to the state `now`."""
+    match record:
+        case Saved(path=there, old=old):
+            return there == path and _is_same(now, old)
+        case Moved(path=there, facts=facts):
+            return there == path and _is_same(now, facts)
+        case RemovedDirectory(path=there):
+            return there == path and now.is_directory
+    return False
+
+
+def _is_like(now: Facts, old: Facts) -> bool:
+    return (now.is_directory and old.is_directory) or _is_same(now, old)
+
+
+def _with_mode(metadata: Metadata, mode: int) -> Metadata:
+    from rdc.records import replace
+
+    return replace(metadata, mode=mode)

@@ -1,0 +1,312 @@
+"""UndoStore: the directory `.rdc-undo` of a destination, with one record for each sync that can be undone.
+
+Only the effective user may have written what is in it: a record decides about owners and modes of entries.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import stat
+from contextlib import suppress
+
+from rdc.errors import ExitCode, RdcError, printable
+from rdc.files.base.durability import flush, sync_directory_at
+from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.limits.undo import RECORDS
+from rdc.undoing.journal import Ended, Finished, Head, Undoing, backwards, encode, whole_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.files.root.root import Root
+    from rdc.undoing.journal import Record
+
+__all__ = ["StoredSync", "UndoStore"]
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
+_NEW = b"new"
+"""The name of a record that is being made."""
+
+_GONE = b".gone"
+"""The end of the name of a record that is being removed."""
+
+
+class StoredSync:
+    """The record of one sync: a journal, and the entries that the sync replaced or removed."""
+
+    def __init__(self, shown: bytes, number: int, directory: int, journal: int) -> None:
+        """Takes over the descriptors of the record's directory and of its journal."""
+        self.number = number
+        self.shown = shown
+        """The record's path in messages."""
+        self.directory = directory
+        self._journal = journal
+        self.saved = os.open(b"kept", _DIRECTORY, dir_fd=directory)
+        """Descriptor of the directory of the kept entries."""
+
+    def append(self, records: list[Record], *, fsync: bool) -> int:
+        """Appends to the journal, and with `fsync` waits for the disk. Returns the bytes written. Raises
+        RdcError."""
+        data = b"".join(map(encode, records))
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(self._journal, left) :]
+            if fsync:
+                flush(self._journal)
+        except OSError as error:
+            raise _failed(self.shown, "write the journal", error) from error
+        return len(data)
+
+    def cut(self) -> None:
+        """Removes what a kill or power cut left of a last write. Raises RdcError."""
+        try:
+            size = os.fstat(self._journal).st_size
+            if size:
+                with mmap.mmap(self._journal, size, access=mmap.ACCESS_READ) as data:
+                    whole = whole_end(data)
+                if whole != size:
+                    os.ftruncate(self._journal, whole)
+        except (OSError, ValueError) as error:
+            raise _failed(self.shown, "read the journal", error) from error
+
+    def backwards(self) -> Iterator[Record]:
+        """The records, the last first. Raises FileError for a damaged journal."""
+        if not os.fstat(self._journal).st_size:
+            return
+        with mmap.mmap(self._journal, 0, access=mmap.ACCESS_READ) as data:
+            yield from backwards(self.shown + b"/journal", data)
+
+    def head(self) -> Head | None:
+        """The first line; None if a kill prevented it. Raises FileError."""
+        with open(self._journal, "rb", closefd=False) as file:
+            file.seek(0)
+            line = file.readline(4096)
+        for record in backwards(self.shown + b"/journal", line):
+            if isinstance(record, Head):
+                return record
+        return None
+
+    def state(self) -> tuple[Finished | None, Ended | None, bool]:
+        """How the sync and the last undo ended, None for not at all, and whether an undo began. Raises
+        FileError."""
+        ended, begun = None, False
+        for record in self.backwards():
+            if isinstance(record, Finished):
+                return record, ended, begun
+            if isinstance(record, Ended) and not begun:
+                ended = record
+            begun = begun or isinstance(record, (Undoing, Ended))
+            if not isinstance(record, (Ended, Undoing)):
+                break
+        return None, ended, begun
+
+    def size(self) -> int:
+        """Bytes of disk space that the kept entries take. Raises RdcError."""
+        total = 0
+        try:
+            with os.scandir(self.saved) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        total += 512 * entry.stat(follow_symlinks=False).st_blocks
+        except OSError as error:
+            raise _failed(self.shown, "look at it", error) from error
+        return total
+
+    def close(self) -> None:
+        for fd in (self.saved, self._journal, self.directory):
+            os.close(fd)
+
+
+class UndoStore:
+    """The open and locked directory of records. A context manager that unlocks and closes it."""
+
+    def __init__(self, root: Root, fd: int) -> None:
+        """Takes over `fd`, a descriptor of the directory. Raises RdcError if another process works in it."""
+        self._root = root
+        self._fd = fd
+        self.shown = root.shown(UNDO_NAME)
+        self._lock = -1
+        try:
+            self._lock = os.open(
+                b"lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd
+            )
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
+            raise RdcError(
+                f"{printable(self.shown)}: a sync that keeps an undo, or an undo, works here now; run again"
+                " when it has ended",
+                code=ExitCode.FILE_IO,
+            ) from error
+        except OSError as error:
+            self.close()
+            raise _failed(self.shown, "lock it", error) from error
+
+    @classmethod
+    def open(cls, root: Root) -> UndoStore | None:
+        """Opens the directory below `root`; None if there is none. Raises RdcError."""
+        try:
+            fd = os.open(UNDO_NAME, _DIRECTORY, dir_fd=root.fileno())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed(root.shown(UNDO_NAME), "open it", error) from error
+        return cls(root, _trusted(root.shown(UNDO_NAME), fd))
+
+    @classmethod
+    def make(cls, root: Root, *, fsync: bool) -> UndoStore:
+        """Opens the directory below `root` and makes it if there is none. The mtime of `root` stays. Raises
+        RdcError."""
+        top = root.fileno()
+        try:
+            before = os.fstat(top)
+            with suppress(FileExistsError):
+                os.mkdir(UNDO_NAME, 0o700, dir_fd=top)
+                with suppress(PermissionError):  # a directory of another user keeps the new time
+                    os.utime(b"/proc/self/fd/%d" % top, ns=(before.st_atime_ns, before.st_mtime_ns))
+                if fsync:
+                    sync_directory_at(b".", top)
+        except OSError as error:
+            raise _failed(root.shown(UNDO_NAME), "make it", error) from error
+        store = cls.open(root)
+        if store is None:
+            raise _failed(root.shown(UNDO_NAME), "open it", FileNotFoundError(errno.ENOENT, ""))
+        return store
+
+    def numbers(self) -> list[int]:
+        """The numbers of the records, in increasing order. Raises RdcError."""
+        try:
+            names = [os.fsencode(name) for name in os.listdir(self._fd)]
+        except OSError as error:
+            raise _failed(self.shown, "list it", error) from error
+        return sorted(int(name) for name in names if name.isdigit() and len(name) < 19 and name[:1] != b"0")
+
+    def begin(self, seconds: int, *, fsync: bool) -> StoredSync:
+        """Makes the record of a new sync. Raises RdcError, also where files take no second name."""
+        numbers = self.numbers()
+        if len(numbers) >= RECORDS:
+            self.drop(numbers[0])
+        number = numbers[-1] + 1 if numbers else 1
+        try:
+            record = self._make(number, seconds, fsync=fsync)
+            # Only a whole record gets its number: `clear` removes what a kill leaves before.
+            os.rename(_NEW, b"%d" % number, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            if fsync:
+                sync_directory_at(b".", self._fd)
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise RdcError(
+                    f"{printable(self.shown)}: cannot keep anything to undo: the file system has no hard"
+                    " links; leave out --keep-undo",
+                    code=ExitCode.FILE_IO,
+                ) from error
+            raise _failed(self.shown, "make a record in it", error) from error
+        return record
+
+    def _make(self, number: int, seconds: int, *, fsync: bool) -> StoredSync:
+        """Makes a record without a number yet. Raises OSError and RdcError."""
+        os.mkdir(_NEW, 0o700, dir_fd=self._fd)
+        directory = os.open(_NEW, _DIRECTORY, dir_fd=self._fd)
+        try:
+            os.mkdir(b"kept", 0o700, dir_fd=directory)
+            journal = os.open(b"journal", _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
+            os.link(b"journal", b"kept/probe", src_dir_fd=directory, dst_dir_fd=directory)
+            os.unlink(b"kept/probe", dir_fd=directory)
+        except OSError:
+            os.close(directory)
+            raise
+        record = StoredSync(self._shown(number), number, directory, journal)
+        record.append([Head(os.fstat(self._root.fileno()).st_ino, seconds)], fsync=fsync)
+        if fsync:
+            sync_directory_at(b".", directory)
+        return record
+
+    def stored(self, number: int) -> StoredSync:
+        """Opens a record. Raises RdcError."""
+        shown = self._shown(number)
+        try:
+            directory = _trusted(shown, os.open(b"%d" % number, _DIRECTORY, dir_fd=self._fd))
+            try:
+                journal = _trusted(shown, os.open(b"journal", _APPEND, dir_fd=directory))
+                return StoredSync(shown, number, directory, journal)
+            except OSError:
+                os.close(directory)
+                raise
+        except OSError as error:
+            raise _failed(shown, "open it", error) from error
+
+    def drop(self, number: int) -> None:
+        """Removes a record with everything it keeps. A kill leaves the rest to `clear`. Raises RdcError."""
+        name = b"%d" % number
+        try:
+            os.rename(name, name + _GONE, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            self._remove(name + _GONE)
+        except OSError as error:
+            raise _failed(self._shown(number), "remove it", error) from error
+
+    def clear(self) -> None:
+        """Removes what is left of records whose making or removal was interrupted. Raises RdcError."""
+        try:
+            for name in map(os.fsencode, os.listdir(self._fd)):
+                if name == _NEW or name.endswith(_GONE):
+                    self._remove(name)
+        except OSError as error:
+            raise _failed(self.shown, "remove old records", error) from error
+
+    def _remove(self, name: bytes) -> None:
+        directory = os.open(name, _DIRECTORY, dir_fd=self._fd)
+        try:
+            with suppress(FileNotFoundError):
+                old_versions = os.open(b"kept", _DIRECTORY, dir_fd=directory)
+                try:
+                    for entry in os.listdir(old_versions):
+                        os.unlink(entry, dir_fd=old_versions)
+                finally:
+                    os.close(old_versions)
+                os.rmdir(b"kept", dir_fd=directory)
+            with suppress(FileNotFoundError):
+                os.unlink(b"journal", dir_fd=directory)
+        finally:
+            os.close(directory)
+        os.rmdir(name, dir_fd=self._fd)
+
+    def _shown(self, number: int) -> bytes:
+        return self.shown + b"/%d" % number
+
+    def close(self) -> None:
+        for fd in (self._lock, self._fd):
+            if fd >= 0:
+                os.close(fd)
+        self._lock = self._fd = -1
+
+    def __enter__(self) -> UndoStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _trusted(shown: bytes, fd: int) -> int:
+    """Returns `fd` if only the effective user can have written it, else closes it. Raises RdcError."""
+    found = os.fstat(fd)
+    if found.st_uid == os.geteuid() and not found.st_mode & 0o022:
+        return fd
+    os.close(fd)
+    what = f"one of user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}"
+    raise RdcError(
+        f"{printable(shown)}: cannot use it: expected a directory or file that only you can write, found"
+        f" {what}; run as its owner, or move it away",
+        code=ExitCode.FILE_IO,
+    )
+
+
+def _failed(shown: bytes, doing: str, error: OSError | ValueError) -> RdcError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return RdcError(f"{printable(shown)}: cannot {doing}: {reason or error}", code=ExitCode.FILE_IO)

@@ -1,0 +1,1 @@
+"""A model of a disk that loses power, and the scenes it is tried on."""

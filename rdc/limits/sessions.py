@@ -52,6 +52,9 @@ files that it names so. Beyond this limit each equal file is sent."""
 BASES_PER_FILE = 3
 """Bases of a file besides the one at its own path: each is read and searched."""
 
+GUARDED_ENTRIES = 100
+"""Entries of a destination from which on --guard looks at it. In a smaller one a share means little."""
+
 ALTERNATE_DIRECTORIES = 20
 """Alternate directories of one run, as in rsync. Each costs a look for every new file."""
 

@@ -136,14 +136,17 @@ class SyncUndo:
                 records.append(self._link(path, name, directory.fd, found, None))
             except FileError:
                 if len(paths) == 1:
+                    self._write(records)  # what was noted of its directory counts as noted
                     raise
                 continue  # its own removal reports it
             except OSError as error:
+                self._write(records)
                 raise self._root.failure(error, path, "keep an undo of it") from error
             batch[path] = found.st_dev, found.st_ino
         self._write(records)
-        if len(paths) > 1:
-            self._expected = batch
+        if len(self._expected) + len(batch) > DIRECTORIES_KNOWN:
+            self._expected.clear()
+        self._expected.update(batch)
 
     def changing(
         self, path: bytes, name: bytes, parent: int, wanted: Metadata, *, attributes: bool = False

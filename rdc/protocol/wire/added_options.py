@@ -138,6 +138,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "copy_links": Flag(),
     "copy_unsafe_links": Flag(),
     "force": Flag(),
+    "guard": Integer(0, 100, optional=True),
     "ignore_errors": Flag(),
     "ignore_missing_args": Flag(),
     "ignore_times": Flag(),

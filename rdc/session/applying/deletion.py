@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice
+
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
@@ -12,7 +15,7 @@ from rdc.session.applying.borrowed_permissions import borrow_permissions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rdc.files.root.root import Root
     from rdc.session.landing.partial_files import PartialFiles
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
 
 __all__ = ["Deletion"]
+
+ANNOUNCED = 256
+"""Entries that are noted at once: as many as files of a commit group."""
 
 
 class _Frame:
@@ -73,16 +79,54 @@ class Deletion:
 
     def _limit_to_share(self, percent: int) -> None:
         """Limits deletions to so many per cent of the entries that are here now and that no rule protects."""
+        most = self.entries() * percent // 100
+        self._limit = most if self._limit is None else min(self._limit, most)
+
+    def entries(self) -> int:
+        """How many entries are here that no filter rule protects."""
         from rdc.progress import silent
         from rdc.tree.walk import PackedWalk
 
-        entries = sum(listing.count for _, listing in PackedWalk(self._root, self._filters, silent))
-        most = entries * percent // 100
-        self._limit = most if self._limit is None else min(self._limit, most)
+        return sum(listing.count for _, listing in PackedWalk(self._root, self._filters, silent))
+
+    def count(self, found: Iterable[tuple[bytes, int]]) -> int:
+        """How many entries would go if these paths were removed, without a limit. Nothing changes."""
+        from rdc.progress import silent
+        from rdc.session.runtime.event_relay import EventRelay
+
+        rehearsal = Deletion(
+            self._root,
+            self._filters,
+            EventRelay(silent),
+            limit=None,
+            dry=True,
+            boundary=self._boundary,
+        )
+        rehearsal._spared = self._spared
+        for path, kind in found:
+            if self._dry or self._root.kind(path) is not None:
+                rehearsal.remove(path, kind)
+        return rehearsal.deleted
 
     def spare(self, path: bytes) -> None:
         """Notes, in a dry run, a file that a real run would have renamed before."""
         self._spared.add(path)
+
+    def announced(
+        self, entries: Iterable[tuple[bytes, int]], filters: FilterList
+    ) -> Iterator[tuple[bytes, int]]:
+        """Yields the entries. If the run is kept to be undone, many are noted at once before, since each note
+        waits for the disk."""
+        undo = self._root.undo
+        if undo is None or self._dry or not (self._limit is None and self._share is None):
+            yield from entries
+            return
+        left = iter(entries)
+        while some := list(islice(left, ANNOUNCED)):
+            files = [(path, kind) for path, kind in some if kind != Kind.DIRECTORY]
+            with suppress(FileError):  # the removal itself reports it
+                undo.removing([path for path, kind in files if not self._stays(path, kind, filters)])
+            yield from some
 
     def remove(self, path: bytes, kind: int) -> bool:
         """Deletes the entry at `path`. True if nothing is left there (in a dry run: would be)."""
@@ -153,7 +197,7 @@ class Deletion:
                 return _Frame(path, iter(()), gone=False)
             return _Frame(path, iter(()), gone=True)
         children = ((join(path, name), kind) for name, kind in zip(listing.names, listing.kinds, strict=True))
-        return _Frame(path, children, gone=not foreign)
+        return _Frame(path, self.announced(children, self._filters.emptied), gone=not foreign)
 
     def _remove_one(self, path: bytes, kind: int) -> bool:
         """Deletes one file, symlink or empty directory. True if nothing is left at `path`."""

@@ -6,7 +6,7 @@ from array import array
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
-from rdc.limits.sessions import REMOVED_FILES
+from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 
@@ -138,7 +138,9 @@ class ExtraneousEntries:
         else:
             if self._options.rules_after:
                 self._read_rules_again()
-            for path, kind in self.found:
+            if self._stopped_by_guard():
+                return
+            for path, kind in self._deletion.announced(self.found, self._filters):
                 if not self._deletion.remove(path, kind):
                     self._differ = True
 
@@ -148,6 +150,20 @@ class ExtraneousEntries:
         self._filters.renew()
         for path, _ in self.found:
             self._filters.prepare(path.rpartition(b"/")[0])
+
+    def _stopped_by_guard(self) -> bool:
+        """Whether too large a share of the destination would go (--guard). Reports it."""
+        share = self._options.guard
+        if share is None or not len(self.found):
+            return False
+        total = self._deletion.entries()
+        going = 0 if total < GUARDED_ENTRIES else self._deletion.count(self.found)
+        if going * 100 <= share * total:
+            return False
+        text = f"nothing was deleted: {going:,} of {total:,} entries would go, more than --guard={share}%"
+        self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))
+        self._differ = True
+        return True
 
     def _seems_lost(self, entries: int) -> bool:
         """Whether the source is empty. Its file system may not be mounted."""

@@ -207,6 +207,28 @@ def test_a_wrong_share_is_refused(value: str, tmp_path: Path) -> None:
     assert "a share from 0% to 100% is expected" in ended.err
 
 
+@pytest.mark.parametrize(("share", "goes"), [(0, False), (59, False), (60, True), (100, True)])
+@pytest.mark.parametrize("way", Way)
+def test_a_guard_keeps_all_or_nothing(way: Way, share: int, goes: bool, tmp_path: Path) -> None:
+    """Of 100 entries, new ones included, sixty would go: one directory and what is in it."""
+    source = write_tree(tmp_path / "source", tree({f"k{number}": b"k" for number in range(40)}))
+    gone = tree({f"gone/{number}": b"g" for number in range(59)})
+    destination = write_tree(tmp_path / "destination", gone)
+    run = run_sync(source, destination, SyncOptions(delete=True, guard=share), way=way)
+    assert run.done.exit == (ExitCode.OK if goes else ExitCode.MAX_DELETE)
+    assert len(paths(destination)) == (40 if goes else 100)
+    assert goes or "60 of 100 entries would go" in run.problems[0].message
+    rehearsed = run_sync(source, destination, SyncOptions(delete=True, guard=share, dry_run=True), way=way)
+    assert rehearsed.done.exit == run.done.exit
+
+
+def test_a_guard_does_not_look_at_few_entries(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", tree({"keep": b"k"}))
+    destination = write_tree(tmp_path / "destination", EXTRA)
+    assert run_sync(source, destination, SyncOptions(delete=True, guard=0)).done.exit == ExitCode.OK
+    assert paths(destination) == {b"keep"}
+
+
 def test_deletions_come_last(tmp_path: Path) -> None:
     """When the first entry goes, everything new is in place, durable, with its content."""
     wanted = tree({"a": b"new", "big": bytes(3 << 20), "d/f": b"f", "z": b"z", "kind": b"a file now"})

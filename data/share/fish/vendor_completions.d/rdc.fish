@@ -36,6 +36,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -l delete-delay -l delete-
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l delete-after -d 'the same; rule files at DST count as they are then'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l delete-excluded -d 'the same, and what the filter rules exclude as well'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l max-delete -x -d 'delete at most N entries, or N% of DST, then exit with 25'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l guard -x -d 'delete nothing if more than N% of DST would go, then exit with 25'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l force-empty -d 'let --delete empty DST when SRC is empty'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l force -d 'empty a directory that is in a file'\''s way, also without --delete'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l ignore-errors -d 'delete even after a read error: what was not read counts as gone'

@@ -37,6 +37,16 @@ most."""
 FILTER_MERGE_DEPTH = 16
 """Merge files inside merge files. People nest two or three; a file that merges itself has no end."""
 
+SELECTED_NAMES = 524_288
+"""Names that several SRC or --files-from select in a run. A side keeps about 200 bytes of each, so a peer can
+make it use 100 MiB."""
+
+SELECTED_DIRECTORIES = 262_144
+"""Directories above these names. A side keeps about 400 bytes of each, and the path."""
+
+SELECTED_BYTES = 32 << 20
+"""Bytes of these names and of the directories that they are below: 64 bytes each, as in usual trees."""
+
 FILTER_DIRECTORY_RULES = 16
 """Names of per-directory rule files that hold at once. Each costs one look-up in each directory. People use
 one to three."""

@@ -54,6 +54,12 @@ MESSAGE_BYTES = 4096
 MODE_CHANGES_BYTES = 1024
 """Bytes of the changes of permissions: room for a hundred items, and few steps for each entry."""
 
+SELECTED_PER_MESSAGE = 16_384
+"""Selected names per message."""
+
+SELECTED_MESSAGE_BYTES = 512 << 10
+"""Bytes of these names: half a frame."""
+
 RULES_BYTES = 256 << 10
 """Bytes of all filter rules together: larger than any handwritten or generated list in use."""
 

@@ -21,6 +21,7 @@ __all__ = [
     "Listing",
     "Metadata",
     "NODES",
+    "NO_INODES",
     "PackedInodes",
     "PackedListing",
     "bytes_of_devices",
@@ -302,6 +303,10 @@ class PackedInodes:
             _chosen(self.allocated, 8, rows),
             _chosen(self.ctimes, 8, rows),
         )
+
+
+NO_INODES = PackedInodes(b"", b"", b"", b"", b"")
+"""The inodes of no entries."""
 
 
 def strings(terminated: bytes) -> list[bytes]:

@@ -19,6 +19,7 @@ __all__ = [
     "AlternateUse",
     "Alternates",
     "Backup",
+    "FileList",
     "FilterRule",
     "KeepUndo",
     "MessageCost",
@@ -104,6 +105,22 @@ class KeepUndo:
     """Bytes that all syncs of the destination together may keep."""
     days: int | None = None
     """Days for which each sync is kept."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """Paths below the source, as `--files-from` lists them.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(files=rdc.FileList((b"docs/index.md", b"src"))).files.names[1]
+    b'src'
+    """
+
+    names: tuple[bytes, ...]
+    """A path may have "/./" in it, as in rsync: what is in front of it is not kept."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -231,6 +248,18 @@ class SyncOptions:
     chmod: str = ""
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
+
+    relative: bool = False
+    """Entries keep the path of SRC at the destination, or what is behind "/./" in it, as in rsync."""
+    implied_dirs: bool = True
+    """With `relative`: the directories above SRC get the metadata that they have at the source."""
+    files: FileList | None = None
+    """Paths below the source, which alone take part, as `--files-from` lists them; None for everything. They
+    are kept, like the path of SRC with `relative`."""
+    recursive: bool = True
+    """Directories that SRC or `files` name take part with everything below them."""
+    ignore_missing_args: bool = False
+    """A missing SRC, or one of `files`, is no error."""
 
     def __post_init__(self) -> None:
         check_fields(self)

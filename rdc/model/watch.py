@@ -30,7 +30,8 @@ UNWATCHED = (
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "chmod",
     "ignore_times", "modify_window", "ignore_errors", "force", "append",
-    "list_unchanged", "alternates", "guard",
+    "list_unchanged", "alternates", "relative", "implied_dirs", "files",
+    "recursive", "ignore_missing_args", "guard",
     "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
     "devices", "specials", "keep_undo",
 )  # fmt: skip

@@ -36,12 +36,13 @@ from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace.staged_clones import StagedClones
+    from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.destination_root import Site
@@ -123,12 +124,19 @@ def answer(
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
     filters = filter_list(admitted.options.rules)
+    selected: tuple[SelectedPaths, ...] | None = None
+    if open_.selects:
+        from rdc.session.selecting import receive_selected
+
+        selected = yield from receive_selected()
     if READS_ANEW in (open_.needs or "").split(" "):
         signer, knows_nodes = FileSigner(signer.params), False
     if open_.role is Role.SOURCE:
-        yield from _answer_as_source(admitted, open_, filters, signer, following, clones, round_, knows_nodes)
+        yield from _answer_as_source(
+            admitted, open_, filters, signer, following, clones, selected, round_, knows_nodes
+        )
     else:
-        yield from _answer_as_destination(admitted, open_, filters, signer, round_, knows_nodes)
+        yield from _answer_as_destination(admitted, open_, filters, signer, selected, round_, knows_nodes)
 
 
 def _receive_open() -> Conversation[tuple[Open, Hello | None, int]]:
@@ -149,6 +157,7 @@ def _answer_as_source(
     signer: FileSigner,
     following: Following | None,
     clones: StagedClones | None,
+    selected: Sequence[SelectedPaths] | None,
     round_: int,
     knows_nodes: bool,
 ) -> Conversation[None]:
@@ -158,7 +167,12 @@ def _answer_as_source(
     from rdc.session.trees.source_tree import SourceTree
 
     site, path, options = admitted.site, admitted.path, admitted.options
-    tree = SourceTree.open(path, site, options, destination=admitted.destination)
+    if selected is None:
+        tree = SourceTree.open(path, site, options, destination=admitted.destination)
+    else:
+        from rdc.session.trees.selected_tree import open_selected
+
+        tree = open_selected(selected, options, site)
     try:
         yield Send(Opened(), round_)
         received = yield Receive()
@@ -179,9 +193,11 @@ def _answer_as_source(
             yield from half.run(received)
             return
     finally:
-        tree.root.release()
+        tree.release()
     if received is None or not isinstance(received.message, Follow):
         raise ProtocolError("expected Describe or Follow")
+    if selected is not None:
+        raise RdcError("a watch follows one directory, without a selection", code=ExitCode.USAGE)
     if following is None:
         raise RdcError("this side cannot follow a directory: that needs Linux's inotify", code=ExitCode.USAGE)
     name = printable(open_.path)
@@ -189,19 +205,32 @@ def _answer_as_source(
 
 
 def _answer_as_destination(
-    admitted: Admitted, open_: Open, filters: FilterList, signer: FileSigner, round_: int, knows_nodes: bool
+    admitted: Admitted,
+    open_: Open,
+    filters: FilterList,
+    signer: FileSigner,
+    selected: Sequence[SelectedPaths] | None,
+    round_: int,
+    knows_nodes: bool,
 ) -> Conversation[None]:
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source.
     `knows_nodes`: the far side knows special files by their kinds."""
     site, path, options = admitted.site, admitted.path, admitted.options
     from rdc.session.destination.context import SessionTerms, destination_context
 
-    terms = SessionTerms(options, filters, open_.secret, signer)
+    selection = None
+    if selected is not None:
+        from rdc.session.trees.selected_tree import selection_of
+
+        selection = selection_of(selected, options)
+    terms = SessionTerms(options, filters, open_.secret, signer, selection=selection)
     whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
+        if selection is not None:
+            raise RdcError("a watch follows one directory, without a selection", code=ExitCode.USAGE)
         if options.keep_undo is not None:
             raise UsageError("rdc watch keeps nothing to undo, and this directory asks for it: use rdc sync")
         from rdc.session.destination.following import LiveDestination
@@ -209,10 +238,10 @@ def _answer_as_destination(
         live = LiveDestination(path, site, terms, whole=whole, preserved=preserved)
         yield from live.run(received.message)
         return
-    start, round_ = announced(received, None)
+    start, round_ = announced(received, None if selection is None else b"")
     from rdc.session.destination.conversation import Destination
 
-    destination_root = open_destination(path, start, options, site)
+    destination_root = open_destination(path, start, options, site, has_top=terms.has_top(start))
     if knows_nodes:
         make_nodes(destination_root.root, options)
     try:

@@ -105,6 +105,14 @@ class ServedDirectory:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
         return root
 
+    def open_base(self) -> Root:
+        """The directory itself."""
+        return self.open(b"")
+
+    def below_base(self, path: bytes) -> bytes:
+        """`path` relative to the directory. Raises FileError for '..'."""
+        return self._inner(path)
+
     def beside(self, path: bytes, other: bytes) -> bytes:
         """The path that `other` means relative to the directory at `path`, by the text of both.
 

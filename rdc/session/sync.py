@@ -12,7 +12,6 @@ from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.checks import check_argument
 from rdc.errors import (
-    CommandMissingError,
     ExitCode,
     ProtocolError,
     RdcError,
@@ -33,8 +32,10 @@ from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.serve import answer, as_asked, greeting
+from rdc.session.sources import selected_of, sources_of
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
+    ANYWHERE,
     asked_attributes,
     keeps,
     keeps_owner,
@@ -47,12 +48,14 @@ from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.staged_clones import StagedClones
+    from rdc.model.selection import SelectedPaths
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages.registry import Done
+    from rdc.session.destination.context import SessionTerms
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.in_process import InProcessLink
     from rdc.session.trees.source_tree import SourceTree
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
 
-__all__ = ["SyncRun", "explained_end", "sync"]
+__all__ = ["SyncRun", "sync"]
 
 W = TypeVar("W", bound="Transport")
 
@@ -70,7 +73,7 @@ PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
 
 
 def sync(
-    source: Location | str | os.PathLike[str],
+    source: Location | str | os.PathLike[str] | Sequence[Location | str | os.PathLike[str]],
     destination: Location | str | os.PathLike[str],
     options: SyncOptions | None = None,
     *,
@@ -84,6 +87,9 @@ def sync(
 
     A string is read as on the command line: "src/" means the contents of the directory src, "src" the
     directory itself. A pathlib.Path is a local path and never ends with a slash.
+
+    Several sources are a list or tuple of them, all on one host. Where they have the same names, the first
+    file counts, and directories become one.
 
     Problems with single files go to `reporter` and into the report's exit code. Raises RdcError if the run
     as a whole cannot go on; every path of the destination is then either old or new.
@@ -100,18 +106,17 @@ def sync(
         >>> rdc.sync("src/", "backup/", rdc.SyncOptions(delete=True), catalog=None).files
         1
     """
-    source, destination = (
-        location_of("sync", "source", source),
-        location_of("sync", "destination", destination),
-    )
+    sources = sources_of("sync", source)
+    destination = location_of("sync", "destination", destination)
     check_argument("sync", "options", options, SyncOptions, None)
     check_job("sync", reporter, catalog, stop)
     check_far("sync", shell, keys)
+    options = options or SyncOptions()
+    source, selected = selected_of(sources, options)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
-    options = options or SyncOptions()
     with opened_catalog(catalog, reporter) as store:
-        run_ = SyncRun(source, destination, options, stopping(reporter, stop), store, stop)
+        run_ = SyncRun(source, destination, options, stopping(reporter, stop), store, stop, selected)
         far = destination if source.host is None else source
         try:
             if far.host is None:
@@ -139,8 +144,11 @@ class SyncRun:
         reporter: Reporter,
         catalog: SignatureStore,
         stop: StopSignal | None = None,
+        selected: Sequence[SelectedPaths] | None = None,
     ) -> None:
+        """`selected`: what of the source takes part; `source` then only says where they are."""
         self._source = source
+        self._selected = selected
         self._stop = stop
         self._destination = destination
         self._options = options
@@ -164,10 +172,9 @@ class SyncRun:
         """Runs both ends in this process. The source has its own thread, so both sides read and hash at the
         same time."""
         from rdc.session.runtime.in_process import InProcessLink
-        from rdc.session.trees.source_tree import SourceTree
 
         # Report a mistake in SRC as an error of this side, not of the far side.
-        SourceTree.open(self._source.path, options=self._options).root.release()
+        self._source_tree().release()
         self._check_nesting()
         self._pack = self._options.compress is True
         clones = self._staged_clones()
@@ -179,6 +186,16 @@ class SyncRun:
             link = InProcessLink(self._fetch(clones), answer(signer, admit, clones=clones), self._stop)
             return self._report(link.run(), link)
 
+    def _source_tree(self) -> SourceTree:
+        """The tree of a source on this machine."""
+        if self._selected is not None:
+            from rdc.session.trees.selected_tree import open_selected
+
+            return open_selected(self._selected, self._options, ANYWHERE)
+        from rdc.session.trees.source_tree import SourceTree
+
+        return SourceTree.open(self._source.path, options=self._options)
+
     def _staged_clones(self) -> StagedClones | None:
         """Where the two ends share files by clones; None: they do not."""
         from rdc.files.replace.staged_clones import StagedClones
@@ -187,15 +204,19 @@ class SyncRun:
 
     def _check_nesting(self) -> None:
         """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
-        from rdc.session.trees.nested_trees import check_overlap
+        from rdc.session.trees.nested_trees import check_overlap, check_selected
 
+        options = self._options
+        if self._selected is not None:
+            check_selected(self._selected, self._destination.path, self._filters, options)
+            return
         check_overlap(
             self._source.path,
             self._destination.path,
             self._filters,
-            delete=self._options.delete,
-            delete_excluded=self._options.delete_excluded,
-            one_file_system=self._options.one_file_system,
+            delete=options.delete,
+            delete_excluded=options.delete_excluded,
+            one_file_system=options.one_file_system,
         )
 
     def by_shell(self, host: str, shell: RemoteShell) -> SyncReport:
@@ -209,6 +230,8 @@ class SyncRun:
             if not isinstance(error, StreamError):
                 return error
             # Only if the far side never answered does the exit status explain why; else do not wait for it.
+            from rdc.session.far_errors import explained_end
+
             transport.close_write()
             return explained_end(error, host, shell, transport.wait() if error.before_hello else None)
 
@@ -248,11 +271,9 @@ class SyncRun:
 
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
-                from rdc.session.trees.source_tree import SourceTree
-
                 # Check SRC before dialling: a mistyped path should not ask for a password first.
-                tree = SourceTree.open(self._source.path, options=self._options)
-                stack.callback(tree.root.release)
+                tree = self._source_tree()
+                stack.callback(tree.release)
                 conversation = self._send(tree)
             else:
                 conversation = self._fetch()
@@ -264,18 +285,11 @@ class SyncRun:
             try:
                 done = run(conversation, connection, transport, stop=self._stop)
             except (StreamError, TrustError) as error:
-                raise self._resumable(explained(error, transport)) from error
-            return self._report(done, connection)
+                from rdc.session.far_errors import resumable
 
-    def _resumable(self, error: RdcError) -> RdcError:
-        """Adds to the error of a cut line that nothing of what arrived is lost."""
-        if not isinstance(error, StreamError) or isinstance(error, ProtocolError):
-            return error
-        if error.before_hello or self._options.dry_run:
-            return error
-        resumable = StreamError(f"{error}; the next run resumes where this one ended")
-        resumable.code = error.code
-        return resumable
+                shown = explained(error, transport)
+                raise resumable(shown, dry_run=self._options.dry_run) from error
+            return self._report(done, connection)
 
     def _fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
         """The conversation if the far side is the source. `clones`: of its files, if it is in this
@@ -286,18 +300,21 @@ class SyncRun:
         yield from self._open(Role.SOURCE, self._source.path)
         yield Send(Describe(whole, preserved), 0)
         knows_nodes = knows((yield from self._opened()), SPECIALS)
-        start, round_ = announced((yield Receive()), entry_of(self._source.inner))
+        asked = entry_of(self._source.inner) if self._selected is None else b""
+        start, round_ = announced((yield Receive()), asked)
         # Imported here: a run needs only one of the two halves.
-        from rdc.session.destination.context import SessionTerms, destination_context
+        from rdc.session.destination.context import destination_context
         from rdc.session.destination.conversation import Destination
 
-        destination_root = open_destination(self._destination.path, start, self._options)
+        terms = self._terms(clones)
+        destination_root = open_destination(
+            self._destination.path, start, self._options, has_top=terms.has_top(start)
+        )
         if knows_nodes:
             make_nodes(destination_root.root, options)
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
-            terms = SessionTerms(self._options, self._filters, self._secret, self._signer, self._pack, clones)
             context = destination_context(terms, destination_root, start, self._events, preserved)
             half = Destination(context, whole=whole, in_sync_store=self._signer.catalog)
             done = yield from half.run(round_)
@@ -305,6 +322,18 @@ class SyncRun:
             destination_root.release()
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
+
+    def _terms(self, clones: StagedClones | None) -> SessionTerms:
+        from rdc.session.destination.context import SessionTerms
+
+        selection = None
+        if self._selected is not None:
+            from rdc.session.trees.selected_tree import selection_of
+
+            selection = selection_of(self._selected, self._options)
+        return SessionTerms(
+            self._options, self._filters, self._secret, self._signer, self._pack, clones, selection
+        )
 
     @property
     def _owner_there(self) -> bool:
@@ -344,7 +373,12 @@ class SyncRun:
     def _open(self, role: Role, path: bytes) -> Conversation[None]:
         """Sets the limits and asks the far side to open `path`."""
         yield Pace(self._options.bandwidth, self._options.timeout)
-        yield Send(Open.asking(role, path, self._secret, self._options), 0)
+        selects = self._selected is not None
+        yield Send(Open.asking(role, path, self._secret, self._options, selects=selects), 0)
+        if self._selected is not None:
+            from rdc.session.selecting import send_selected
+
+            yield from send_selected(role, self._selected)
 
     def _opened(self) -> Conversation[Hello | None]:
         """Waits for Opened. Returns the far side's Hello; None in one process."""
@@ -375,17 +409,3 @@ class SyncRun:
             exit=code,
             by_kind=connection.costs,
         )
-
-
-def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int | None) -> RdcError:
-    """The error to show for an ended stream. `status`: the remote shell's exit status, if known."""
-    if error.before_hello and status in {126, 127}:
-        return CommandMissingError(
-            f"no {shell.program} on {host}: install it there (rdc install {host})"
-            " or name its path with --remote-path"
-        )
-    if error.before_hello and status:
-        return StreamError(
-            f"{shell.command[0]} {host} ended with status {status} before rdc answered; its message is above"
-        )
-    return error

@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
-from rdc.model.entries import Kind, strings
+from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.typed import NamedTuple
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Listing, PackedInodes, PackedListing
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
+    from rdc.tree.selection import Selection
 
 __all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "lookalikes", "passed_over"]
 
@@ -67,8 +68,10 @@ class PackedWalk:
         known: Callable[[bytes], PackedListing | None] | None = None,
         enter: Callable[[bytes], bool] | None = None,
         on_inodes: Callable[[bytes, PackedInodes], None] | None = None,
+        selection: Selection | None = None,
     ) -> None:
-        """`only` restricts the walk to one entry of the root and everything below it.
+        """`only` restricts the walk to one entry of the root and everything below it, and `selection` to what
+        it selects.
 
         `start` is the directory to begin with; paths stay relative to the root. `on_temporaries` receives a
         directory and its reserved names, and then none is reported. `on_lookalike` receives the path of each
@@ -87,6 +90,8 @@ class PackedWalk:
         self._known = known
         self._enter = enter
         self._on_inodes = on_inodes
+        self._selection = selection
+        self._restricted = bool(filters) or only is not None or selection is not None
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
@@ -99,7 +104,7 @@ class PackedWalk:
                 if self._enter is not None and not self._enter(path):
                     continue
                 listing, inodes = self._list(path) if known is None else (known, None)
-                if known is None and (self._filters or self._only is not None):
+                if known is None and self._restricted:
                     rows = self._selected(path, listing)
                     if len(rows) < len(listing):
                         listing, inodes = listing.rows(rows), None if inodes is None else inodes.rows(rows)
@@ -123,6 +128,8 @@ class PackedWalk:
                 yield PackedDirectory(path, listing)
 
     def _list(self, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
+        if self._selection is not None and self._selection.is_closed(path):
+            return EMPTY_LISTING.packed(), None if self._on_inodes is None else NO_INODES
         reserved: list[bytes] = []
         found = self._read(path, reserved.append)
         if reserved:
@@ -130,7 +137,7 @@ class PackedWalk:
                 self._on_temporaries(path, reserved)
             else:
                 only = None if path else self._only
-                for entry in lookalikes(path, reserved, self._filters, only):
+                for entry in lookalikes(path, reserved, self._filters, only, self._selection):
                     self._pass_over(entry)
         return found
 
@@ -149,14 +156,27 @@ class PackedWalk:
         return self._root.list_packed(path, on_temporary=on_temporary), None
 
     def _selected(self, path: bytes, listing: PackedListing) -> Sequence[int]:
-        """Return the rows that `only` and the filters leave."""
+        """Return the rows that `only`, the selection and the filters leave."""
         rows: Sequence[int] = range(len(listing))
         if path == b"" and self._only is not None:
             rows = _single(listing, self._only)
+        selection = self._selection
+        selected = None if selection is None else selection.names(path)
+        if not self._filters and selected is None:
+            return rows
+        names, kinds = strings(listing.names), listing.kinds
+        if selected is not None:
+            rows = [row for row in rows if names[row] in selected]
         if not self._filters:
             return rows
-        excluded, names, kinds = self._filters.excluded, strings(listing.names), listing.kinds
-        return [row for row in rows if not excluded(join(path, names[row]), kinds[row] == Kind.DIRECTORY)]
+        excluded = self._filters.excluded
+        return [
+            row
+            for row in rows
+            if not excluded(join(path, names[row]), kinds[row] == Kind.DIRECTORY)
+            # No rule keeps a selected path from the directories above it.
+            or (selection is not None and selection.is_above(join(path, names[row])))
+        ]
 
     def _skip(self, path: bytes) -> None:
         text = f"{printable(path)}: skipped, neither file, directory nor symlink"
@@ -182,12 +202,17 @@ class Walk:
 
 
 def lookalikes(
-    directory: bytes, reserved: Iterable[bytes], filters: FilterList, only: bytes | None = None
+    directory: bytes,
+    reserved: Iterable[bytes],
+    filters: FilterList,
+    only: bytes | None = None,
+    selection: Selection | None = None,
 ) -> list[bytes]:
     """Return the paths of entries whose reserved names no temporary could have: users' files, or files that
     `rdc dedupe` set aside.
 
-    Excluded entries are left out, and what syncs keep to be undone. `only` restricts the result to one name.
+    Excluded entries are left out, and what syncs keep to be undone. `only` restricts the result to one name,
+    `selection` to what it selects.
     """
     from rdc.files.base.temporary_names import UNDO_NAME, is_temporary
 
@@ -196,6 +221,7 @@ def lookalikes(
         for name in reserved
         if not (name == UNDO_NAME or is_temporary(name))
         and only in (None, name)
+        and (selection is None or selection.takes(directory, name))
         and not filters.excluded(join(directory, name), False)
     ]
 

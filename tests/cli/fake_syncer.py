@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rdc.catalog.location import UserCatalog
 from rdc.catalog.store import SignatureStore
@@ -55,7 +55,7 @@ class FakeSyncer:
 
     def __call__(
         self,
-        source: Location,
+        source: Location | Sequence[Location],
         destination: Location,
         options: SyncOptions,
         *,
@@ -65,7 +65,9 @@ class FakeSyncer:
         keys: str | os.PathLike[str] | None,
         stop: StopSignal | None = None,
     ) -> SyncReport:
-        self.source, self.destination, self.options, self.shell = source, destination, options, shell
+        self.sources = (source,) if isinstance(source, Location) else tuple(source)
+        self.source = self.sources[0]
+        self.destination, self.options, self.shell = destination, options, shell
         self.catalog, self.keys = catalog, keys
         self.stop = stop
         self.calls += 1

@@ -154,6 +154,8 @@ _SUPPORTED = """
 --info --list-only --stderr --no-human-readable --no-h --out-format --log-format --log-file --log-file-format
 --outbuf --8-bit-output -8
 --force --preallocate --stop-after --time-limit --stop-at --inplace
+--relative -R --no-implied-dirs --no-i-d --files-from --from0 -0 --ignore-missing-args
+--no-relative --no-R --implied-dirs --i-d
 --append --append-verify --no-sparse --no-S
 --link-dest --compare-dest --copy-dest
 --del --delete-during --delete-delay --delete-after --numeric-ids

@@ -165,10 +165,17 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
     [
         ([], "SRC and DST are needed, nothing was given (see rdc sync --help)"),
         (["-h"], "SRC and DST are needed, nothing was given (see rdc sync --help)"),
+        ([":a", "b", "c"], ":a: no host name before ':'; a local path with a ':' is written ./:a"),
+        (["a", ":b", "c"], ":b: there is no HOST:PATH before it; a file of this name is ./:b"),
+        (["-0", "a", "b"], "--from0 means nothing without --files-from; rule files have one rule a line"),
         (
-            ["a", "b", "c"],
-            "one SRC and one DST are expected, 3 were given; name their directory as SRC and choose with "
-            "--include and --exclude (see rdc sync --help)",
+            ["--no-implied-dirs", "a", "b"],
+            "--no-implied-dirs means nothing without --relative or --files-from",
+        ),
+        (
+            ["--files-from=h:list", "a", "b"],
+            "--files-from=h:list: the list has to be on this machine (a file named so is ./h:list); "
+            "for another one: ssh HOST cat FILE | rdc sync --files-from=- SRC DST",
         ),
         (["a:b", "c:d"], "SRC and DST are both on other hosts; one must be here (see rdc sync --help)"),
         (["--max-delete=-1", "a", "b"], "--max-delete=-1: a number of entries, 0 or more, is expected"),

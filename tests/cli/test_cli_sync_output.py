@@ -130,7 +130,7 @@ def test_trouble_is_told_above_the_bar() -> None:
     class Troubled(FakeSyncer):
         def __call__(
             self,
-            source: Location,
+            source: Location | Sequence[Location],
             destination: Location,
             options: SyncOptions,
             *,

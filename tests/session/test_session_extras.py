@@ -40,7 +40,7 @@ class Case:
         events = EventRelay(self.events.append)
         self.deletion = Deletion(self.root, self.filters, events, limit=options.max_delete, dry=False)
         self.extraneous = ExtraneousEntries(
-            self.root, options, self.filters, self.deletion, events, single=single
+            self.root, options, self.filters, self.deletion, events, given=lambda: int(single)
         )
 
     @property
@@ -185,7 +185,7 @@ def test_what_is_beyond_a_boundary_or_gone_is_not_extra(tmp_path: Path) -> None:
             case.filters,
             case.deletion,
             EventRelay(case.events.append),
-            single=False,
+            given=lambda: 0,
             boundary=beyond,
         )
         extraneous.add(path, case.held, [0, 1])

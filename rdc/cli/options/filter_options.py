@@ -96,19 +96,24 @@ def _own_cvs_lists(read_rule_file: ReadRuleFile) -> list[bytes]:
     return [*found, os.fsencode(os.environ.get("CVSIGNORE", ""))]
 
 
-def read_rule_file(name: str, environment: Environment) -> bytes:
-    """Returns the content of a rule file; '-' is stdin. Raises RdcError if it is unreadable or too long."""
+def read_rule_file(
+    name: str, environment: Environment, *, limit: int = FILTER_BYTES, of: str = "patterns"
+) -> bytes:
+    """Returns the content of a rule file; '-' is stdin. Raises RdcError if it is unreadable or too long.
+
+    `limit`: in bytes. `of`: what the file holds, for error messages.
+    """
     if name == "-":
-        data = environment.stdin.read(FILTER_BYTES + 1)
+        data = environment.stdin.read(limit + 1)
     else:
         try:
             # O_NONBLOCK: a fifo without a writer must not block the run.
             with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-                data = file.read(FILTER_BYTES + 1)
+                # A pipe has a writer, such as <(find src), which may still be at work.
+                os.set_blocking(file.fileno(), True)
+                data = file.read(limit + 1)
         except OSError as error:
-            raise RdcError(
-                f"{name}: cannot read patterns: {error.strerror}", code=ExitCode.FILE_IO
-            ) from error
-    if len(data) > FILTER_BYTES:
-        raise UsageError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
+            raise RdcError(f"{name}: cannot read {of}: {error.strerror}", code=ExitCode.FILE_IO) from error
+    if len(data) > limit:
+        raise UsageError(f"{name}: more than {limit} bytes of {of}; rdc takes no more")
     return data

@@ -12,15 +12,17 @@ from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rule
 from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
+from rdc.cli.options.operands import read_operands
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_append, read_sparse
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
 from rdc.model.filter_rules import has_rule_files
-from rdc.model.location import Location, RemoteShell, parse_location
+from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import Backup, SyncOptions
 from rdc.records import dataclass, replace
 
@@ -88,6 +90,7 @@ SYNC_OPTIONS = (
             KEEP_UNDO,
         ),
     ),
+    SELECTION_GROUP,
     ALTERNATES_GROUP,
     WRITING_GROUP,
     FILTER_GROUP,
@@ -123,7 +126,8 @@ SYNC_OPTIONS = (
 class SyncRequest:
     """The checked command line of `rdc sync`."""
 
-    source: Location
+    sources: tuple[Location, ...]
+    """One at least; all on one host."""
     destination: Location
     options: SyncOptions
     shell: RemoteShell
@@ -136,27 +140,40 @@ class SyncRequest:
     buffering: str | None
     """How stdout is buffered: "N", "L" or "B"; None as usual."""
 
+    @property
+    def source(self) -> Location:
+        """The source of a verb that takes one."""
+        return self.sources[0]
+
 
 def parse_sync(words: list[str]) -> Words:
     """Parses the words after `rdc sync`. Raises UsageError."""
     return parse_words(words, SYNC_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc sync")
 
 
-def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "rdc sync") -> SyncRequest:
-    """Reads the request. `command` is the command that error messages name, such as "rdc sync".
+def read_request(
+    words: Words,
+    read_rule_file: ReadRuleFile,
+    *,
+    command: str = "rdc sync",
+    read_list: ReadRuleFile | None = None,
+) -> SyncRequest:
+    """Reads the request. `command` is the command that error messages name, such as "rdc sync". `read_list`:
+    reads the file of --files-from, for a verb that has it.
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
     request = _read_request(words, read_rule_file, command)
-    return replace(request, options=with_kinds(request.options, words))
+    options = with_selection(with_kinds(request.options, words), words, read_list or read_rule_file)
+    return replace(request, options=options)
 
 
 def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
-    source, destination = _locations(words.operands, command)
+    sources, destination = read_operands(words.operands, command)
     rules = read_rules(words, read_rule_file)
-    style, log = read_style(words, source, destination), read_log(words, source, destination)
+    style, log = read_style(words, sources[0], destination), read_log(words, sources[0], destination)
     return SyncRequest(
-        source=source,
+        sources=sources,
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
@@ -211,21 +228,6 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
         log=log,
         buffering=read_buffering(words),
     )
-
-
-def _locations(operands: tuple[str, ...], command: str) -> tuple[Location, Location]:
-    if len(operands) < 2:
-        found = "one was" if operands else "nothing was"
-        raise UsageError(f"SRC and DST are needed, {found} given (see {command} --help)")
-    if len(operands) > 2:
-        raise UsageError(
-            f"one SRC and one DST are expected, {len(operands)} were given; "
-            f"name their directory as SRC and choose with --include and --exclude (see {command} --help)"
-        )
-    source, destination = parse_location(operands[0]), parse_location(operands[1])
-    if source.host is not None and destination.host is not None:
-        raise UsageError(f"SRC and DST are both on other hosts; one must be here (see {command} --help)")
-    return source, destination
 
 
 def _choice(words: Words, yes: str, no: str) -> bool | None:

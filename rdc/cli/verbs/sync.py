@@ -11,6 +11,7 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, 
 from rdc.cli.options.table import options_help
 from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, RdcError, StoppedError
+from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from rdc.progress import StopSignal
     from rdc.report.log_file import SyncOutput
 
+LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES
+"""Bytes of the file of --files-from: all names that a run takes, and what ends each."""
+
 __all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
 OPTIONS = SYNC_OPTIONS
@@ -33,19 +37,21 @@ OPTIONS = SYNC_OPTIONS
 SUMMARY = "bring a directory or file up to another, here or on another host"
 
 _INTRODUCTION = """\
-Usage: rdc sync [OPTIONS] SRC DST
+Usage: rdc sync [OPTIONS] SRC... DST
 
 Examples:
   rdc sync src/ backup/                  make backup/ hold what src/ holds, sending only what differs
   rdc sync -n -i src/ backup/            show what that would change
   rdc sync --delete src/ host:backup/    over ssh, and remove there what src/ no longer has
   rdc sync host:data .                   fetch the directory data from host
+  rdc sync notes photos/ host:backup/    the directory notes and what photos/ holds
   rdc sync src/ rdc://host/module/       to a module of a daemon (rdc serve, rdc keys)
   rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
 
-A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
-to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not have fail
-by name. Without DST, SRC is listed.
+A '/' at the end of SRC means its content, without it the directory itself, as in rsync. Several SRC are on
+one host, such as HOST:a :b; of equal names the first file counts, and directories become one. HOST:PATH is
+relative to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not
+have fail by name. Without DST, SRC is listed.
 """
 
 _CLOSING = """
@@ -61,7 +67,7 @@ class Syncer(Protocol):
 
     def __call__(
         self,
-        source: Location,
+        source: Location | Sequence[Location],
         destination: Location,
         options: SyncOptions,
         *,
@@ -89,7 +95,11 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
             from rdc.cli.source_listing import list_operand
 
             return list_operand(parsed, environment)
-        request = read_request(parsed, lambda name: read_rule_file(name, environment))
+        request = read_request(
+            parsed,
+            lambda name: read_rule_file(name, environment),
+            read_list=lambda name: read_rule_file(name, environment, limit=LIST_BYTES, of="paths"),
+        )
     except RdcError as error:
         # --json reports every failure as an event, usage errors included.
         if "--json" in words:
@@ -121,7 +131,7 @@ def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncRep
     try:
         with request.catalog.store() as catalog:
             return syncer(
-                request.source,
+                request.source if len(request.sources) == 1 else request.sources,
                 request.destination,
                 request.options,
                 shell=request.shell,

@@ -8,6 +8,7 @@ from pathlib import Path
 from rdc.cli.environment import Environment
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.options.selection_options import SELECTION_GROUP
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.reporting_frame import reporting
@@ -64,7 +65,8 @@ watch until it is back.
 """
 
 _WITHOUT = {
-    *("--" + name.replace("_", "-") for name in UNWATCHED),
+    *("--" + name.replace("_", "-") for name in UNWATCHED if name != "recursive"),
+    *(option.key for option in SELECTION_GROUP.options),
     *(f"--{use.value}-dest" for use in AlternateUse),
     "--info",
     "--list-only",

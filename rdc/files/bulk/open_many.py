@@ -85,7 +85,7 @@ class OpenedFiles:
         if _extension is None:
             raise RuntimeError("there is no such way here")
         self.root = root
-        self.paths = paths
+        self.paths = paths = root.beneath(paths)
         fds, devices, inodes, sizes, mtimes, ctimes = _extension.open_files(root.fileno(), paths)
         self._fds = array("i", fds)
         self.devices = array("Q", devices)

@@ -54,6 +54,14 @@ def read_directory_attributes(
     if root.followed is not None:
         yield from _read_one_by_one(root, path, names, kinds)
         return
+    for real, below, rows, some in root.spread(path, names):
+        for row, name, found in _read_attributes(real, below, some, kinds):
+            yield rows[row], name, found
+
+
+def _read_attributes(
+    root: Root, path: bytes, names: bytes, kinds: AttributeKinds
+) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
     entries: list[bytes] = []
     directory: Directory | None = None
     for row, listed in _listed(root, path, names):

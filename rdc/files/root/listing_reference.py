@@ -7,14 +7,14 @@ import os
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES
 from rdc.model.entries import Kind, Listing, PackedInodes
 
-__all__ = ["read_directory", "read_with_inodes"]
+__all__ = ["packed_inodes", "read_directory", "read_with_inodes", "times_of"]
 
 ENTRY_BYTES = 160
 """Bytes counted per entry besides its name and target: its row of columns, as much before sorting, and its
@@ -43,12 +43,17 @@ def read_with_inodes(
 ) -> tuple[Listing, PackedInodes]:
     """Return what `read_directory` returns and the inode of each entry."""
     listing, stats = _read(fd, on_temporary, limit)
-    return listing, PackedInodes(
+    return listing, packed_inodes(stats)
+
+
+def packed_inodes(stats: Sequence[os.stat_result]) -> PackedInodes:
+    """Return the inodes of entries, row by row."""
+    return PackedInodes(
         devices=_packed("<Q", [found.st_dev for found in stats]),
         inodes=_packed("<Q", [found.st_ino for found in stats]),
         links=_packed("<I", [min(found.st_nlink, _UINT32_MAX) for found in stats]),
         allocated=_packed("<Q", [found.st_blocks * 512 for found in stats]),
-        ctimes=_packed("<q", list(_nanoseconds([found.st_ctime_ns for found in stats]))),
+        ctimes=_packed("<q", list(times_of([found.st_ctime_ns for found in stats]))),
     )
 
 
@@ -107,7 +112,7 @@ def _read(
         kinds=kinds,
         modes=array("H", [found.st_mode & 0o7777 for found in stats]),
         sizes=sizes,
-        mtimes=_nanoseconds([found.st_mtime_ns for found in stats]),
+        mtimes=times_of([found.st_mtime_ns for found in stats]),
         uids=array("I", [found.st_uid for found in stats]),
         gids=array("I", [found.st_gid for found in stats]),
         targets=tuple(targets),
@@ -147,7 +152,7 @@ def _packed(format_: str, numbers: list[int]) -> bytes:
     return struct.pack(f"{format_[0]}{len(numbers)}{format_[1]}", *numbers)
 
 
-def _nanoseconds(times: Iterable[int]) -> array[int]:
+def times_of(times: Iterable[int]) -> array[int]:
     """Return times as int64 nanoseconds, which end in the year 2262. File systems with 64-bit seconds exceed
     that; such times are clamped."""
     try:

@@ -11,6 +11,12 @@ from rdc.files.root.directory_lister import DirectoryLister
 from rdc.files.root.entry_reader import EntryReader
 from rdc.files.root.entry_writer import EntryWriter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.files.base.directory_descriptors import Directory
+
 __all__ = ["Root"]
 
 
@@ -62,6 +68,21 @@ class Root(DirectoryLister, EntryReader, EntryWriter):
         if read_only:
             raise failure(OSError(errno.EROFS, ""), b"", label, "write below it")
         return root
+
+    # Where the entries really are. A LayeredRoot shows entries under other paths.
+
+    def top(self) -> Directory:
+        """Return the descriptor of the directory that b"" shows. Raises RdcError."""
+        return self._directory
+
+    def beneath(self, paths: bytes) -> bytes:
+        """Return where entries are below `fileno()`. `paths`: each followed by NUL, as is the result."""
+        return paths
+
+    def spread(self, path: bytes, names: bytes) -> Iterator[tuple[Root, bytes, Sequence[int], bytes]]:
+        """Yield the real directories of entries of one directory: a Root, the directory's path below it, the
+        rows of the entries, and their names. `names`: each followed by NUL."""
+        yield self, path, range(names.count(b"\0")), names
 
 
 def _root_failure(error: OSError | ValueError, label: bytes, *, create: bool) -> RdcError:

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rdc.limits.wire import FEATURES_BYTES, HELLO_BYTES, SOFTWARE_BYTES
+from rdc.limits.wire import (
+    FEATURES_BYTES,
+    HELLO_BYTES,
+    SELECTED_MESSAGE_BYTES,
+    SELECTED_PER_MESSAGE,
+    SOFTWARE_BYTES,
+)
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
-from rdc.protocol.wire.added_options import DISPENSABLE, AddedOptions, NamedValues, added_values, with_added
+from rdc.protocol.wire.added_options import (
+    DISPENSABLE,
+    SELECTION,
+    AddedOptions,
+    NamedValues,
+    added_values,
+    with_added,
+)
 from rdc.protocol.wire.codec import WireMessage, wire
+from rdc.protocol.wire.column_fields import Strings
 from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
 from rdc.protocol.wire.record_fields import Options, PreservedCode
 from rdc.records import dataclass
 from rdc.typed import Annotated
 
-__all__ = ["Describe", "Hello", "Open", "Opened", "Refused", "Role"]
+__all__ = ["Describe", "Hello", "Open", "Opened", "Refused", "Role", "Selected"]
 
 PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
@@ -74,17 +88,48 @@ class Open(WireMessage):
     """The added options that differ from their defaults."""
 
     @staticmethod
-    def asking(role: Role, path: bytes, secret: bytes, options: SyncOptions) -> Open:
-        """An Open that asks for all of `options`."""
+    def asking(
+        role: Role, path: bytes, secret: bytes, options: SyncOptions, *, selects: bool = False
+    ) -> Open:
+        """An Open that asks for all of `options`. `selects`: Selected messages follow."""
         added = added_values(options)
-        names = () if added is None else [name for name, _ in added.items if name not in DISPENSABLE]
-        needs = " ".join(names) or None
-        return Open(role, path, secret, options, needs, added)
+        names = [] if added is None else [name for name, _ in added.items if name not in DISPENSABLE]
+        if selects:
+            names.append(SELECTION)
+        return Open(role, path, secret, options, " ".join(names) or None, added)
+
+    @property
+    def selects(self) -> bool:
+        """Whether Selected messages follow."""
+        return SELECTION in (self.needs or "").split(" ")
 
     @property
     def asked(self) -> SyncOptions:
         """All options that the dialler asks for."""
         return with_added(self.options, self.added)
+
+
+@wire(60)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Selected(WireMessage):
+    """Dialler, right after an Open that needs `selection`: paths of the source that take part."""
+
+    origin: Annotated[bytes, Path()]
+    """The directory that they are below, as the answerer's user would write it; b'' if the dialler is S."""
+    names: Annotated[tuple[bytes, ...], Strings(SELECTED_PER_MESSAGE, SELECTED_MESSAGE_BYTES)]
+    """As in rdc.model.selection."""
+    last: Annotated[bool, Flag()]
+    """Whether no other Selected follows."""
+
+    def check(self) -> str | None:
+        from rdc.model.selection import split_name
+
+        for name in self.names:
+            try:
+                split_name(name)
+            except ValueError as error:
+                return f"names: {error}"
+        return None
 
 
 @wire(2)

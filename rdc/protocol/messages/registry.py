@@ -47,7 +47,7 @@ from rdc.protocol.messages.description import (
     TierRequest,
     TopTier,
 )
-from rdc.protocol.messages.opening import Describe, Hello, Open, Opened, Refused, Role
+from rdc.protocol.messages.opening import Describe, Hello, Open, Opened, Refused, Role, Selected
 from rdc.protocol.messages.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 from rdc.protocol.messages.turns import Changed, Condition, Follow, Renamed, SourceState, Turn, TurnEnd, Watch
 from rdc.protocol.wire.codec import decode_payload, encode_parts, encode_payload, registered
@@ -104,6 +104,7 @@ __all__ = [
     "RootRequest",
     "RowsPart",
     "RowsRequest",
+    "Selected",
     "SourceState",
     "Start",
     "Table",
@@ -147,6 +148,7 @@ Message: TypeAlias = (
     | RowsRequest
     | RowsPart
     | Open
+    | Selected
     | Opened
     | Refused
     | ListingPart

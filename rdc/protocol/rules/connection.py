@@ -304,9 +304,9 @@ class Connection:
 
     def _check_needs(self, needs: str) -> None:
         """IncompatiblePeerError if this side lacks a feature or an option that the dialler needs."""
-        from rdc.protocol.wire.added_options import ADDED_OPTIONS
+        from rdc.protocol.wire.added_options import ADDED_OPTIONS, SELECTION
 
-        known = self._dialect.features.keys() | ADDED_OPTIONS.keys()
+        known = self._dialect.features.keys() | ADDED_OPTIONS.keys() | {SELECTION}
         unknown = sorted(set(needs.split(" ")) - known)
         if unknown:
             raise IncompatiblePeerError(

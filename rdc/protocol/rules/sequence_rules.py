@@ -43,6 +43,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Selected,
     Start,
     Table,
     Targets,
@@ -160,6 +161,11 @@ class SequenceRules:
 
     # The steps of _STEPS. Each returns the sender's next state, or None for the one in TRANSITIONS.
 
+    def _select(self, message: Selected, sender: End, _other: End) -> None:
+        if (sender is self.us) != self._dialler:
+            raise Illegal("only the dialler selects")
+        self._totals.select(message)
+
     def _describe(self, message: Describe, _sender: End, _other: End) -> None:
         self._need_no_outstanding()
         self._totals.describe(message)
@@ -256,6 +262,7 @@ _COUNTS: dict[type[Message], Callable[[TreeTotals, Any], None]] = {
 _STEPS: dict[type[Message], Callable[[SequenceRules, Any, End, End], State | None]] = {
     Open: SequenceRules._open,
     Opened: SequenceRules._open,
+    Selected: SequenceRules._select,
     Describe: SequenceRules._describe,
     Follow: SequenceRules._follow,
     Watch: SequenceRules._watch,

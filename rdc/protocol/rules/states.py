@@ -52,6 +52,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Selected,
     Start,
     Table,
     Targets,
@@ -119,6 +120,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
         **_begin(State.LISTING),
         State.LISTING: {
+            Selected: State.LISTING,
             Watch: State.LISTING,
             Condition: State.LISTING,
             Start: State.LISTING,
@@ -155,6 +157,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.DESTINATION: {
         **_begin(State.ASKING),
         State.ASKING: {
+            Selected: State.ASKING,
             Follow: State.ASKING,
             Describe: State.ASKING,
             **dict.fromkeys(_REQUESTS, State.ASKING),

@@ -4,6 +4,7 @@ S is the source and D the destination."""
 
 from __future__ import annotations
 
+from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
 from rdc.limits.sessions import MOUNT_POINTS
 from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.model.entries import Kind
@@ -18,6 +19,7 @@ from rdc.protocol.messages.registry import (
     Manifest,
     MountPoints,
     Renamed,
+    Selected,
     Start,
     TopTier,
     Turn,
@@ -54,6 +56,9 @@ class TreeTotals:
         """Bundles that D asked for."""
         self._top_due = False
         """A manifest came, and its top tier may follow, even after D asked for a listing instead."""
+        self._selected = self._selected_bytes = 0
+        """Names that the dialler selected, and their bytes."""
+        self._all_selected = False
         self._mount_points = 0
         self._linked = self._linked_to = 0
         """Number of announced hard links, and the ordinal after the last of them."""
@@ -113,6 +118,16 @@ class TreeTotals:
         self._offered = manifest.entries
         self._unasked = None
         return True
+
+    def select(self, message: Selected) -> None:
+        """The dialler selects paths before anything is described, within the limits of a run."""
+        if self._all_selected or self._started or self._asked is not None:
+            raise Illegal("everything is selected, or the tree is being described already")
+        self._selected += len(message.names)
+        self._selected_bytes += len(message.origin) + sum(map(len, message.names))
+        if self._selected > SELECTED_NAMES or self._selected_bytes > SELECTED_BYTES:
+            raise Illegal(f"{self._selected} names of {self._selected_bytes} bytes are too many")
+        self._all_selected = message.last
 
     def start(self, message: Start) -> None:
         """S starts its description, once. An S that did not dial needs a Describe first."""

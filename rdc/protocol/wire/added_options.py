@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.protocol.wire.fields import Codec
 
-__all__ = ["ADDED_OPTIONS", "DISPENSABLE", "AddedOptions", "NamedValues", "added_values", "with_added"]
+__all__ = [
+    "ADDED_OPTIONS",
+    "DISPENSABLE",
+    "SELECTION",
+    "AddedOptions",
+    "NamedValues",
+    "added_values",
+    "with_added",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +149,9 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "force": Flag(),
     "guard": Integer(0, 100, optional=True),
     "ignore_errors": Flag(),
+    "ignore_missing_args": Flag(),
     "ignore_times": Flag(),
+    "implied_dirs": Flag(),
     "inplace": Flag(),
     "keep_undo": KeepUndoItems(),
     "list_unchanged": Flag(),
@@ -150,6 +160,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "modify_window": Integer(0, WINDOW_SECONDS),
     "omit_dir_times": Flag(),
     "omit_link_times": Flag(),
+    "recursive": Flag(),
     "rules": AllRules(),
     "rules_after": Flag(),
     "safe_links": Flag(),
@@ -160,6 +171,9 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
 
 DISPENSABLE = frozenset({"devices", "specials"})
 """Options that a session can do without: a side that does not know them makes no such entries."""
+
+SELECTION = "selection"
+"""The name that an Open needs if Selected messages follow it. It has no value."""
 
 _DEFAULTS = SyncOptions()
 

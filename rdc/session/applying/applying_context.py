@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rdc.tree.filters import DestinationFilters
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
+    from rdc.tree.selection import Selection
 
 __all__ = ["ApplyingContext"]
 
@@ -51,3 +52,7 @@ class ApplyingContext:
     """Directories that may have files of the destination; None: the run has none."""
     skipped: SkippedEntries | None
     """Collects the entries that options and reserved names leave alone. None: nobody asks."""
+    has_top: bool
+    """The root directory itself takes part, with its metadata."""
+    selection: Selection | None
+    """What takes part; None for all that the source announces."""

@@ -17,6 +17,7 @@ from rdc.records import replace
 from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.borrowed_permissions import borrow_permissions
+from rdc.session.applying.chosen_directories import ChosenDirectories
 from rdc.session.applying.directory_permissions import DirectoryPermissions
 from rdc.session.applying.directory_table import DirectoryTable
 from rdc.session.applying.entry_changes import EntryChanges
@@ -43,6 +44,9 @@ class DirectoryChanges:
         self._context = context
         self._root = root = context.root
         self._start = start = context.start
+        self._has_top = context.has_top
+        self._selection = context.selection
+        self._chosen = ChosenDirectories(context)
         self._options = options = context.options
         self._rules = context.filters.announced
         self._protected = context.filters.protected if options.delete and not options.rules_after else None
@@ -126,9 +130,10 @@ class DirectoryChanges:
         content is compared in any case. Raises ProtocolError for an entry that the rules exclude.
         """
         announced = self._expected.pop(path)
+        self._chosen.check(path, listing.names)
         if self._rules:
-            check_included(path, self._as_announced(path, listing), self._rules)
-        if not path and not self._start.only:
+            check_included(path, self._as_announced(path, listing), self._rules, self._selection)
+        if not path and self._has_top:
             announced = self._change_root(announced)
         if self._protected is not None and not announced.new:
             self._protected.prepare(path)
@@ -173,17 +178,17 @@ class DirectoryChanges:
             comparison, elsewhere = self._alternates.look(directory, comparison)
         worked = bool(comparison) or bool(elsewhere and elsewhere.entries)
         changes = worked or (self._options.delete and bool(comparison.extra))
-        borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
+        borrowed = changes and self._chosen.borrow(path)
         if self._xattrs is not None:
             self._xattrs.note_compared(directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost, elsewhere)
         touched = announced.touched or borrowed or changed
-        if comparison.extra and not (path == b"" and self._start.only):
+        if comparison.extra and not self._chosen.has_others(path):
             self._extraneous.add(path, existing, comparison.extra)
             touched = touched or self._options.delete
         if touched or worked:
             self._touched.note_changed(path)
-        if touched:
+        if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata)
 
     def _report_unchanged(self, directory: ComparedDirectory, comparison: Comparison) -> None:
@@ -279,6 +284,9 @@ class DirectoryChanges:
         `from_elsewhere`: how it differs from what an alternate directory has at its path.
         """
         new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
+        if self._chosen.keeps_own(path):
+            return self._keep_directory(path, metadata, decision if new else None)
+        # long because each step depends on whether the directory is new, lost or narrowed
         lost = False
         if new and not self._options.dry_run:
             replaces = decision is not None and decision.change is Change.REPLACE
@@ -296,6 +304,12 @@ class DirectoryChanges:
             code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)
             self._report_directory(code, path, from_elsewhere if new else None)
         return new
+
+    def _keep_directory(self, path: bytes, metadata: Metadata, missing: Decision | None) -> bool:
+        """Like `_change_directory` for a directory that keeps its metadata. `missing`: how it is missing."""
+        lost = missing is not None and not self._chosen.make_plain(path, missing)
+        self._expected[path] = AnnouncedDirectory(metadata, missing is not None, False, lost)
+        return missing is not None
 
     def _report_directory(self, code: str, path: bytes, from_elsewhere: Difference | None = None) -> None:
         """Reports a directory by its code, or a new one by how it differs from one elsewhere: rsync is silent
@@ -373,7 +387,7 @@ class DirectoryChanges:
     def touch_late(self, path: bytes) -> None:
         """Something is about to change in this directory after the comparison ended: sets its metadata again
         at the end."""
-        if path in self._late or (not path and self._start.only):
+        if path in self._late or (not path and not self._has_top) or self._chosen.keeps_own(path):
             return
         self._late.add(path)
         row = self._manifest.row(path) if path else None
@@ -394,5 +408,5 @@ class DirectoryChanges:
         """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
         if not self._options.dry_run:
             self._touched.set_metadata(
-                self._root, self._events, owner=self._preserved.owner, with_root=not self._start.only
+                self._root, self._events, owner=self._preserved.owner, with_root=self._has_top
             )

@@ -12,7 +12,7 @@ from rdc.progress import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing
@@ -68,17 +68,17 @@ class ExtraneousEntries:
         deletion: Deletion,
         events: EventRelay,
         *,
-        single: bool,
+        given: Callable[[], int],
         boundary: MountBoundary | None = None,
     ) -> None:
-        """`single`: the run syncs one entry, not the contents of a directory. `boundary`: entries beyond this
-        mount boundary are not extraneous."""
+        """`given`: returns how many entries the user named; the contents of a directory are none. `boundary`:
+        entries beyond this mount boundary are not extraneous."""
         self._root = root
         self._options = options
         self._filters = filters
         self._deletion = deletion
         self._events = events
-        self._single = single
+        self._given = given
         self._boundary = boundary
         self.found = FoundEntries()
         """Entries below an extraneous directory are not listed."""
@@ -167,7 +167,7 @@ class ExtraneousEntries:
 
     def _seems_lost(self, entries: int) -> bool:
         """Whether the source is empty. Its file system may not be mounted."""
-        return entries <= self._single and not self._options.force_empty
+        return entries <= self._given() and not self._options.force_empty
 
     def _refuse(self, why: str) -> None:
         if any(self._would_go(path, kind) for path, kind in self.found):

@@ -236,6 +236,7 @@ class Check:
                 self._own_tree,
                 self._wanted,
                 self._near_start,
+                not self._near_start.only,
                 self._preserved,
                 self._links,
                 None,

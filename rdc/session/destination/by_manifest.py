@@ -41,6 +41,8 @@ class ManifestComparison:
     wanted: Manifest
     """The source's; empty at first."""
     start: Start
+    has_top: bool
+    """The root directory itself takes part, with its metadata."""
     preserved: Preserved
     links: LinkTable | None
     xattrs: WantedXattrs | None
@@ -66,7 +68,7 @@ class ManifestComparison:
 
         Also hands over the links and extended attributes of the own tree, which equal the source's.
         """
-        top = None if self.start.only else self.start.metadata
+        top = self.start.metadata if self.has_top else None
         root = covering_root(self.wanted.root(top, self.preserved), self.own_tree.further)
         if (len(self.wanted), root) != (offered.entries, offered.root):
             # A collision of short digests costs the listing, never a wrong tree.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.destination_root import DestinationRoot
     from rdc.tree.filters import DestinationFilters, FilterList
+    from rdc.tree.selection import Selection
 
 __all__ = ["DestinationContext", "SessionTerms", "destination_context"]
 
@@ -41,6 +42,13 @@ class DestinationContext:
     """Ask for literals that are compressed with their surroundings."""
     clones: StagedClones | None
     """Clones of the source's files, if the source is in this process."""
+    selection: Selection | None = None
+    """What takes part; None for all that the source announces."""
+
+    @property
+    def has_top(self) -> bool:
+        """Whether the root directory itself takes part, with its metadata."""
+        return _has_top(self.start, self.selection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,16 @@ class SessionTerms:
     """Ask for literals that are compressed with their surroundings."""
     clones: StagedClones | None = None
     """Clones of the source's files, if the source is in this process."""
+    selection: Selection | None = None
+    """What takes part; None for all that the source announces."""
+
+    def has_top(self, start: Start) -> bool:
+        """Whether the root directory itself takes part, with its metadata."""
+        return _has_top(start, self.selection)
+
+
+def _has_top(start: Start, selection: Selection | None) -> bool:
+    return not start.only and (selection is None or selection.top_counts)
 
 
 def destination_context(
@@ -85,4 +103,5 @@ def destination_context(
         preserved=preserved,
         pack=terms.pack,
         clones=terms.clones,
+        selection=terms.selection,
     )

@@ -83,6 +83,8 @@ class Destination:
         self._preserved = preserved
         self._start = start
         destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
+        if context.selection is not None:
+            in_sync_store = None  # the pairs are of whole trees
         self._in_sync = InSyncPair(
             in_sync_store, destination_root.root, start, options, filters, preserved=preserved
         )
@@ -185,7 +187,7 @@ class Destination:
             if parts is not None:
                 self._directories.finish()
                 if self._xattrs is not None:
-                    top = None if self._start.only else self._start.metadata
+                    top = self._start.metadata if self._context.has_top else None
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
                 parts.finish_undo()
         except BaseException:
@@ -213,7 +215,8 @@ class Destination:
     def _report_foreign(self) -> None:
         """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too."""
         code = ExitCode.PARTIAL if self._options.delete else ExitCode.OK
-        for path in self._partial_files.foreign(self._filters, only=self._start.only or None):
+        only, selection = self._start.only or None, self._context.selection
+        for path in self._partial_files.foreign(self._filters, only=only, selection=selection):
             self._events.report(Problem(code, path, left_alone(path)))
 
     # By listing: every directory of the source
@@ -319,6 +322,7 @@ class Destination:
             self._own_tree,
             self._wanted,
             self._start,
+            self._context.has_top,
             self._preserved,
             self._links,
             self._xattrs,

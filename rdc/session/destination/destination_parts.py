@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 from rdc.errors import ExitCode, RdcError
 from rdc.progress import Problem
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import Metadata
+    from rdc.protocol.messages.registry import Start
     from rdc.session.destination.context import DestinationContext
     from rdc.session.landing.partial_files import PartialFiles
     from rdc.session.runtime.commands import Conversation
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
+    from rdc.tree.selection import Selection
 
 __all__ = ["DestinationParts"]
 
@@ -105,7 +108,7 @@ class DestinationParts:
             filters.protected,
             self.deletion,
             events,
-            single=bool(start.only),
+            given=partial(_named, self.wanted, start, context.selection),
             boundary=boundary,
         )
         self.skipped: SkippedEntries | None = None
@@ -130,6 +133,8 @@ class DestinationParts:
             xattrs=attributes,
             alternates=destination_root.alternates,
             skipped=self.skipped,
+            has_top=context.has_top,
+            selection=context.selection,
         )
         self.directories = DirectoryChanges(self._applying)
 
@@ -205,3 +210,11 @@ class DestinationParts:
             self._events.errors,
             code,
         )
+
+
+def _named(wanted: Manifest, start: Start, selection: Selection | None) -> int:
+    """How many entries of the source the user named, or the directories above them."""
+    if selection is None:
+        return int(bool(start.only))
+    numbers = map(wanted.number, selection.restricted)
+    return sum(wanted.end(number) - wanted.firsts[number] for number in numbers if number is not None)

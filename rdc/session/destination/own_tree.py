@@ -62,6 +62,8 @@ class OwnTree:
         self._partial_files = partial_files
         self._events = context.events
         self._only = context.start.only
+        self._has_top = context.has_top
+        self._selection = context.selection
         self._new = context.destination_root.new
         self._links = links
         self._dry = context.options.dry_run
@@ -81,7 +83,7 @@ class OwnTree:
             from rdc.session.trees.wanted_xattrs import WantedXattrs
 
             self._sets = WantedXattrs(self._kinds)
-            self._hold(attributes.begin(top=not self._only))
+            self._hold(attributes.begin(top=self._has_top))
         walk = PackedWalk(
             self._root,
             self._filters,
@@ -90,6 +92,7 @@ class OwnTree:
             on_temporaries=self._partial_files.note,
             enter=self._enter,
             on_inodes=None if links is None else inodes.take,
+            selection=self._selection,
         )
         try:
             for path, listing in walk:
@@ -104,7 +107,7 @@ class OwnTree:
 
     def digest(self, manifest: Manifest, preserved: Preserved) -> bytes:
         """The digest to compare with the source's. `manifest`: of the last walk."""
-        top = None if self._only else self._root.metadata(b"")
+        top = self._root.metadata(b"") if self._has_top else None
         links = None if self._links is None else self._links.digest(manifest)
         self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
         return covering_root(manifest.root(top, preserved), self.further)

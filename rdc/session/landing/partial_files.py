@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.tree.filters import FilterList
+    from rdc.tree.selection import Selection
 
 __all__ = ["PartialFiles", "left_alone", "refused_name"]
 
@@ -96,10 +97,13 @@ class PartialFiles:
             sweep_temporaries(self._root, directory, [name])
         self._names[directory] = [found for found in self._names.get(directory, ()) if found != name]
 
-    def foreign(self, filters: FilterList, *, only: bytes | None) -> list[bytes]:
+    def foreign(
+        self, filters: FilterList, *, only: bytes | None, selection: Selection | None = None
+    ) -> list[bytes]:
         """Paths of entries with reserved names that are not temporaries of rdc, except excluded ones.
 
-        `only`: the one name that counts in the top directory; None: all count.
+        `only`: the one name that counts in the top directory; None: all count. `selection`: what counts;
+        None: all.
         """
         if not self._names:
             return []  # most runs end here and import nothing
@@ -111,7 +115,12 @@ class PartialFiles:
                 foreign = foreign_names(self._root, directory, names)
             except FileError:
                 continue  # the directory vanished
-            counted = (name for name in foreign if directory or (only in (None, name) and name != UNDO_NAME))
+            counted = (
+                name
+                for name in foreign
+                if (directory or (only in (None, name) and name != UNDO_NAME))
+                and (selection is None or selection.takes(directory, name))
+            )
             found += [join(directory, name) for name in counted]
         return [path for path in found if not _left_out(filters, path)]
 

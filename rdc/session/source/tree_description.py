@@ -126,6 +126,8 @@ class Description:
         """Starts a new walk and forgets the entries of the last one."""
         self.manifest.clear()
         self._fold = None
+        for problem in self._tree.problems:
+            self._report(problem)
         followed = self._tree.root.followed
         if followed is not None:
             followed.begin(self._report, self._filters.excluded)
@@ -148,6 +150,7 @@ class Description:
             enter=enter,
             on_inodes=on_inodes,
             on_lookalike=self._report_left_out,
+            selection=self._tree.selection,
         )
 
     def _take_inodes(self, path: bytes, inodes: PackedInodes) -> None:
@@ -229,7 +232,7 @@ class Description:
         directories = looked = 0
         walk = self._walk()
         if self._attributes is not None:
-            yield from self._send_attributes(self._attributes.begin(top=self._tree.only is None), round_)
+            yield from self._send_attributes(self._attributes.begin(top=self._tree.has_top), round_)
         for path, found in walk:
             at = len(self.manifest)
             packed = self._preserved.announced(self._tree.announced(found))
@@ -271,7 +274,7 @@ class Description:
         self.keep(preserved)
         walk = self._walk()
         if self._attributes is not None:
-            self._attributes.begin(top=self._tree.only is None)
+            self._attributes.begin(top=self._tree.has_top)
         as_read = preserved.owner and self._tree.changes is None
         for number, (path, listing) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
@@ -282,7 +285,7 @@ class Description:
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
         top = None
-        if self._tree.only is None:
+        if self._tree.has_top:
             top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY))
         links = None if self._links is None else self._links.digest(self.manifest)
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())

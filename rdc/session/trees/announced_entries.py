@@ -21,8 +21,16 @@ if TYPE_CHECKING:
     from rdc.model.entries import Listing
     from rdc.protocol.rules.connection import Received
     from rdc.tree.filters import FilterList
+    from rdc.tree.selection import Selection
 
-__all__ = ["announced", "check_announced", "check_included", "check_path", "entry_of"]
+__all__ = [
+    "announced",
+    "check_announced",
+    "check_included",
+    "check_path",
+    "check_selected",
+    "entry_of",
+]
 
 
 def entry_of(path: bytes) -> bytes:
@@ -58,11 +66,27 @@ def check_announced(names: Collection[bytes], only: bytes) -> None:
             raise ProtocolError(f"the far side tells of {_named(name)}, {_named(only)} was announced")
 
 
-def check_included(directory: bytes, listing: Listing, filters: FilterList) -> None:
-    """Raises ProtocolError if the rules exclude an entry of `directory`."""
+def check_selected(directory: bytes, names: Collection[bytes], selection: Selection) -> None:
+    """Raises ProtocolError if `names`, from a directory of the source, include one that is not selected."""
+    taken = selection.names(directory)
+    if taken is None:
+        return
+    for name in names:
+        if name not in taken:
+            shown = printable(join(directory, name))
+            raise ProtocolError(f"the far side tells of '{shown}', which was not asked for")
+
+
+def check_included(
+    directory: bytes, listing: Listing, filters: FilterList, selection: Selection | None = None
+) -> None:
+    """Raises ProtocolError if the rules exclude an entry of `directory`. A directory above a path of
+    `selection` may come all the same."""
     kinds = listing.kinds
     for row, name in enumerate(listing.names):
-        check_path(join(directory, name), kinds[row] == Kind.DIRECTORY, filters)
+        path = join(directory, name)
+        if selection is None or not selection.is_above(path):
+            check_path(path, kinds[row] == Kind.DIRECTORY, filters)
 
 
 def check_path(path: bytes, is_directory: bool, filters: FilterList) -> None:

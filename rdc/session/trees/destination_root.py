@@ -40,6 +40,12 @@ class Site(Protocol):
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         """Opens a directory, like Root.open."""
 
+    def open_base(self) -> Root:
+        """Opens the directory that every `below_base` is below."""
+
+    def below_base(self, path: bytes) -> bytes:
+        """Where the directory at `path` is below `open_base`, by no symlink."""
+
     def beside(self, path: bytes, other: bytes) -> bytes:
         """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
         outside of what is served."""
@@ -66,6 +72,12 @@ class _Anywhere:
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         return Root.open(path, create=create, writable=writable, mode=mode)
+
+    def open_base(self) -> Root:
+        return Root.open(b"/")
+
+    def below_base(self, path: bytes) -> bytes:
+        return os.path.realpath(path).strip(b"/")
 
     def beside(self, path: bytes, other: bytes) -> bytes:
         if other.startswith(b"../") and not os.path.lexists(path):
@@ -184,16 +196,17 @@ class DestinationRoot:
 
 
 def open_destination(
-    path: bytes, start: Start, options: SyncOptions, site: Site = ANYWHERE
+    path: bytes, start: Start, options: SyncOptions, site: Site = ANYWHERE, *, has_top: bool = True
 ) -> DestinationRoot:
     """Opens the place that `path` means for the tree that `start` announces, by rsync's rules.
+    `has_top`: the tree's root directory takes part itself.
 
     A directory is made if its parent exists, or with --mkpath. A single file goes into a directory at `path`.
     If there is no directory and `path` does not end with a slash, the file gets `path` itself. Raises
     RdcError (exit code 11) if the destination cannot be used.
     """
     try:
-        destination_root = _open(path, start, options, site)
+        destination_root = _open(path, start, options, site, has_top=has_top)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     here = path if destination_root.name is None else os.path.dirname(path)
@@ -288,7 +301,7 @@ def _existing(path: bytes, site: Site) -> bytes:
     return path
 
 
-def _open(path: bytes, start: Start, options: SyncOptions, site: Site) -> DestinationRoot:
+def _open(path: bytes, start: Start, options: SyncOptions, site: Site, *, has_top: bool) -> DestinationRoot:
     dry_run, parent = options.dry_run, _above(path)
     makes_parents = options.mkpath and not site.has(parent)
     if makes_parents and not dry_run:
@@ -303,5 +316,5 @@ def _open(path: bytes, start: Start, options: SyncOptions, site: Site) -> Destin
     if dry_run and new:
         return DestinationRoot(site.open(_existing(parent, site) if makes_parents else parent), None, True)
     # The synced directory gets the source's mode at the end; until then only its owner may use it.
-    mode = 0o777 if start.only else 0o700
+    mode = 0o700 if has_top and not start.only else 0o777
     return DestinationRoot(site.open(path, create=not dry_run, writable=not dry_run, mode=mode), None, new)

@@ -8,9 +8,13 @@ from rdc.errors import UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.selection import SelectedPaths
+    from rdc.model.sync import SyncOptions
     from rdc.tree.filters import FilterList
 
-__all__ = ["check_overlap"]
+__all__ = ["check_overlap", "check_selected"]
 
 
 def check_overlap(
@@ -21,12 +25,14 @@ def check_overlap(
     delete: bool,
     delete_excluded: bool = False,
     one_file_system: bool = False,
+    name: bytes | None = None,
 ) -> None:
     """Raises UsageError if DST would be copied into itself or SRC would be deleted. Both paths are local.
 
     Otherwise each run would copy the result of the last one, a level deeper, and a watch would never end.
     An excluded inner tree does no harm, unless `delete_excluded` removes that protection. With
-    `one_file_system`, an inner tree on another file system does no harm either.
+    `one_file_system`, an inner tree on another file system does no harm either. `name`: the path of the
+    source below the destination; None: by rsync's rule.
     """
     # long because each way in which trees can overlap is one test with its message
     if not os.path.isdir(source) or (not source.endswith(b"/") and os.path.islink(source)):
@@ -35,7 +41,8 @@ def check_overlap(
         top, target = os.path.realpath(source), os.path.realpath(destination)
     except OSError:
         return  # the working directory is gone; the step that fails because of that reports it
-    name = b"" if _content_only(source) else os.path.basename(source)
+    if name is None:
+        name = b"" if _content_only(source) else os.path.basename(source)
     if name:
         target = os.path.join(target, name)
     if one_file_system and None is not _device(target) != _device(top):
@@ -63,6 +70,29 @@ def check_overlap(
             f"{printable(source)} lies inside {printable(destination)}: --delete would remove it; "
             f"leave it out with --exclude={_pattern(name, inside)}"
         )
+
+
+def check_selected(
+    selected: Sequence[SelectedPaths],
+    destination: bytes,
+    filters: FilterList,
+    options: SyncOptions,
+) -> None:
+    """As `check_overlap`, for each selected path. Without recursion no tree is copied into itself."""
+    from rdc.model.selection import split_name
+
+    for paths in selected if options.recursive else ():
+        for text in paths.names:
+            name = split_name(text)
+            source = os.path.join(paths.origin, name.path)
+            check_overlap(
+                source,
+                destination,
+                filters,
+                delete=options.delete,
+                delete_excluded=options.delete_excluded,
+                name=name.path,
+            )
 
 
 def _content_only(source: bytes) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import reduce
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
+from rdc.model.preserved import Preserved
 from rdc.protocol.messages.registry import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
@@ -20,10 +22,12 @@ if TYPE_CHECKING:
     from rdc.model.entries import Metadata, PackedListing
     from rdc.model.mode_changes import ModeChanges
     from rdc.model.sync import SyncOptions
+    from rdc.progress import Problem
     from rdc.session.trees.destination_root import Site
     from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.tree.selection import Selection
 
-__all__ = ["SourceTree"]
+__all__ = ["SourceTree", "changes_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,12 @@ class SourceTree:
     """What changes the permissions that are announced; None for nothing."""
     served: bytes | None = None
     """The path of `root` within a served directory; None if it lies anywhere."""
+    selection: Selection | None = None
+    """What takes part; None for all that `root` and `only` show."""
+    problems: tuple[Problem, ...] = ()
+    """Selected paths that are missing."""
+    origins: tuple[Root, ...] = ()
+    """One directory above selected paths for each file system that they are on."""
 
     @classmethod
     def open(
@@ -53,11 +63,7 @@ class SourceTree:
         Raises FileError if nothing is there, UsageError if `chmod` of the options is no change of
         permissions.
         """
-        changes = None
-        if options is not None and options.chmod:
-            from rdc.session.trees.mode_changes import mode_changes
-
-            changes = mode_changes(options.chmod)
+        changes = changes_of("" if options is None else options.chmod)
         name = entry_of(path)
         if not name:
             tree = cls(site.open(path), None, changes, served_path(path, site))
@@ -70,6 +76,17 @@ class SourceTree:
         if options is not None:
             tree._show(site, options, destination)
         return tree
+
+    @property
+    def has_top(self) -> bool:
+        """Whether the tree's root directory itself takes part, with its metadata."""
+        return self.only is None and (self.selection is None or self.selection.top_counts)
+
+    def release(self) -> None:
+        """Closes all descriptors."""
+        self.root.release()
+        for origin in self.origins:
+            origin.release()
 
     def _show(self, site: Site, options: SyncOptions, destination: bytes | None) -> None:
         """Has the root show entries as `options` ask."""
@@ -120,9 +137,25 @@ class SourceTree:
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        preserved = preserved_by(self.root, probe=False)
-        if kinds:
-            from rdc.files.facts.apply_xattrs import attribute_kinds_of
-
-            preserved = replace(preserved, attributes=kinds & attribute_kinds_of(self.root))
+        first, *others = [_preserved(root, kinds) for root in self.origins or (self.root,)]
+        preserved = reduce(Preserved.both, others, first)
         return Start(name, kind, self.metadata(name, kind), preserved)
+
+
+def changes_of(chmod: str) -> ModeChanges | None:
+    """What `chmod` of SyncOptions changes. Raises UsageError if it is no change of permissions."""
+    if not chmod:
+        return None
+    from rdc.session.trees.mode_changes import mode_changes
+
+    return mode_changes(chmod)
+
+
+def _preserved(root: Root, kinds: AttributeKinds) -> Preserved:
+    """What the file system of `root` preserves, of extended attributes only `kinds`."""
+    preserved = preserved_by(root, probe=False)
+    if not kinds:
+        return preserved
+    from rdc.files.facts.apply_xattrs import attribute_kinds_of
+
+    return replace(preserved, attributes=kinds & attribute_kinds_of(root))

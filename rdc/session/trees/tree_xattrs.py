@@ -53,7 +53,7 @@ class TreeXattrs:
             return []
         existing: Attributes | OSError
         try:
-            existing = read_entry_attributes(self._root.fileno(), b".", self._kinds)
+            existing = read_entry_attributes(self._root.top().fd, b".", self._kinds)
         except OSError as error:
             existing = error
         packed = self._packed(b"", b".", existing)

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.oracle.operands import CONTENTS, Operands
 from tests.support.oracle.scenes import Scene
 from tests.support.running.compared_trees import Seen, View, linked, view
 from tests.support.running.syncing import command
@@ -34,6 +35,7 @@ class Case:
 
     scene: Scene
     words: tuple[str, ...]
+    operands: Operands = CONTENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,26 @@ def run_case(case: Case) -> tuple[Outcome, Outcome]:
         for run in (_rsync, _rdc):
             destination = case.scene.destination.write(top / run.__name__)
             before = view(os.fsencode(destination))
-            planned_code, plan, _ = run("-n", "-i", *case.words, f"{source}/", f"{destination}/")
+            words = [*case.words, *_taken(case, source), f"{destination}/"]
+            planned_code, plan, _ = run("-n", "-i", *words)
             assert _unchanged(before, view(os.fsencode(destination))), f"{run.__name__} -n changed something"
             began = time.time_ns() - 10**9
-            code, lines, said = run("-i", *case.words, f"{source}/", f"{destination}/")
+            code, lines, said = run("-i", *words)
             found = _timed(view(os.fsencode(destination)), began)
             outcomes.append(Outcome(planned_code, plan, code, lines, found, said))
         return outcomes[0], outcomes[1]
+
+
+def _taken(case: Case, source: Path) -> list[str]:
+    """The words about SRC, and the SRC operands."""
+    taken = case.operands
+    words = [*taken.words]
+    if taken.listed is not None:
+        end = "\0" if "-0" in words else "\n"
+        file = source.with_name("list")
+        file.write_bytes(os.fsencode("".join(line + end for line in taken.listed)))
+        words.append(f"--files-from={file}")
+    return [*words, *(f"{source}/{path}" for path in taken.paths)]
 
 
 def _rsync(*words: str) -> tuple[int, tuple[str, ...], str]:

@@ -6,12 +6,18 @@ import os
 import stat
 
 from tests.support.oracle.cases import Case
+from tests.support.oracle.operands import CONTENTS
+from tests.support.oracle.options import DELETIONS
 from tests.support.oracle.scenes import Side
 from tests.support.trees.trees import Directory, File, Link, Tree, parent_of
 
 __all__ = ["comparable"]
 
 SET_ID = stat.S_ISUID | stat.S_ISGID
+ONE_SOURCE = frozenset(
+    {"-x", "--one-file-system", "-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"}
+)
+"""Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
 COARSE = 4 * 10**9
@@ -26,6 +32,8 @@ def comparable(case: Case) -> bool:
         any("s" in word for word in case.words if word.startswith("--chmod")) or _has_set_id(wanted)
     ):
         return False  # --chmod with set-id bits: only where owners are kept
+    if case.operands != CONTENTS and not _comparable_operands(case, words):
+        return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
     if "--ignore-errors" in words and words & {"-C", "--cvs-exclude", "-F"}:
@@ -48,6 +56,23 @@ def comparable(case: Case) -> bool:
         isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
         for path, node in wanted.items()
     )
+
+
+def _comparable_operands(case: Case, words: set[str]) -> bool:
+    if words & ONE_SOURCE:
+        return False  # refused
+    if "--no-implied-dirs" in case.operands.words and any(
+        isinstance(node, Directory) and not isinstance(case.scene.destination.tree.get(path, node), Directory)
+        for path, node in case.scene.source.tree.items()
+    ):
+        return False  # rsync works through a symlink in the place of such a directory
+    if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
+        return False  # rdc lists such directories as unchanged
+    if words & {"--link-dest", "--compare-dest", "--copy-dest"}:
+        return False  # refused
+    # After a missing SRC rdc deletes nothing.
+    missing = "missing" in {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
+    return not (missing and words & set(DELETIONS))
 
 
 def _leads_somewhere(tree: Tree) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-__all__ = ["MANNERS", "SHARED", "SharedOption", "option_words"]
+__all__ = ["DELETIONS", "MANNERS", "SHARED", "SharedOption", "option_words"]
 
 RULES = (
     "--exclude=a", "--exclude=/a", "--exclude=b/", "--exclude=a/b", "--exclude=a-*",

@@ -63,6 +63,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Selected,
     SourceState,
     Start,
     Table,
@@ -148,6 +149,12 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                 )
             )
         ),
+    ),
+    Selected: st.builds(
+        Selected,
+        paths,
+        st.lists(st.sampled_from((b".", b"a", b"./a/b", b"d/", b"\xff/x")), max_size=4).map(tuple),
+        st.booleans(),
     ),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),

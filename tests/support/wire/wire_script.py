@@ -53,6 +53,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Selected,
     SourceState,
     Start,
     Table,
@@ -214,6 +215,7 @@ def script(dialler: Role) -> tuple[Line, ...]:
     """A whole session after the two Hellos, dialled by either side."""
     return (
         Line(True, opening(dialler.other), 0),
+        Line(True, Selected(b"/srv", (b"a/b", b"./c/"), True), 0),
         Line(False, Opened(), 1),
         *(Line(role is dialler, message, number) for role, message, number in AFTER_OPENING),
     )

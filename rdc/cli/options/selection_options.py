@@ -1,0 +1,78 @@
+"""The options that say which paths of SRC are taken, and under which paths."""
+
+from __future__ import annotations
+
+from rdc.cli.options.filter_options import ReadRuleFile
+from rdc.cli.options.table import Option, OptionGroup, Words
+from rdc.errors import UsageError, printable
+from rdc.model.sync import FileList, SyncOptions
+from rdc.records import replace
+
+__all__ = ["SELECTION_GROUP", "with_selection"]
+
+SELECTION_GROUP = OptionGroup(
+    "What is taken",
+    (
+        Option(("-R", "--relative"), "keep the path of SRC, or what is behind /./ in it"),
+        Option(("--no-relative", "--no-R"), "keep the last name alone (default without --files-from)"),
+        Option(
+            ("--no-implied-dirs", "--no-i-d"), "with -R: leave the directories above SRC at DST as they are"
+        ),
+        Option(("--implied-dirs", "--i-d"), "with -R: give them the metadata they have at SRC (default)"),
+        Option(("--files-from",), "take the paths below SRC that FILE lists ('-' is stdin)", "FILE"),
+        Option(("-0", "--from0"), "NUL ends each path of --files-from, not a line"),
+        Option(("--ignore-missing-args",), "a missing SRC or listed path is no error"),
+    ),
+)
+
+_KEYS = tuple(option.key for option in SELECTION_GROUP.options)
+
+
+def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) -> SyncOptions:
+    """Returns `options` with those of SELECTION_GROUP. Raises RdcError for an unreadable list."""
+    if not words.has(*_KEYS):
+        return options
+    listed, last = words.last("--files-from"), words.last("--relative", "--no-relative")
+    relative = listed is not None if last is None else last.key == "--relative"
+    implied = words.last("--implied-dirs", "--no-implied-dirs")
+    keeps = implied is not None and implied.key == "--no-implied-dirs"
+    if keeps and not relative:
+        raise UsageError("--no-implied-dirs means nothing without --relative or --files-from")
+    files = None
+    if listed is None:
+        if words.has("--from0"):
+            raise UsageError("--from0 means nothing without --files-from; rule files have one rule a line")
+    else:
+        _check_is_here(listed.value)
+        files = FileList(_names(read_file(listed.value), nul=words.has("--from0")))
+    return replace(
+        options,
+        relative=relative,
+        implied_dirs=not keeps,
+        files=files,
+        # As in rsync, -a does not imply -r beside --files-from.
+        recursive=files is None or words.has("--recursive"),
+        ignore_missing_args=words.has("--ignore-missing-args"),
+    )
+
+
+def _check_is_here(name: str) -> None:
+    """Raises UsageError unless `name` can be a file of this machine."""
+    if not name:
+        raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")
+    if ":" in name.partition("/")[0]:
+        raise UsageError(
+            f"--files-from={name}: the list has to be on this machine (a file named so is ./{name}); "
+            "for another one: ssh HOST cat FILE | rdc sync --files-from=- SRC DST"
+        )
+
+
+def _names(text: bytes, *, nul: bool) -> tuple[bytes, ...]:
+    """The paths of a list. Empty ones and those that begin with '#' or ';' are comments, as in rsync."""
+    lines = text.split(b"\0") if nul else text.replace(b"\r", b"\n").split(b"\n")
+    names = tuple(line for line in lines if line and not line.startswith((b"#", b";")))
+    for name in names:
+        if b"\0" in name:
+            shown = printable(name[:60])
+            raise UsageError(f"--files-from: '{shown}' has a NUL byte; -0 reads lists whose paths NUL ends")
+    return names

@@ -1,0 +1,246 @@
+"""LayeredRoot: directories of one tree, shown as another tree: some entries of each, and several as one."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from stat import S_ISLNK
+
+from rdc.errors import FileError
+from rdc.files.base.metadata import KIND_OF_FORMAT
+from rdc.files.base.relative_path import check_path, join
+from rdc.files.base.temporary_names import reserved_rows
+from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.listing_reference import packed_inodes, times_of
+from rdc.files.root.root import Root
+from rdc.model.entries import Kind, Listing, strings
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.model.entries import PackedInodes, PackedListing
+
+__all__ = ["Layer", "LayeredRoot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A real directory that gives entries to a shown one."""
+
+    path: bytes
+    """Below the base of the LayeredRoot."""
+    names: frozenset[bytes] | None
+    """The entries that it gives; None: all."""
+
+
+class LayeredRoot(Root):
+    """A Root for reading only. Paths are those of the shown tree; every one leads to one real entry.
+
+    An entry keeps its name, so an operation acts on that name in a real directory. Where several layers have
+    a name, the first one wins, but a directory wins over other kinds, and directories become one, with the
+    metadata of the first. All real directories are below one base, and no link is followed on the way.
+    """
+
+    def __init__(self, base: Root, layers: Mapping[bytes, Sequence[Layer]], top: bytes) -> None:
+        """`base`: a Root above all layers; it stays open until this is released. `layers`: of the shown
+        directories that have several layers or not all entries; b"" is among them. `top`: the real directory
+        whose metadata b"" has."""
+        super().__init__(os.dup(base.fileno()), base.label)
+        self._base = base
+        self._top = top
+        self._layers = {path: tuple(some) for path, some in layers.items()}
+        self._givers: dict[bytes, dict[bytes, Layer]] = {}
+        """For each listed directory of several layers: the layer of each entry that is no such directory."""
+
+    def release(self) -> None:
+        self._base.release()
+        super().release()
+
+    @property
+    def base(self) -> Root:
+        return self._base
+
+    def real(self, path: bytes) -> bytes:
+        """Return the path below the base of the entry at `path`."""
+        if not path:
+            return self._top
+        known = self._layers.get(path)
+        if known is not None:
+            return known[0].path
+        above, _, rest = path.rpartition(b"/")
+        while (layers := self._layers.get(above)) is None:
+            above, _, name = above.rpartition(b"/")
+            rest = name + b"/" + rest
+        if len(layers) == 1:
+            return join(layers[0].path, rest)
+        first = rest.partition(b"/")[0]
+        giver = self._givers.get(above, {}).get(first)
+        return join((giver or self._first_with(above, layers, first)).path, rest)
+
+    def _first_with(self, above: bytes, layers: Sequence[Layer], name: bytes) -> Layer:
+        """Return the layer that gives `name`, before `above` was listed; the first one if none does."""
+        found = [
+            layer
+            for layer in layers
+            if (layer.names is None or name in layer.names)
+            and self._base.kind(join(layer.path, name)) is not None
+        ]
+        return (found or list(layers))[0]
+
+    def _layers_of(self, path: bytes) -> Sequence[Layer]:
+        found = self._layers.get(path)
+        return (Layer(self.real(path), None),) if found is None else found
+
+    # What the operations of Root go through
+
+    def shown(self, path: bytes) -> bytes:
+        return super().shown(self.real(path))
+
+    def _locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
+        return super()._locate(self.real(path), fresh=fresh)
+
+    def directory(self, path: bytes, *, fresh: bool = False, reading: bool = False) -> Directory:
+        """As in Root; FileError for a directory of several layers, which is none of them."""
+        check_path(path)
+        if len(self._layers_of(path)) > 1:
+            raise FileError(path, "a directory of several layers has no descriptor")
+        try:
+            real = self.real(path)
+            return self._directories.get_fresh(real) if fresh else self._directories.get(real)
+        except OSError as error:
+            raise self.failure(error, path, "open the directory", reading=reading) from error
+
+    def top(self) -> Directory:
+        return self._base.directory(self._top)
+
+    def beneath(self, paths: bytes) -> bytes:
+        return b"".join([self.real(path) + b"\0" for path in strings(paths)])
+
+    def spread(self, path: bytes, names: bytes) -> Iterator[tuple[Root, bytes, Sequence[int], bytes]]:
+        layers = self._layers_of(path)
+        every = strings(names)
+        if len(layers) == 1:
+            yield self._base, layers[0].path, range(len(every)), names
+            return
+        parents: dict[bytes, list[int]] = {}
+        for row, name in enumerate(every):
+            parents.setdefault(self.real(join(path, name)).rpartition(b"/")[0], []).append(row)
+        for parent, rows in parents.items():
+            yield self._base, parent, rows, b"".join([every[row] + b"\0" for row in rows])
+
+    # Listings
+
+    def list_packed(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> PackedListing:
+        layers = self._layers_of(path)
+        if len(layers) > 1 or layers[0].names is not None:
+            return self.list_inodes(path, on_temporary=on_temporary)[0]
+        found = self._base.list_packed(layers[0].path, on_temporary=on_temporary)
+        return self._viewed(path, found, None)[0] if self.views else found
+
+    def list_inodes(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> tuple[PackedListing, PackedInodes]:
+        found, inodes = self._list_layers(path, on_temporary)
+        if self.views:
+            found, shown = self._viewed(path, found, inodes)
+            inodes = inodes if shown is None else shown
+        return found, inodes
+
+    def _list_layers(
+        self, path: bytes, on_temporary: Callable[[bytes], None] | None
+    ) -> tuple[PackedListing, PackedInodes]:
+        layers = self._layers_of(path)
+        if len(layers) == 1 and layers[0].names is None:
+            return self._base.list_inodes(layers[0].path, on_temporary=on_temporary)
+        found: dict[bytes, tuple[Layer, os.stat_result]] = {}
+        parents: dict[bytes, list[Layer]] = {}
+        for layer in layers:
+            for name, entry in self._entries(layer):
+                earlier = found.get(name)
+                is_directory = _kind(entry) == Kind.DIRECTORY
+                if is_directory:
+                    parents.setdefault(name, []).append(layer)
+                if earlier is None or (is_directory and _kind(earlier[1]) != Kind.DIRECTORY):
+                    found[name] = layer, entry
+        names = sorted(found)
+        for row in reversed(reserved_rows(names)):
+            if on_temporary is not None:
+                on_temporary(names[row])
+            del names[row]
+        self._remember(path, layers, {name: found[name][0] for name in names}, parents)
+        return self._listing(names, found)
+
+    def _entries(self, layer: Layer) -> Iterator[tuple[bytes, os.stat_result]]:
+        """Yield what a layer gives. Entries that vanish are left out."""
+        directory = self._base.directory(layer.path, reading=True)
+        if layer.names is None:
+            reserved: list[bytes] = []
+            listing = self._base.list_packed(layer.path, on_temporary=reserved.append)
+            chosen = strings(listing.names) + reserved
+        else:
+            chosen = sorted(layer.names)
+        for name in chosen:
+            try:
+                yield name, stat_entry(name, directory.fd)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise self._base.failure(error, join(layer.path, name), "look at it", reading=True) from error
+
+    def _remember(
+        self,
+        path: bytes,
+        layers: Sequence[Layer],
+        givers: dict[bytes, Layer],
+        parents: Mapping[bytes, Sequence[Layer]],
+    ) -> None:
+        """Note which layers the entries of a listed directory come from."""
+        if len(layers) == 1:
+            return
+        for name, some in parents.items():
+            entry = join(path, name)
+            if name not in givers or (len(some) == 1 and entry not in self._layers):
+                continue
+            named = {layer.path: layer for layer in self._layers.get(entry, ())}
+            below = [join(layer.path, name) for layer in some]
+            self._layers[entry] = tuple(named.get(real) or Layer(real, None) for real in below)
+        self._givers[path] = givers
+
+    def _listing(
+        self, names: list[bytes], found: Mapping[bytes, tuple[Layer, os.stat_result]]
+    ) -> tuple[PackedListing, PackedInodes]:
+        targets: dict[bytes, bytes] = {}
+        for name in [name for name in names if S_ISLNK(found[name][1].st_mode)]:
+            directory = self._base.directory(found[name][0].path, reading=True)
+            try:
+                targets[name] = os.readlink(name, dir_fd=directory.fd)
+            except FileNotFoundError:
+                names.remove(name)
+            except OSError as error:
+                path = join(found[name][0].path, name)
+                raise self._base.failure(error, path, "read the link", reading=True) from error
+        stats = [found[name][1] for name in names]
+        kinds = bytes(map(_kind, stats))
+        listing = Listing(
+            names=tuple(names),
+            kinds=kinds,
+            modes=array("H", [each.st_mode & 0o7777 for each in stats]),
+            sizes=array(
+                "Q",
+                [each.st_size if kind == Kind.FILE else 0 for each, kind in zip(stats, kinds, strict=True)],
+            ),
+            mtimes=times_of([each.st_mtime_ns for each in stats]),
+            uids=array("I", [each.st_uid for each in stats]),
+            gids=array("I", [each.st_gid for each in stats]),
+            targets=tuple(targets[name] for name in names if name in targets),
+        )
+        return listing.packed(), packed_inodes(stats)
+
+
+def _kind(entry: os.stat_result) -> int:
+    return KIND_OF_FORMAT[entry.st_mode >> 12]

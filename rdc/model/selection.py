@@ -1,0 +1,163 @@
+"""Selected paths: what several SRC, --relative or --files-from take, as names below directories."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import UsageError, printable
+from rdc.limits.paths import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
+from rdc.model.filter_rules import are_plain
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rdc.model.sync import SyncOptions
+
+__all__ = [
+    "SelectedName",
+    "SelectedPaths",
+    "check_bounds",
+    "check_options",
+    "select_listed",
+    "select_operands",
+    "split_name",
+]
+
+_NO_NAMES = frozenset((b"", b".", b".."))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedPaths:
+    """Names below one directory of the source."""
+
+    origin: bytes
+    """The directory, as its side takes it; b"" where only the names count, at the destination."""
+    names: tuple[bytes, ...]
+    """Paths below the directory, which are the paths at the destination, too. "." is the directory itself. A
+    '/' at the end means the directory's contents, even without recursion. "./" in front means that the
+    directory's own metadata count as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedName:
+    """One name of SelectedPaths, read."""
+
+    components: tuple[bytes, ...]
+    """Empty for the directory itself."""
+    contents: bool
+    """Whether its contents are meant, even without recursion."""
+    with_top: bool
+    """Whether the metadata of the directory that it is below count."""
+
+    @property
+    def path(self) -> bytes:
+        return b"/".join(self.components)
+
+
+def split_name(name: bytes) -> SelectedName:
+    """Reads a name of SelectedPaths. Raises ValueError unless it has plain components within the limits."""
+    if name == b".":
+        return SelectedName((), True, True)
+    inner = name.removeprefix(b"./")
+    contents = inner.endswith(b"/")
+    components = tuple(inner.removesuffix(b"/").split(b"/"))
+    if not _NO_NAMES.isdisjoint(components):
+        raise ValueError(f"{printable(name[:NAME_BYTES])!r} is not a plain relative path")
+    if len(name) > PATH_BYTES or len(components) > PATH_DEPTH or max(map(len, components)) > NAME_BYTES:
+        raise ValueError(f"a path of {len(name)} bytes and {len(components)} components is too long")
+    return SelectedName(components, contents, len(inner) < len(name))
+
+
+def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[SelectedPaths, ...]:
+    """What SRC operands select, in their order. `relative`: they keep the path that the user wrote, or what
+    is behind "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
+    return _joined(_relative(path) if relative else _plain(path) for path in paths)
+
+
+def select_listed(
+    directory: bytes, names: Sequence[bytes], *, relative: bool = True
+) -> tuple[SelectedPaths, ...]:
+    """What a list of names below `directory` selects. `relative`: as in `select_operands`; without it, each
+    entry loses the path above it. Raises UsageError for '..' in a name."""
+    chosen = []
+    for name in names:
+        inner = name.lstrip(b"/") or b"."
+        if b".." in inner.split(b"/"):
+            raise UsageError(f"{printable(name)}: a listed name cannot have '..' in it; write it without")
+        origin, one = _relative(inner) if relative else _plain(inner)
+        chosen.append((os.path.join(directory, b"" if origin == b"." else origin), one))
+    return _joined(chosen)
+
+
+def check_options(options: SyncOptions) -> None:
+    """Raises UsageError for an option that a run with selected paths does not have."""
+    follows = options.copy_links or options.copy_dirlinks or options.copy_unsafe_links
+    found = next(
+        (
+            name
+            for name, is_given in (
+                ("-x", options.one_file_system),
+                ("--link-dest, --compare-dest or --copy-dest", options.alternates is not None),
+                ("-L, -k or --copy-unsafe-links", follows),
+                ("a rule that reads files of each directory", not are_plain(options.rules)),
+            )
+            if is_given
+        ),
+        None,
+    )
+    if found is not None:
+        raise UsageError(f"{found}: only with one SRC, without --relative and --files-from")
+
+
+def _plain(path: bytes) -> tuple[bytes, bytes]:
+    above, name = os.path.split(path)
+    if name in {b"", b".", b".."}:
+        return path, b"."
+    return above or b".", name
+
+
+def _relative(path: bytes) -> tuple[bytes, bytes]:
+    origin, mark, rest = path.partition(b"/./")
+    if mark:
+        origin = origin or b"/"
+    else:
+        origin, rest = (b"/" if path.startswith(b"/") else b"."), path
+    contents = rest.endswith((b"/", b"/.")) or rest in {b"", b"."}
+    components = [name for name in rest.split(b"/") if name not in {b"", b"."}]
+    if b".." in components:
+        raise UsageError(
+            f"{printable(path)}: '..' cannot be part of a relative path; put /./ behind it, or leave out -R"
+        )
+    if not components:
+        return origin, b"."
+    with_top = not mark and path.startswith(b"./")
+    return origin, b"./" * with_top + b"/".join(components) + b"/" * contents
+
+
+def _joined(chosen: Iterable[tuple[bytes, bytes]]) -> tuple[SelectedPaths, ...]:
+    """Neighbours with one origin together. Their order stays: the first of several equal names wins."""
+    found: list[tuple[bytes, list[bytes]]] = []
+    for origin, name in chosen:
+        if not found or found[-1][0] != origin:
+            found.append((origin, []))
+        found[-1][1].append(name)
+    return tuple(SelectedPaths(origin, tuple(names)) for origin, names in found)
+
+
+def check_bounds(selected: Sequence[SelectedPaths]) -> None:
+    """Raises UsageError for more or longer names than a session takes."""
+    count = sum(len(paths.names) for paths in selected)
+    size = sum(len(paths.origin) + sum(map(len, paths.names)) for paths in selected)
+    if count > SELECTED_NAMES or size > SELECTED_BYTES:
+        raise UsageError(
+            f"{count:,} names of {size:,} bytes are selected; {SELECTED_NAMES:,} names of"
+            f" {SELECTED_BYTES:,} bytes are the most: name directories, or sync parts one by one"
+        )
+    for paths in selected:
+        for name in paths.names:
+            try:
+                split_name(name)
+            except ValueError as error:
+                raise UsageError(f"a selected name: {error}") from error

@@ -1,0 +1,73 @@
+"""Directories of which only some entries take part: what is extraneous in them, whose metadata they get."""
+
+from __future__ import annotations
+
+from rdc.errors import FileError
+from rdc.plan.compare import Change
+from rdc.progress import Problem
+from rdc.session.applying.borrowed_permissions import borrow_permissions
+from rdc.session.applying.writing_code import writing_code
+from rdc.session.trees.announced_entries import check_selected
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rdc.plan.compare import Decision
+    from rdc.session.applying.applying_context import ApplyingContext
+
+__all__ = ["ChosenDirectories"]
+
+
+class ChosenDirectories:
+    """Knows which directories hold the entries that the user named, and keeps the rest of them as it is."""
+
+    def __init__(self, context: ApplyingContext) -> None:
+        self._root = context.root
+        self._single = bool(context.start.only)
+        self._selection = context.selection
+        self._implied = context.options.implied_dirs
+        self._dry = context.options.dry_run
+        self._events = context.events
+
+    def check(self, path: bytes, names: Collection[bytes]) -> None:
+        """Raises ProtocolError if the source announces names that nobody selected."""
+        if self._selection is not None:
+            check_selected(path, names, self._selection)
+
+    def has_others(self, path: bytes) -> bool:
+        """Whether entries of the directory at `path` that the source does not announce are none of its
+        business, so that they are not extraneous."""
+        if self._selection is not None:
+            return self._selection.names(path) is not None
+        return self._single and not path
+
+    def keeps_own(self, path: bytes) -> bool:
+        """Whether the directory at `path` keeps its metadata: with --no-implied-dirs, those above selected
+        paths do."""
+        if self._implied or self._selection is None:
+            return False
+        return self._selection.is_above(path)
+
+    def borrow(self, path: bytes) -> bool:
+        """Lets this side work in the directory at `path`, unless that keeps its own permissions. Returns
+        whether they changed."""
+        return not (self._dry or self.keeps_own(path)) and borrow_permissions(self._root, path)
+
+    def make_plain(self, path: bytes, decision: Decision) -> bool:
+        """Makes a directory that keeps its own metadata, as any program makes one; False on failure."""
+        try:
+            if decision.change is Change.REPLACE:
+                raise self._root.refused(
+                    path,
+                    "make the directory",
+                    expected="nothing or a directory, as --no-implied-dirs keeps what is there",
+                    found="another entry",
+                    advice="move it away, then run again",
+                )
+            if not self._dry:
+                self._root.make_directory(path, 0o777)
+        except FileError as error:
+            self._events.report(Problem(writing_code(error), path, str(error)))
+            return False
+        return True

@@ -1,0 +1,58 @@
+"""The sources of a run: one location, or several on one host, and what is selected of them."""
+
+from __future__ import annotations
+
+from rdc.catalog.arguments import location_of
+from rdc.errors import UsageError
+from rdc.model.location import Location
+from rdc.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.selection import SelectedPaths
+    from rdc.model.sync import SyncOptions
+
+__all__ = ["selected_of", "sources_of"]
+
+
+def sources_of(function: str, given: object) -> tuple[Location, ...]:
+    """The locations that an argument means: one, or those of a list or tuple. Raises RdcError."""
+    if not isinstance(given, (list, tuple)):
+        return (location_of(function, "source", given),)
+    if not given:
+        raise UsageError("one source at least is needed")
+    return tuple(location_of(function, f"source[{number}]", one) for number, one in enumerate(given))
+
+
+def selected_of(
+    sources: Sequence[Location], options: SyncOptions
+) -> tuple[Location, tuple[SelectedPaths, ...] | None]:
+    """Where the sources are, and what is selected there; None for all that one source means.
+
+    Raises UsageError for sources on several hosts or in several modules, and for more than a run takes.
+    """
+    first = sources[0]
+    if len(sources) == 1 and not options.relative and options.files is None:
+        return first, None
+    from rdc.model.selection import check_bounds, check_options, select_listed, select_operands
+
+    for other in sources[1:]:
+        if (other.host, other.port) != (first.host, first.port):
+            raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")
+        if first.port is not None and _module(other) != _module(first):
+            raise UsageError(f"{first} and {other} are in two modules: all SRC have to be in one")
+    check_options(options)
+    if options.files is None:
+        selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
+    elif len(sources) > 1:
+        raise UsageError("--files-from takes one SRC: the directory that the listed names are below")
+    else:
+        selected = select_listed(first.inner or b".", options.files.names, relative=options.relative)
+    check_bounds(selected)
+    return replace(first, path=b"." if first.port is None else _module(first)), selected
+
+
+def _module(source: Location) -> bytes:
+    return source.path.partition(b"/")[0]

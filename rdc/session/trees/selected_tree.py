@@ -1,0 +1,246 @@
+"""Opens the tree of a source of which some paths are selected: a LayeredRoot over their directories."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.relative_path import join
+from rdc.files.root.layered_root import Layer, LayeredRoot
+from rdc.files.root.root import Root
+from rdc.model.entries import Kind
+from rdc.model.selection import check_options, split_name
+from rdc.progress import Problem
+from rdc.records import dataclass
+from rdc.session.trees.source_tree import SourceTree, changes_of
+from rdc.tree.filter_list import filter_list
+from rdc.tree.selection import Selection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.selection import SelectedName, SelectedPaths
+    from rdc.model.sync import SyncOptions
+    from rdc.session.trees.destination_root import Site
+
+__all__ = ["open_selected", "selection_of"]
+
+MOST_NAMED = 3
+"""Missing paths that one error names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A selected path that exists."""
+
+    name: SelectedName
+    origin: bytes
+    """Below the base: the directory that the name is below."""
+    kind: Kind
+
+    @property
+    def real(self) -> bytes:
+        return _below(self.origin, self.name.path)
+
+
+def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Selection:
+    """What takes part, the same at both sides. Raises UsageError for options that exclude a selection."""
+    check_options(options)
+    return Selection(selected, recursive=options.recursive)
+
+
+def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site: Site) -> SourceTree:
+    """Opens the tree with the selected paths.
+
+    Paths that are missing or excluded are left out; the tree has a Problem for each missing one. Raises
+    FileError if none exists.
+    """
+    selection = selection_of(selected, options)
+    lookup = _LookUp(site, options, several=len({paths.origin for paths in selected}) > 1)
+    try:
+        for paths in selected:
+            lookup.add(paths)
+        if lookup.problems and not lookup.found:
+            raise _nothing_there(lookup.problems)
+        base = lookup.base
+        root = LayeredRoot(base, _layers(lookup.found, recursive=options.recursive), _top(lookup.found))
+    except BaseException:
+        lookup.release()
+        raise
+    if options.untimed:
+        from rdc.files.root.listing_view import omit_times
+
+        omit_times(root, options.untimed)
+    return SourceTree(
+        root,
+        None,
+        changes_of(options.chmod),
+        selection=selection,
+        problems=tuple(lookup.problems),
+        origins=_origins(base, lookup.found),
+    )
+
+
+def _origins(base: Root, found: Sequence[_Found]) -> tuple[Root, ...]:
+    """One directory above found paths for each file system that such directories are on."""
+    roots: dict[int, Root] = {}
+    for path in {each.origin: None for each in found}:
+        fd = base.directory(path).fd
+        device = os.fstat(fd).st_dev
+        if device not in roots:
+            roots[device] = Root(os.dup(fd), base.shown(path))
+    return tuple(roots.values())
+
+
+def _nothing_there(problems: Sequence[Problem]) -> FileError:
+    if len(problems) == 1:
+        return FileError(problems[0].path, problems[0].message)
+    more = f"; and {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
+    return FileError(problems[0].path, "; ".join(problem.message for problem in problems[:MOST_NAMED]) + more)
+
+
+class _LookUp:
+    """Looks for selected paths below one base."""
+
+    def __init__(self, site: Site, options: SyncOptions, *, several: bool) -> None:
+        """`several`: there are several origins, so the base is above all of them."""
+        self._site = site
+        self._filters = filter_list(options.rules)
+        self._ignores_missing = options.ignore_missing_args
+        self._several = several
+        self._base: Root | None = site.open_base() if several else None
+        self.found: list[_Found] = []
+        self.problems: list[Problem] = []
+
+    @property
+    def base(self) -> Root:
+        if self._base is None:
+            self._base = self._site.open_base()
+        return self._base
+
+    def release(self) -> None:
+        if self._base is not None:
+            self._base.release()
+
+    def add(self, paths: SelectedPaths) -> None:
+        """Looks for all names below one origin."""
+        origin = b""
+        try:
+            if self._several:
+                opened = self._site.open(paths.origin)
+                opened.release()
+                origin = self._site.below_base(paths.origin)
+            else:
+                self._base = self._site.open(paths.origin)
+        except FileError as error:
+            for name in paths.names:
+                self._note_missing(paths.origin, name, error)
+            return
+        for name in paths.names:
+            self._look(paths.origin, origin, name)
+
+    def _look(self, shown_origin: bytes, origin: bytes, text: bytes) -> None:
+        name = split_name(text)
+        try:
+            kind = self.base.kind(_below(origin, name.path))
+        except FileError as error:
+            self._report(shown_origin, text, str(error))
+            return
+        if kind is None:
+            self._note_missing(shown_origin, text, None)
+        elif not self._filters.excluded(name.path, kind is Kind.DIRECTORY):
+            self.found.append(_Found(name, origin, kind))
+
+    def _note_missing(self, origin: bytes, name: bytes, error: FileError | None) -> None:
+        missing = error is None or isinstance(error.__cause__, FileNotFoundError)
+        if missing and self._ignores_missing:
+            return
+        shown = printable(os.path.normpath(os.path.join(origin, name)))
+        text = f"{shown}: nothing there to sync from; check the path"
+        self._report(origin, name, text if missing else str(error))
+
+    def _report(self, origin: bytes, name: bytes, text: str) -> None:
+        self.problems.append(Problem(ExitCode.PARTIAL, os.path.normpath(os.path.join(origin, name)), text))
+
+
+_Parts = dict[bytes, dict[bytes, "set[bytes] | None"]]
+"""For each shown directory: the names that it gets from each real one, None for all."""
+
+
+def _layers(found: Sequence[_Found], *, recursive: bool) -> dict[bytes, list[Layer]]:
+    """The layers of every directory that has several or not all entries. The first path of a name wins."""
+    covered = _Covered(found if recursive else ())
+    parts: _Parts = {b"": {}}
+    for each in found:
+        if not covered.above(each.origin, each.name.path):
+            _give(parts, each, contents=each.name.contents and not recursive)
+    for each in found if recursive else ():
+        # A directory that is selected, and has selected paths below it from elsewhere.
+        if each.kind is Kind.DIRECTORY and each.name.path in parts:
+            parts[each.name.path][each.real] = None
+    if not parts[b""]:
+        parts[b""][found[0].origin if found else b""] = set()
+    return {
+        path: [Layer(real, None if names is None else frozenset(names)) for real, names in some.items()]
+        for path, some in parts.items()
+    }
+
+
+def _give(parts: _Parts, found: _Found, *, contents: bool) -> None:
+    """Adds a path to the directories above it, and, with `contents`, its own entries."""
+    path = found.name.path
+    if contents or not path:
+        parts.setdefault(path, {})[found.real] = None
+    while path:
+        above, _, component = path.rpartition(b"/")
+        giving = parts.setdefault(above, {})
+        real = _below(found.origin, above)
+        known = real in giving
+        names = giving.setdefault(real, set())
+        if names is not None:
+            names.add(component)
+        if known:
+            return  # the directories above it give theirs, too
+        path = above
+
+
+class _Covered:
+    """Knows which paths are below a directory that is selected with everything below it."""
+
+    def __init__(self, found: Sequence[_Found]) -> None:
+        self._whole = {(each.origin, each.name.path) for each in found if each.kind is Kind.DIRECTORY}
+        self._known: dict[tuple[bytes, bytes], bool] = {}
+
+    def above(self, origin: bytes, path: bytes) -> bool:
+        """Whether a directory above `path` is such a one."""
+        passed = []
+        is_covered = False
+        while path:
+            path = path.rpartition(b"/")[0]
+            real = origin, path
+            if real in self._known or real in self._whole:
+                is_covered = self._known.get(real, True)
+                break
+            passed.append(real)
+        self._known.update(dict.fromkeys(passed, is_covered))
+        return is_covered
+
+
+def _top(found: Sequence[_Found]) -> bytes:
+    """The real directory whose metadata the root directory has, if they count."""
+    return next((each.origin for each in found if each.name.with_top), found[0].origin if found else b"")
+
+
+def _is_covered(found: _Found, whole: set[tuple[bytes, bytes]]) -> bool:
+    """Whether a directory above it is selected with everything below it."""
+    path = found.name.path
+    while path:
+        path = path.rpartition(b"/")[0]
+        if (found.origin, path) in whole:
+            return True
+    return False
+
+
+def _below(directory: bytes, path: bytes) -> bytes:
+    return join(directory, path) if path else directory

@@ -32,12 +32,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Where a sync keeps what it replaces and deletes: at the entry's path below `directory`, with `suffix`
-    behind its name.
+    """Where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind its name.
 
-        >>> import rdc
-        >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
-        b'~'
+    >>> import rdc
+    >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
+    b'~'
     """
 
     suffix: bytes
@@ -227,8 +226,7 @@ class SyncOptions:
     mkpath: bool = False
     """Make the directories above the destination that are missing."""
     one_file_system: bool = False
-    """Neither side enters a directory on another file system than its top. The source lists it without
-    entries, and the destination deletes nothing in it."""
+    """Neither side enters directories on other file systems. S lists them empty; D deletes nothing in them."""
     safe_links: bool = False
     """Leave alone what symlinks of the source would become that lead out of the tree, by their text."""
     copy_links: bool = False

@@ -74,7 +74,7 @@ def test_all_verbs_and_options_are_in_the_rules(shell: str) -> None:
     [
         (("rdc", "sig"), {"signature"}),
         (("rdc", ""), {*VERBS, "--help", "--version"}),
-        (("rdc", "sync", "--exc"), {"--exclude=", "--exclude-from="}),
+        (("rdc", "sync", "--exc"), {"--exclude=", "--exclude-from=", "--exclude-caches"}),
         (("rdc", "sync", "--no-fs"), {"--no-fsync"}),
         (("rdc", "keys", ""), {"new", "show", "trust", "distrust"}),
         (("rdc", "keys", "tr"), {"trust"}),
@@ -145,7 +145,7 @@ def test_zsh_offers_what_fits(tmp_path: Path) -> None:
             ("rdc ", tuple(VERBS)),
             ("rdc keys ", ("new", "show", "trust", "distrust")),
             ("rdc sync --no-o", ("--no-o ", "--no-owner", "never")),
-            ("rdc sync --exclude-", ("--exclude-from=",)),
+            ("rdc sync --exclude-f", ("--exclude-from=",)),
             ("rdc keys --ad", ("--add",)),
             ("rdc keys trust name keyf", ("keyfile.pem",)),
             ("rdc serve --config=keyf", ("keyfile.pem",)),

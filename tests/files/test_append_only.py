@@ -41,13 +41,8 @@ TEMPORARY = b".rdc-0123456789abcdef.tmp"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    there: dict[str, Link | bytes] = {
-        "file": b"held",
-        "link": Link(b"target"),
-        "full/file": b"held",
-        os.fsdecode(TEMPORARY): b"left",
-    }
-    place = write_tree(tmp_path / "location", tree({**there}))
+    there: dict[str, Link | bytes] = {"file": b"held", "link": Link(b"target"), "full/file": b"held"}
+    place = write_tree(tmp_path / "location", tree({**there, os.fsdecode(TEMPORARY): b"left"}))
     (place / "empty").mkdir()
     os.link(place / "file", place / "twin")
     return place

@@ -226,7 +226,7 @@ class SyncOptions:
     mkpath: bool = False
     """Make the directories above the destination that are missing."""
     one_file_system: bool = False
-    """Neither side enters directories on other file systems. S lists them empty; D deletes nothing in them."""
+    """Neither side enters directories on other file systems. S lists them empty; D deletes nothing there."""
     safe_links: bool = False
     """Leave alone what symlinks of the source would become that lead out of the tree, by their text."""
     copy_links: bool = False

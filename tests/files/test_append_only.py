@@ -300,7 +300,7 @@ CHANGING = {
     "overwrite.Overwrite._write_by_hand": "granted_options, which refuses --inplace and --append",
     "own_ctime_changes.OwnCtimeChanges.replace": "CheckedRename.rename",
     "link_in_place._rename": "link_file",
-    **dict.fromkeys(map("one_name.{}".format, "_aside _list_in _try_in".split()), "our temporary"),
+    **dict.fromkeys(map("one_name.{}".format, ["_aside", "_list_in", "_try_in"]), "our temporary"),
     "replace_kind.directory_over_file": "Root.replace_with_directory",
     "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
     "replace_kind._rmdir_quietly": "directory_over_file",

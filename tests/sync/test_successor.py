@@ -137,4 +137,4 @@ def test_the_successor_alone_knows_its_message() -> None:
 
 
 def _options() -> SyncOptions:
-    return SyncOptions(fsync=False, delete=True, force_empty=True)
+    return SyncOptions(fsync=False, delete=True, force_empty=True, specials=False, devices=False)

@@ -8,8 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
@@ -159,7 +157,7 @@ def test_a_new_directory_that_cannot_be_read_is_named_and_tried_again(
 
     monkeypatch.setattr(Root, "list_inodes", list_inodes)
     (tmp_path / "d" / "new").mkdir()
-    tree = cast(SourceTree, SimpleNamespace(root=root, only=b""))
+    tree = SourceTree(root, None)
     record, retries = AnnouncedTree(Manifest(), {}), Retries(time.monotonic)
     scan = ReadChanges(tree, FilterList(()), record, events, retries, told.append)
     scan.read(batch_of(events))

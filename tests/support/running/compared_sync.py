@@ -345,7 +345,18 @@ class ComparedSync:
             case Way.PULL:
                 source = b"far:" + source
         shell = ["-e", str(PSEUDO_SSH), "--remote-path", FAR] if self._way is not Way.HERE else []
-        return [*RDC, "sync", "--json", "--force-empty", "--no-fsync", *shell, *words, source, destination]
+        return [
+            *RDC,
+            "sync",
+            "--json",
+            "--force-empty",
+            "--no-fsync",
+            "--no-D",
+            *shell,
+            *words,
+            source,
+            destination,
+        ]
 
     def _environment(self) -> dict[str, str]:
         kept = {

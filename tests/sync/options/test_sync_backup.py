@@ -160,12 +160,6 @@ def test_what_cannot_be_is_refused_by_name(words: list[str], code: int, said: st
     assert describe(HELD, read_tree(top)) == []
 
 
-def test_a_watch_refuses_them(tmp_path: Path) -> None:
-    ended = command("watch", "--backup-dir=old", f"{tmp_path}/", f"{tmp_path}/d")
-    assert ended.code == ExitCode.USAGE
-    assert "--backup" in ended.err
-
-
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     pairs(plain_trees()),

@@ -83,12 +83,6 @@ def test_a_file_is_never_compared_with_one_higher_up(tmp_path: Path) -> None:
     assert rdc(*words, f"{tmp_path}/held/new/b") == (0, [">f+++++++++ b"])
 
 
-def test_a_watch_refuses_it(tmp_path: Path) -> None:
-    ended = command("watch", "--mkpath", f"{tmp_path}/", f"{tmp_path}/d")
-    assert ended.code == ExitCode.USAGE
-    assert "--mkpath" in ended.err
-
-
 @pytest.mark.parametrize(
     ("key", "destination", "code", "made"),
     [

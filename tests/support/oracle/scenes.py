@@ -99,7 +99,7 @@ def sides(draw: st.DrawFn, tree: Tree, *, specials: bool) -> Side:
     free = [path for path in named if path not in tree]
     more: list[tuple[bytes, Special]] = []
     if specials and draw(st.integers(0, 3)) == 0:
-        for path in draw(st.lists(st.sampled_from(free), max_size=2, unique=True)):
+        for path in draw(st.lists(st.sampled_from(free), max_size=2, unique=True)) if free else ():
             kind = draw(st.sampled_from(SPECIAL_KINDS))
             number = os.makedev(1, draw(st.integers(3, 5))) if kind in {stat.S_IFCHR, stat.S_IFBLK} else 0
             mode, seconds = draw(st.sampled_from((0o600, 0o644))), draw(st.integers(1, 3))
@@ -107,7 +107,7 @@ def sides(draw: st.DrawFn, tree: Tree, *, specials: bool) -> Side:
             free.remove(path)
     links = []
     if files and draw(st.integers(0, 2)) == 0:
-        for path in draw(st.lists(st.sampled_from(free), max_size=2, unique=True)):
+        for path in draw(st.lists(st.sampled_from(free), max_size=2, unique=True)) if free else ():
             links.append((path, draw(st.sampled_from(files))))
     owners, attributes = [], []
     if draw(st.integers(0, 2)) == 0:

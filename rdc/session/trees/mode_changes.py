@@ -27,14 +27,14 @@ def mode_changes(text: str) -> ModeChanges:
 
 
 def changed_listing(listing: PackedListing, changes: ModeChanges) -> PackedListing:
-    """The listing with the changed permissions of its files and directories."""
+    """The listing with the changed permissions of all that is transferred and no symlink."""
     known: dict[tuple[int, int], int] = {}
     modes = array("H")
     for kind, mode in zip(listing.kinds, little_endian_integers("H", listing.modes), strict=True):
         changed = known.get((kind, mode))
         if changed is None:
             changed = mode
-            if kind in {Kind.FILE, Kind.DIRECTORY}:
+            if kind not in {Kind.SYMLINK, Kind.SPECIAL}:
                 changed = changes.applied(mode, directory=kind == Kind.DIRECTORY)
             known[kind, mode] = changed
         modes.append(changed)

@@ -123,7 +123,7 @@ class SourceTree:
     def metadata(self, name: bytes, kind: Kind) -> Metadata:
         """The metadata that are announced of the tree's top."""
         found = self.root.metadata(name)
-        if self.changes is None or kind not in {Kind.FILE, Kind.DIRECTORY}:
+        if self.changes is None or kind in {Kind.SYMLINK, Kind.SPECIAL}:
             return found
         mode = self.changes.applied(found.mode, directory=kind is Kind.DIRECTORY)
         return replace(found, mode=mode)

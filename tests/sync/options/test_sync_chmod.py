@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 import tempfile
 from pathlib import Path
 
@@ -175,3 +176,13 @@ def test_random_text_is_parsed_or_refused() -> None:
         except ValueError:
             continue
         assert 0 <= parsed.applied(letters.randrange(0o10000), directory=False) <= 0o7777
+
+
+def test_special_files_change_as_files_do(tmp_path: Path) -> None:
+    """As in rsync, whose F rules are about all that is no directory."""
+    source, destination = tmp_path / "s", tmp_path / "d"
+    source.mkdir()
+    os.mkfifo(source / "pipe", 0o644)
+    os.chmod(source / "pipe", 0o644)
+    assert command("sync", "--chmod=D700,F600", f"{source}/", f"{destination}/").code == 0
+    assert stat.S_IMODE(os.lstat(destination / "pipe").st_mode) == 0o600

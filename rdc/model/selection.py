@@ -108,7 +108,7 @@ def check_options(options: SyncOptions) -> None:
         None,
     )
     if found is not None:
-        raise UsageError(f"{found}: only with one SRC, without --relative and --files-from")
+        raise UsageError(f"{found}: only with one SRC, without --relative, --files-from and --dirs")
 
 
 def _plain(path: bytes) -> tuple[bytes, bytes]:

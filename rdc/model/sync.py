@@ -7,6 +7,7 @@ from enum import Enum
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
 from rdc.limits.sessions import WINDOW_SECONDS
+from rdc.model.alternates import Alternates, AlternateUse
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
 from rdc.records import dataclass, field
@@ -46,49 +47,6 @@ class Backup:
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-
-class AlternateUse(Enum):
-    """What a sync does with a file that it finds unchanged in an alternate directory.
-
-    >>> import rdc
-    >>> rdc.AlternateUse("link")
-    <AlternateUse.LINK: 'link'>
-    """
-
-    LINK = "link"
-    """It becomes a hard link, or a copy if its metadata differ."""
-    COMPARE = "compare"
-    """It is left out, or copied if its metadata differ."""
-    COPY = "copy"
-    """It is copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alternates:
-    """Alternate directories: trees like the destination, such as older backups, that may have its files.
-
-    >>> import rdc
-    >>> rdc.Alternates(rdc.AlternateUse.LINK, (b"../yesterday",)).directories
-    (b'../yesterday',)
-    """
-
-    use: AlternateUse
-    directories: tuple[bytes, ...]
-    """1 to 20, the preferred one first. Each is relative to the destination, or absolute."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @property
-    def option(self) -> str:
-        """The name of the option, such as "--link-dest"."""
-        return f"--{self.use.value}-dest"
-
-    @property
-    def changes_existing(self) -> bool:
-        """Whether they also decide about files that the destination has already."""
-        return self.use is not AlternateUse.COPY
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +216,23 @@ class SyncOptions:
     """Directories that SRC or `files` name take part with everything below them."""
     ignore_missing_args: bool = False
     """A missing SRC, or one of `files`, is no error."""
+    delete_missing_args: bool = False
+    """As `ignore_missing_args`, and what the destination has at the path of a missing one is deleted. A
+    directory that is not empty goes only with `delete` or `force`."""
+    prune_empty_dirs: bool = False
+    """Directories of the source that hold nothing but directories take no part, unless a rule protects
+    them."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         window = self.modify_window
         if window is not None and not 0 <= window <= WINDOW_SECONDS:
             raise ValueError(f"SyncOptions.modify_window: {window} is not in 0..{WINDOW_SECONDS}")
+
+    @property
+    def passes_over_missing(self) -> bool:
+        """Whether a missing SRC is no error."""
+        return self.ignore_missing_args or self.delete_missing_args
 
     @property
     def rewrites(self) -> bool:

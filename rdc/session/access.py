@@ -70,6 +70,8 @@ def _check_changes(options: SyncOptions, access: Access) -> None:
     _check_undo(options, access)
     if options.delete and (access.no_delete or access.write_only):
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
+    if options.delete_missing_args and guarded:
+        raise TrustError(f"nothing may be deleted in {title}: leave out --delete-missing-args")
     if options.force and guarded:
         raise TrustError(f"nothing may be deleted in {title}: leave out --force")
     if options.owner and not access.owners:

@@ -34,7 +34,7 @@ def selected_of(
     Raises UsageError for sources on several hosts or in several modules, and for more than a run takes.
     """
     first = sources[0]
-    if len(sources) == 1 and not options.relative and options.files is None:
+    if len(sources) == 1 and _is_whole(options):
         return first, None
     from rdc.model.selection import check_bounds, check_options, select_listed, select_operands
 
@@ -52,6 +52,12 @@ def selected_of(
         selected = select_listed(first.inner or b".", options.files.names, relative=options.relative)
     check_bounds(selected)
     return replace(first, path=b"." if first.port is None else _module(first)), selected
+
+
+def _is_whole(options: SyncOptions) -> bool:
+    """Whether one SRC stands for all that it has."""
+    asks_for_missing = options.delete_missing_args
+    return options.recursive and not (options.relative or asks_for_missing) and options.files is None
 
 
 def _module(source: Location) -> bytes:

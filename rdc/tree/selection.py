@@ -84,6 +84,11 @@ class Selection:
             del self._names[path]
 
     @property
+    def ends(self) -> Collection[bytes]:
+        """The selected paths themselves; b"" is the root directory."""
+        return self._ends
+
+    @property
     def restricted(self) -> Collection[bytes]:
         """The directories that take part with some names only, among those that are named."""
         return self._names

@@ -13,7 +13,7 @@ from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing, PackedInodes, PackedListing
@@ -69,9 +69,10 @@ class PackedWalk:
         enter: Callable[[bytes], bool] | None = None,
         on_inodes: Callable[[bytes, PackedInodes], None] | None = None,
         selection: Selection | None = None,
+        lasting: Container[bytes] | None = None,
     ) -> None:
         """`only` restricts the walk to one entry of the root and everything below it, and `selection` to what
-        it selects.
+        it selects. `lasting`: the directories that take part; None for all.
 
         `start` is the directory to begin with; paths stay relative to the root. `on_temporaries` receives a
         directory and its reserved names, and then none is reported. `on_lookalike` receives the path of each
@@ -91,7 +92,8 @@ class PackedWalk:
         self._enter = enter
         self._on_inodes = on_inodes
         self._selection = selection
-        self._restricted = bool(filters) or only is not None or selection is not None
+        self._lasting = lasting
+        self._restricted = bool(filters) or (only, selection, lasting) != (None, None, None)
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
@@ -156,6 +158,14 @@ class PackedWalk:
         return self._root.list_packed(path, on_temporary=on_temporary), None
 
     def _selected(self, path: bytes, listing: PackedListing) -> Sequence[int]:
+        """Return the rows that `only`, the selection, the filters and the lasting directories leave."""
+        rows = self._included(path, listing)
+        if self._lasting is None or DIRECTORY not in listing.kinds:
+            return rows
+        names, kinds, lasting = strings(listing.names), listing.kinds, self._lasting
+        return [row for row in rows if kinds[row] != DIRECTORY or join(path, names[row]) in lasting]
+
+    def _included(self, path: bytes, listing: PackedListing) -> Sequence[int]:
         """Return the rows that `only`, the selection and the filters leave."""
         rows: Sequence[int] = range(len(listing))
         if path == b"" and self._only is not None:

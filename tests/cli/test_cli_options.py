@@ -159,6 +159,8 @@ _SUPPORTED = """
 --append --append-verify --no-sparse --no-S
 --link-dest --compare-dest --copy-dest
 --del --delete-during --delete-delay --delete-after --numeric-ids
+--dirs -d --no-dirs --no-d --old-dirs --old-d --no-recursive --no-r --prune-empty-dirs -m
+--no-prune-empty-dirs --no-m --delete-missing-args
 """
 SUPPORTED = _SUPPORTED.split()
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc.cli.options.sync_options import parse_sync, read_request
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.model.location import Location
 from rdc.model.sync import FileList, SyncOptions
@@ -66,7 +67,7 @@ def paths_in(directory: Path) -> set[str]:
 
 
 @settings(max_examples=12, deadline=None)
-@given(scenes(specials=False), option_words(), st.data())
+@given(scenes(specials=True), option_words(), st.data())
 def test_random_operands_end_as_with_rsync(scene: Scene, words: tuple[str, ...], data: st.DataObject) -> None:
     taken = data.draw(operands(scene.source.tree))
     assert differences(Case(scene, words, taken)) == []
@@ -195,3 +196,30 @@ def test_the_list_comes_from_a_pipe(words: tuple[str, ...], tmp_path: Path) -> N
     os.close(reading)
     assert (ended.code, ended.complaints) == (0, [])
     assert paths_in(tmp_path / "d") == {"a", "b", "b/t"}
+
+
+@pytest.mark.parametrize("way", Way)
+def test_directories_without_what_is_in_them(way: Way, tmp_path: Path) -> None:
+    written(tmp_path, tree({"a/old": b"stays", "old/x": b"goes", "s/old": b"stays"}))
+    options = SyncOptions(recursive=False, delete=True, fsync=False)
+    run(tmp_path, ["b/"], options, way)
+    assert paths_in(tmp_path / "d") == {"f", "s", "s/old", "t", "u"}
+    run(tmp_path, ["a"], options, way)
+    assert paths_in(tmp_path / "d") == {"a", "f", "s", "s/old", "t", "u"}
+    assert run(tmp_path, ["b/"], options, way).done.deleted == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "recursive"),
+    [
+        ([], True), (["-d"], False), (["-ad"], True), (["-da"], True), (["-d", "-r"], True),
+        (["-a", "-d", "--no-r"], False), (["-d", "--no-d"], True), (["--no-r", "-d", "-r"], True),
+        (["--old-dirs"], True),
+    ],
+)  # fmt: skip
+def test_dirs_and_recursive_as_in_rsync(words: list[str], recursive: bool) -> None:
+    request = read_request(parse_sync([*words, "a", "b"]), lambda name: b"")
+    assert request.options.recursive is recursive
+    assert (request.options.rules != ()) is ("--old-dirs" in words)
+    with pytest.raises(UsageError, match="--no-recursive needs --dirs"):
+        read_request(parse_sync(["--no-r", "a", "b"]), lambda name: b"")

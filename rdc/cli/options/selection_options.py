@@ -5,6 +5,7 @@ from __future__ import annotations
 from rdc.cli.options.filter_options import ReadRuleFile
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError, printable
+from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.sync import FileList, SyncOptions
 from rdc.records import replace
 
@@ -22,10 +23,18 @@ SELECTION_GROUP = OptionGroup(
         Option(("--files-from",), "take the paths below SRC that FILE lists ('-' is stdin)", "FILE"),
         Option(("-0", "--from0"), "NUL ends each path of --files-from, not a line"),
         Option(("--ignore-missing-args",), "a missing SRC or listed path is no error"),
+        Option(("--delete-missing-args",), "the same, and what DST has at its path is deleted"),
+        Option(("-d", "--dirs"), "take directories without what is in them, but for the / at the end of SRC"),
+        Option(("--no-dirs", "--no-d"), "take back --dirs"),
+        Option(("--old-dirs", "--old-d"), "what SRC holds, but nothing below its directories"),
+        Option(("--no-recursive", "--no-r"), "with --dirs: take back -a and -r"),
+        Option(("-m", "--prune-empty-dirs"), "leave out directories that hold nothing but directories"),
+        Option(("--no-prune-empty-dirs", "--no-m"), "keep empty directories (default)"),
     ),
 )
 
 _KEYS = tuple(option.key for option in SELECTION_GROUP.options)
+_OLD_DIRS = FilterRule(RuleAction.EXCLUDE, b"/*/*")
 
 
 def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) -> SyncOptions:
@@ -50,10 +59,31 @@ def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) 
         relative=relative,
         implied_dirs=not keeps,
         files=files,
-        # As in rsync, -a does not imply -r beside --files-from.
-        recursive=files is None or words.has("--recursive"),
+        recursive=_descends(words, listed=files is not None),
         ignore_missing_args=words.has("--ignore-missing-args"),
+        delete_missing_args=words.has("--delete-missing-args"),
+        prune_empty_dirs=_last(words, "--prune-empty-dirs", "--no-prune-empty-dirs"),
+        rules=(*options.rules, _OLD_DIRS) if words.has("--old-dirs") else options.rules,
     )
+
+
+def _descends(words: Words, *, listed: bool) -> bool:
+    """Whether directories are taken with everything below them. As in rsync, -r outweighs -d, and -a implies
+    no -r beside --files-from."""
+    dirs = _last(words, "--dirs", "--no-dirs")
+    turned = words.last("--no-recursive", "--recursive", *(() if listed else ("--archive",)))
+    if turned is not None and turned.key == "--no-recursive":
+        if not (dirs or listed):
+            raise UsageError(
+                "--no-recursive needs --dirs or --files-from: otherwise directories are descended into"
+            )
+        return False
+    return turned is not None or not (dirs or listed)
+
+
+def _last(words: Words, yes: str, no: str) -> bool:
+    last = words.last(yes, no)
+    return last is not None and last.key == yes
 
 
 def _check_is_here(name: str) -> None:

@@ -140,16 +140,19 @@ class LayeredRoot(Root):
         if len(layers) > 1 or layers[0].names is not None:
             return self.list_inodes(path, on_temporary=on_temporary)[0]
         found = self._base.list_packed(layers[0].path, on_temporary=on_temporary)
-        return self._viewed(path, found, None)[0] if self.views else found
+        return self._viewed(path, found, None)[0] if self._is_viewed(found) else found
 
     def list_inodes(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
     ) -> tuple[PackedListing, PackedInodes]:
         found, inodes = self._list_layers(path, on_temporary)
-        if self.views:
+        if self._is_viewed(found):
             found, shown = self._viewed(path, found, inodes)
             inodes = inodes if shown is None else shown
         return found, inodes
+
+    def _is_viewed(self, listing: PackedListing) -> bool:
+        return bool(self.views) or Kind.SPECIAL in listing.kinds
 
     def _list_layers(
         self, path: bytes, on_temporary: Callable[[bytes], None] | None

@@ -88,9 +88,8 @@ def destination_context(
     preserved = described.both(start.kept)
     options = terms.options
     tree = FilteredTree(destination_root.root, start.only, destination_root.served)
-    filters = terms.filters.at_destination(
-        tree, delete=options.delete, delete_excluded=options.delete_excluded
-    )
+    deletes = options.delete or options.delete_missing_args
+    filters = terms.filters.at_destination(tree, delete=deletes, delete_excluded=options.delete_excluded)
     return DestinationContext(
         destination_root=destination_root,
         start=replace(start, metadata=preserved.metadata(start.metadata)),

@@ -158,6 +158,10 @@ class DestinationParts:
         self.directories.finish_alternates()
         if self._options.delete:
             self.extraneous.delete(entries, read_errors)
+        if self._options.delete_missing_args:
+            from rdc.session.applying.missing_arguments import delete_missing
+
+            delete_missing(self._applying, self.deletion, self.directories, read_errors)
         self.directories.replace_blocking_directories(read_errors)
         self.deletion.finish()
         round_ = yield from fetch(round_)

@@ -12,7 +12,7 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import FileFailed
 from rdc.records import dataclass
 from rdc.session.runtime.commands import Send
-from rdc.session.source.tree_description import no_file
+from rdc.session.source.no_file import no_file
 from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False

@@ -14,8 +14,8 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, FileFailed, Resized
 from rdc.session.runtime.commands import Send, SetCompression
 from rdc.session.runtime.compression_policy import Content
+from rdc.session.source.no_file import no_file
 from rdc.session.source.sent_contents import SentContents, SentFile, sample_of
-from rdc.session.source.tree_description import no_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

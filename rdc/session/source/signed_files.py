@@ -9,7 +9,7 @@ from rdc.files.root.memory_file import MemoryFile
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.records import dataclass
-from rdc.session.source.tree_description import no_file
+from rdc.session.source.no_file import no_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

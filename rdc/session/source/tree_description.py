@@ -45,7 +45,7 @@ from rdc.tree.walk import PackedWalk, passed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from rdc.model.entries import PackedInodes, PackedListing
     from rdc.progress import Event
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rdc.tree.fold import Tier
     from rdc.tree.hard_links import LinkTable
 
-__all__ = ["Description", "no_file"]
+__all__ = ["Description"]
 
 DIRECTORIES_PER_LOOK = 64
 """Directories walked between two checks whether the destination wants a listing instead: about 2 ms."""
@@ -94,6 +94,7 @@ class Description:
         self._tree = tree
         self._boundary = boundary
         self._filters = filters.at_source(tree.filtered)
+        self._given_filters = filters
         self._secret = secret
         self._events = events
         self.manifest = Manifest()
@@ -128,6 +129,16 @@ class Description:
         self._fold = None
         for problem in self._tree.problems:
             self._report(problem)
+        if not self._tree.prunes:
+            return self._begin_walk()
+        from rdc.tree.pruned_directories import lasting_directories
+
+        # Only explicit rules protect a directory from being pruned, as in rsync.
+        rules = self._given_filters.at_destination(self._tree.filtered, delete=True, delete_excluded=True)
+        return self._begin_walk(lasting_directories(self._begin_walk(), rules.protected))
+
+    def _begin_walk(self, lasting: Container[bytes] | None = None) -> PackedWalk:
+        """Starts a walk. `lasting`: as in PackedWalk."""
         followed = self._tree.root.followed
         if followed is not None:
             followed.begin(self._report, self._filters.excluded)
@@ -151,6 +162,7 @@ class Description:
             on_inodes=on_inodes,
             on_lookalike=self._report_left_out,
             selection=self._tree.selection,
+            lasting=lasting,
         )
 
     def _take_inodes(self, path: bytes, inodes: PackedInodes) -> None:
@@ -386,8 +398,3 @@ class Description:
             Segment(path, part.count, part.names, part.targets)
             for path, part in self.manifest.parts(first, stop)
         )
-
-
-def no_file(row: int) -> ProtocolError:
-    """Makes the error for a request that names an entry without content."""
-    return ProtocolError(f"the far side asked for entry {row}, which is no listed regular file")

@@ -9,7 +9,7 @@ from rdc.files.base.relative_path import join
 from rdc.files.root.layered_root import Layer, LayeredRoot
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
-from rdc.model.selection import check_options, split_name
+from rdc.model.selection import SelectedName, check_options, split_name
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.session.trees.source_tree import SourceTree, changes_of
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.selection import SelectedName, SelectedPaths
+    from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.session.trees.destination_root import Site
 
@@ -64,7 +64,8 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
         if lookup.problems and not lookup.found:
             raise _nothing_there(lookup.problems)
         base = lookup.base
-        root = LayeredRoot(base, _layers(lookup.found, recursive=options.recursive), _top(lookup.found))
+        layers = _layers(lookup.found, lookup.above_missing, recursive=options.recursive)
+        root = LayeredRoot(base, layers, _top(lookup.found))
     except BaseException:
         lookup.release()
         raise
@@ -79,6 +80,7 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
         selection=selection,
         problems=tuple(lookup.problems),
         origins=_origins(base, lookup.found),
+        prunes=options.prune_empty_dirs,
     )
 
 
@@ -107,10 +109,13 @@ class _LookUp:
         """`several`: there are several origins, so the base is above all of them."""
         self._site = site
         self._filters = filter_list(options.rules)
-        self._ignores_missing = options.ignore_missing_args
+        self._ignores_missing = options.passes_over_missing
+        self._deletes_missing = options.delete_missing_args
         self._several = several
         self._base: Root | None = site.open_base() if several else None
         self.found: list[_Found] = []
+        self.above_missing: list[_Found] = []
+        """Directories above missing paths, where these are to be deleted."""
         self.problems: list[Problem] = []
 
     @property
@@ -149,12 +154,29 @@ class _LookUp:
             return
         if kind is None:
             self._note_missing(shown_origin, text, None)
+            if self._deletes_missing:
+                self._look_above(origin, name.components[:-1])
         elif not self._filters.excluded(name.path, kind is Kind.DIRECTORY):
             self.found.append(_Found(name, origin, kind))
 
+    def _look_above(self, origin: bytes, components: tuple[bytes, ...]) -> None:
+        """Notes the deepest of these directories that exists. They get their metadata, as in rsync."""
+        while components:
+            path = _below(origin, b"/".join(components))
+            try:
+                kind = self.base.kind(path)
+            except FileError:
+                return
+            if kind is Kind.DIRECTORY:
+                above = SelectedName(components, False, False)
+                self.above_missing.append(_Found(above, origin, Kind.DIRECTORY))
+                return
+            components = components[:-1]
+
     def _note_missing(self, origin: bytes, name: bytes, error: FileError | None) -> None:
         missing = error is None or isinstance(error.__cause__, FileNotFoundError)
-        if missing and self._ignores_missing:
+        # If the directory above it is missing, its file system may not be mounted: nothing is deleted then.
+        if missing and self._ignores_missing and (error is None or not self._deletes_missing):
             return
         shown = printable(os.path.normpath(os.path.join(origin, name)))
         text = f"{shown}: nothing there to sync from; check the path"
@@ -168,7 +190,9 @@ _Parts = dict[bytes, dict[bytes, "set[bytes] | None"]]
 """For each shown directory: the names that it gets from each real one, None for all."""
 
 
-def _layers(found: Sequence[_Found], *, recursive: bool) -> dict[bytes, list[Layer]]:
+def _layers(
+    found: Sequence[_Found], above_missing: Sequence[_Found], *, recursive: bool
+) -> dict[bytes, list[Layer]]:
     """The layers of every directory that has several or not all entries. The first path of a name wins."""
     covered = _Covered(found if recursive else ())
     parts: _Parts = {b"": {}}
@@ -179,6 +203,10 @@ def _layers(found: Sequence[_Found], *, recursive: bool) -> dict[bytes, list[Lay
         # A directory that is selected, and has selected paths below it from elsewhere.
         if each.kind is Kind.DIRECTORY and each.name.path in parts:
             parts[each.name.path][each.real] = None
+    for each in above_missing:
+        if not covered.holds(each):
+            parts.setdefault(each.name.path, {}).setdefault(each.real, set())
+            _give(parts, each, contents=False)
     if not parts[b""]:
         parts[b""][found[0].origin if found else b""] = set()
     return {
@@ -211,6 +239,11 @@ class _Covered:
     def __init__(self, found: Sequence[_Found]) -> None:
         self._whole = {(each.origin, each.name.path) for each in found if each.kind is Kind.DIRECTORY}
         self._known: dict[tuple[bytes, bytes], bool] = {}
+
+    def holds(self, directory: _Found) -> bool:
+        """Whether the directory is one of them, or below one."""
+        path = directory.name.path
+        return (directory.origin, path) in self._whole or self.above(directory.origin, path)
 
     def above(self, origin: bytes, path: bytes) -> bool:
         """Whether a directory above `path` is such a one."""

@@ -47,6 +47,8 @@ class SourceTree:
     """Selected paths that are missing."""
     origins: tuple[Root, ...] = ()
     """One directory above selected paths for each file system that they are on."""
+    prunes: bool = False
+    """Whether directories take no part that hold nothing but directories."""
 
     @classmethod
     def open(
@@ -64,12 +66,14 @@ class SourceTree:
         permissions.
         """
         changes = changes_of("" if options is None else options.chmod)
+        prunes = options is not None and options.prune_empty_dirs
         name = entry_of(path)
         if not name:
-            tree = cls(site.open(path), None, changes, served_path(path, site))
+            tree = cls(site.open(path), None, changes, served_path(path, site), prunes=prunes)
         else:
             directory = os.path.dirname(path) or b"."
-            tree = cls(site.open(directory), name, changes, served_path(directory, site))
+            served = served_path(directory, site)
+            tree = cls(site.open(directory), name, changes, served, prunes=prunes)
             if tree.root.kind(name) is None:
                 tree.root.close()
                 raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")

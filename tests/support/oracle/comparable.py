@@ -15,8 +15,18 @@ __all__ = ["comparable"]
 
 SET_ID = stat.S_ISUID | stat.S_ISGID
 ONE_SOURCE = frozenset(
-    {"-x", "--one-file-system", "-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"}
-)
+    {
+        "-x",
+        "--one-file-system",
+        "-L",
+        "--copy-links",
+        "-k",
+        "--copy-dirlinks",
+        "--copy-unsafe-links",
+        "-F",
+        "-C",
+    }
+) | {"--cvs-exclude"}
 """Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
@@ -32,6 +42,8 @@ def comparable(case: Case) -> bool:
         any("s" in word for word in case.words if word.startswith("--chmod")) or _has_set_id(wanted)
     ):
         return False  # --chmod with set-id bits: only where owners are kept
+    if words & {"-d", "--dirs"} and words & ONE_SOURCE:
+        return False  # refused
     if case.operands != CONTENTS and not _comparable_operands(case, words):
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
@@ -49,12 +61,23 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-u", "--update"} and not (_coarse(wanted) and _coarse(held)):
         return False  # times are compared to the nanosecond, which rsync's -u does not do
+    if not words >= {"-A", "-X"} and _bears_what_rewriting_loses(case):
+        return False
     if words & FOLLOWING and not _leads_somewhere(wanted):
         return False
     # rsync goes on below an entry that --ignore-existing keeps in a directory's way, and fails there.
     return "--ignore-existing" not in words or not any(
         isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
         for path, node in wanted.items()
+    )
+
+
+def _bears_what_rewriting_loses(case: Case) -> bool:
+    """Whether a file at DST has attributes, and only another time than that at SRC: rsync makes it anew."""
+    wanted, held = case.scene.source.tree, case.scene.destination.tree
+    pairs = ((wanted.get(path), held.get(path)) for path, _, _ in case.scene.destination.attributes)
+    return any(
+        isinstance(new, File) and isinstance(old, File) and new.content == old.content for new, old in pairs
     )
 
 
@@ -68,11 +91,14 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync works through a symlink in the place of such a directory
     if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
         return False  # rdc lists such directories as unchanged
+    if words & {"-I", "--ignore-times"}:
+        return False  # rsync writes equal files anew, in directories whose times it then leaves
     if words & {"--link-dest", "--compare-dest", "--copy-dest"}:
         return False  # refused
     # After a missing SRC rdc deletes nothing.
     missing = "missing" in {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
-    return not (missing and words & set(DELETIONS))
+    ignores = {"--ignore-missing-args", "--delete-missing-args"} & set(case.operands.words)
+    return bool(ignores) or not (missing and words & set(DELETIONS))
 
 
 def _leads_somewhere(tree: Tree) -> bool:

@@ -36,14 +36,17 @@ def operands(draw: st.DrawFn, tree: Tree) -> Operands:
         found = draw(st.sampled_from(inner))
         return found + draw(ends) if found in directories else found
 
+    ignoring = draw(st.sampled_from(((), (), ("--delete-missing-args",), ("--ignore-missing-args",))))
+    if not directories - {""} and len(inner) < 2:
+        ignoring = ()  # one missing SRC alone is an error
     paths = [path() for _ in range(draw(st.integers(1, 4)))]
     if draw(st.integers(0, 5)) == 0:
         paths.append("missing")
     way = draw(st.sampled_from(("several", "relative", "listed")))
     if way == "several":
-        return Operands((), (*paths, *draw(st.sampled_from(([], [""])))))
+        return Operands(ignoring, (*paths, *draw(st.sampled_from(([], [""])))))
     if way == "relative":
         words = draw(st.sampled_from((("-R",), ("-R", "--no-implied-dirs"))))
-        return Operands(words, tuple(f"./{one}" for one in paths))
+        return Operands((*words, *ignoring), tuple(f"./{one}" for one in paths))
     words = draw(st.sampled_from(((), ("-r",), ("--no-relative",), ("-0",), ("-r", "--no-implied-dirs"))))
-    return Operands(words, ("",), (*paths, "# comment"))
+    return Operands((*words, *ignoring), ("",), (*paths, "# comment"))

@@ -108,8 +108,9 @@ class SyncOptions:
     """Delete at most so many per cent of the destination's entries, then end with exit code 25. All entries
     count that no filter rule protects and that are there when deletions begin, the new ones included."""
     guard: int | None = None
-    """Delete nothing if more than so many per cent of the destination's entries would go, and end with exit
-    code 25. A destination of fewer than 100 entries is not guarded."""
+    """If more than so many per cent of the destination's entries would get other content, change nothing, and
+    if more would go, delete nothing; then end with exit code 25. A destination of fewer than 100 entries is
+    not guarded."""
     force_empty: bool = False
     """Let --delete empty a destination if the source root is empty."""
     dry_run: bool = False

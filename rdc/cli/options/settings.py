@@ -45,6 +45,7 @@ SETTINGS = (
     Setting("catalog", "where signatures are remembered, or off", "--catalog", "--no-catalog"),
     Setting("compress", "true: always, false: never", "--compress", "--no-compress", value=False),
     Setting("fsync", "false: do not wait for the disk", "--fsync", "--no-fsync", value=False),
+    Setting("guard", "stop before more than that share of DST changes, or off", "--guard", "--no-guard"),
     Setting("keys", "the key directory for rdc://", "--keys"),
     Setting("owner", "true: always keep owners, false: never", "--owner", "--no-owner", value=False),
     Setting("remote-path", "rdc on the far side", "--remote-path"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.malloc_settings import keep_freed_memory
@@ -15,6 +15,7 @@ from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
+from rdc.records import replace
 from rdc.report.sync_terminal import SyncTerminal
 from rdc.typed import Protocol
 
@@ -110,16 +111,34 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
 
         keep_freed_memory()
         syncer = sync
-    return _perform(request, environment, syncer)
+    from rdc.cli.options.guard import asks
+
+    if not asks(parsed, environment):
+        return _perform(request, environment, syncer)
+    from rdc.cli.options.guard import with_default_guard
+    from rdc.cli.verbs.guarded_sync import perform_guarded
+
+    guarded = replace(request, options=with_default_guard(request.options, parsed))
+    return perform_guarded(
+        guarded, environment, lambda each, watch: _perform(each, environment, syncer, watch)
+    )
 
 
-def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
+def _perform(
+    request: SyncRequest,
+    environment: Environment,
+    syncer: Syncer,
+    watch: Callable[[SyncOutput], SyncOutput] | None = None,
+) -> ExitCode:
+    """Runs a request and reports it. `watch`: puts itself before the output."""
     environment.buffer(request.buffering)
     output: SyncOutput = _json_output(environment) if request.json else _terminal_output(request, environment)
     if request.log is not None:
         from rdc.report.log_file import LoggedOutput
 
         output = LoggedOutput(output, request.log)
+    if watch is not None:
+        output = watch(output)
     with reporting(output):
         output.start()
         report = _report(request, syncer, output)

@@ -73,6 +73,7 @@ _WITHOUT = {
     "--log-file",
     "--log-file-format",
     "--msgs2stderr",
+    "--no-guard",
     "--no-human-readable",
     "--out-format",
     "--outbuf",

@@ -8,6 +8,7 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import Kind
+from rdc.model.guard import stopped_text
 from rdc.progress import Problem
 
 TYPE_CHECKING = False
@@ -156,11 +157,12 @@ class ExtraneousEntries:
         share = self._options.guard
         if share is None or not len(self.found):
             return False
-        total = self._deletion.entries()
-        going = 0 if total < GUARDED_ENTRIES else self._deletion.count(self.found)
-        if going * 100 <= share * total:
+        going = self._deletion.count(self.found)
+        # Below that it is no share too large of any guarded tree, so the tree need not be counted.
+        total = 0 if going * 100 <= share * GUARDED_ENTRIES else self._deletion.entries()
+        if total < GUARDED_ENTRIES or going * 100 <= share * total:
             return False
-        text = f"nothing was deleted: {going:,} of {total:,} entries would go, more than --guard={share}%"
+        text = stopped_text("deleted", going, total, share)
         self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))
         self._differ = True
         return True

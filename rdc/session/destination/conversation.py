@@ -137,11 +137,11 @@ class Destination:
         self._landing = parts.landing
         self._progress = parts.progress
         self._router = parts.router
-        self._directories = parts.directories
+        self._directories, self._compared = parts.directories, parts.compared
         self._extraneous = parts.extraneous
         self._listing_intake = ListingIntake(
             self._wanted,
-            self._directories,
+            parts.compared,
             self._own_tree,
             preserved=self._preserved,
             only=self._start.only,
@@ -244,6 +244,7 @@ class Destination:
                 pass  # offered unasked, but this side asked for a listing
             elif isinstance(message, ListingEnd):
                 self._listing_intake.end()
+                self._pass_guard(None)
                 self._compare_unlisted()
                 self._comparison_done(
                     _Totals(message.entries, message.files, message.bytes, message.read_errors)
@@ -287,6 +288,11 @@ class Destination:
             names=self._names_here if self._links else None,
         )
         self._events.report(PlanKnown(self._landing.planned, self._progress.total_bytes, deletes))
+
+    def _pass_guard(self, entries: int | None) -> None:
+        """Begins with the changes, unless a guard stops the run. `entries`: of the destination, if known."""
+        if self._parts is not None and not self._parts.pass_guard(entries):
+            self._links = self._xattrs = None
 
     def _link_paths(self, file: int) -> Iterator[bytes]:
         """Paths that will become hard links to a file."""
@@ -333,8 +339,9 @@ class Destination:
             self._wanted.clear()
             return (yield from self._list_all(round_))
         mount_points = self._in_sync.mount_points
-        yield from comparison.compare(self._directories, self._extraneous, mount_points, round_)
+        yield from comparison.compare(self._compared, self._extraneous, mount_points, round_)
         self._xattrs_were_right = self._xattrs is not None
+        self._pass_guard(len(own))
         self._comparison_done(totals)
         yield from self._router.pump(round_)
         yield from self._events.send_waiting(round_)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Metadata
     from rdc.protocol.messages.registry import Start
     from rdc.session.destination.context import DestinationContext
+    from rdc.session.destination.guarded_changes import GuardedChanges
     from rdc.session.landing.partial_files import PartialFiles
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.mount_boundary import MountBoundary
@@ -137,6 +138,29 @@ class DestinationParts:
             selection=context.selection,
         )
         self.directories = DirectoryChanges(self._applying)
+        self._guarded: GuardedChanges | None = None
+        if options.guard is not None:
+            from rdc.session.destination.guarded_changes import GuardedChanges
+
+            self._guarded = GuardedChanges(self.directories, options, preserved)
+        self._held_back = False
+        """The guard stopped the run: nothing is changed."""
+
+    @property
+    def compared(self) -> GuardedChanges | DirectoryChanges:
+        """What takes the compared directories."""
+        return self._guarded or self.directories
+
+    def pass_guard(self, entries: int | None) -> bool:
+        """Starts what waited for a guard; False if the guard stops it. `entries`: as in GuardedChanges."""
+        why = None if self._guarded is None else self._guarded.stopped(entries)
+        if why is not None:
+            self._held_back = True
+            self._events.report(Problem(ExitCode.MAX_DELETE, b"", why))
+            self.directories.expect_nothing()
+        elif self._guarded is not None:
+            self._guarded.release()
+        return not self._held_back
 
     def complete(
         self,
@@ -158,7 +182,7 @@ class DestinationParts:
         self.directories.finish_alternates()
         if self._options.delete:
             self.extraneous.delete(entries, read_errors)
-        if self._options.delete_missing_args:
+        if self._options.delete_missing_args and not self._held_back:
             from rdc.session.applying.missing_arguments import delete_missing
 
             delete_missing(self._applying, self.deletion, self.directories, read_errors)

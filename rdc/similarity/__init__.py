@@ -1,5 +1,5 @@
-"""Finds similar files and sets: traits, min-wise samples, the resemblance that they suggest, and an index of
-millions of files.
+"""Finds similar files, sets and texts: traits, min-wise samples, the resemblance that they suggest, shingles,
+and an index of millions of files.
 
 Public names load their module on first use.
 """
@@ -13,8 +13,10 @@ _MODULES = {
     "Banding": "banding",
     "BottomRanks": "samples",
     "Estimate": "estimate",
+    "FeatureColumn": "texts",
     "PackedSamples": "bbit",
     "Samples": "samples",
+    "TextColumn": "texts",
     "acceptance": "banding",
     "bbit_constants": "bbit",
     "bbit_estimate": "bbit",
@@ -22,10 +24,13 @@ _MODULES = {
     "bbit_pack": "bbit",
     "bbit_variance": "bbit",
     "bottom_k": "samples",
+    "html_text": "texts",
     "minhash": "samples",
     "one_permutation": "samples",
+    "shingles": "texts",
     "storage_factor": "bbit",
     "supershingles": "banding",
+    "url_bigrams": "texts",
     "xor_pairs_estimate": "bbit",
     "xor_pairs_variance": "bbit",
 }
@@ -46,14 +51,17 @@ if TYPE_CHECKING:
     )
     from rdc.similarity.estimate import Accidents, Estimate
     from rdc.similarity.samples import BottomRanks, Samples, bottom_k, minhash, one_permutation
+    from rdc.similarity.texts import FeatureColumn, TextColumn, html_text, shingles, url_bigrams
 
 __all__ = [
     "Accidents",
     "Banding",
     "BottomRanks",
     "Estimate",
+    "FeatureColumn",
     "PackedSamples",
     "Samples",
+    "TextColumn",
     "acceptance",
     "bbit_constants",
     "bbit_estimate",
@@ -61,11 +69,14 @@ __all__ = [
     "bbit_pack",
     "bbit_variance",
     "bottom_k",
+    "html_text",
     "lsh",
     "minhash",
     "one_permutation",
+    "shingles",
     "storage_factor",
     "supershingles",
+    "url_bigrams",
     "xor_pairs_estimate",
     "xor_pairs_variance",
 ]

@@ -59,7 +59,7 @@ STOP_WORDS = ("bin", "cgi", "ftp", "home", "htm", "html", "http", "https", "inde
 """Words of URLs that say nothing about a site."""
 
 _WORD = (1 << 64) - 1
-_URL_SEPARATORS = b"0123456789_"
+_URL_SEPARATORS = frozenset(b"0123456789_")
 
 
 def shingle_features(

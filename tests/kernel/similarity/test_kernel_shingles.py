@@ -168,10 +168,10 @@ def test_words_that_differ_have_hashes_that_differ() -> None:
 
 
 def test_urls_are_bigrams_of_words_with_positions() -> None:
-    urls = ["www6.infoseek.com", "HTTP://www.Infoseek.com/index.html", "infoseek.com", "x", "12/_/", ""]
+    urls = ["www6.infoseek.com", "HTTP://www.Infoseek.com/index.html", "infoseek.com", "x①", "12/_/", "\u017f世"]
     sets = sets_of(reference.url_features(*column([url.encode() for url in urls])))
-    www, infoseek, com, x = (
-        reference.unit_hash(list(map(ord, word))) for word in ("www", "infoseek", "com", "x")
+    www, infoseek, com, x, s, china = (
+        reference.unit_hash(list(map(ord, word))) for word in ("www", "infoseek", "com", "x", "s", "世")
     )
     base = reference.BASE
 
@@ -182,7 +182,7 @@ def test_urls_are_bigrams_of_words_with_positions() -> None:
         return mix(total)
 
     assert sets[0] == sets[1] == [feature(www, infoseek, 0), feature(infoseek, com, 1)]
-    assert sets[2:] == [[feature(infoseek, com, 0)], [feature(x, 0)], [], []]
+    assert sets[2:] == [[feature(infoseek, com, 0)], [feature(x, 0)], [], [feature(s, china, 0)]]
 
 
 MODULES: list[Any] = [reference]

@@ -203,10 +203,7 @@ def _layers(
         # A directory that is selected, and has selected paths below it from elsewhere.
         if each.kind is Kind.DIRECTORY and each.name.path in parts:
             parts[each.name.path][each.real] = None
-    for each in above_missing:
-        if not covered.holds(each):
-            parts.setdefault(each.name.path, {}).setdefault(each.real, set())
-            _give(parts, each, contents=False)
+    _give_above_missing(parts, above_missing, covered)
     if not parts[b""]:
         parts[b""][found[0].origin if found else b""] = set()
     return {
@@ -231,6 +228,14 @@ def _give(parts: _Parts, found: _Found, *, contents: bool) -> None:
         if known:
             return  # the directories above it give theirs, too
         path = above
+
+
+def _give_above_missing(parts: _Parts, above_missing: Sequence[_Found], covered: _Covered) -> None:
+    """Adds directories without any entry, and those above them."""
+    for each in above_missing:
+        if not covered.holds(each):
+            parts.setdefault(each.name.path, {}).setdefault(each.real, set())
+            _give(parts, each, contents=False)
 
 
 class _Covered:

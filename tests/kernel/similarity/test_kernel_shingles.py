@@ -168,7 +168,14 @@ def test_words_that_differ_have_hashes_that_differ() -> None:
 
 
 def test_urls_are_bigrams_of_words_with_positions() -> None:
-    urls = ["www6.infoseek.com", "HTTP://www.Infoseek.com/index.html", "infoseek.com", "x①", "12/_/", "\u017f世"]
+    urls = [
+        "www6.infoseek.com",
+        "HTTP://www.Infoseek.com/index.html",
+        "infoseek.com",
+        "x①",
+        "12/_/",
+        "\u017f世",
+    ]
     sets = sets_of(reference.url_features(*column([url.encode() for url in urls])))
     www, infoseek, com, x, s, china = (
         reference.unit_hash(list(map(ord, word))) for word in ("www", "infoseek", "com", "x", "s", "世")

@@ -143,7 +143,7 @@ class DestinationParts:
             from rdc.session.destination.guarded_changes import GuardedChanges
 
             self._guarded = GuardedChanges(self.directories, options, preserved)
-        self._held_back = False
+        self._is_stopped = False
         """The guard stopped the run: nothing is changed."""
 
     @property
@@ -155,12 +155,12 @@ class DestinationParts:
         """Starts what waited for a guard; False if the guard stops it. `entries`: as in GuardedChanges."""
         why = None if self._guarded is None else self._guarded.stopped(entries)
         if why is not None:
-            self._held_back = True
+            self._is_stopped = True
             self._events.report(Problem(ExitCode.MAX_DELETE, b"", why))
             self.directories.expect_nothing()
         elif self._guarded is not None:
             self._guarded.release()
-        return not self._held_back
+        return not self._is_stopped
 
     def complete(
         self,
@@ -182,7 +182,7 @@ class DestinationParts:
         self.directories.finish_alternates()
         if self._options.delete:
             self.extraneous.delete(entries, read_errors)
-        if self._options.delete_missing_args and not self._held_back:
+        if self._options.delete_missing_args and not self._is_stopped:
             from rdc.session.applying.missing_arguments import delete_missing
 
             delete_missing(self._applying, self.deletion, self.directories, read_errors)

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
     ("session", "survey", "instances"),
-    ("daemon", "watching", "report", "install"),
+    ("daemon", "watching", "report", "install", "documents"),
     ("library",),
     ("cli",),
 )
@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "files": (("base",), ("own", "root"), ("bulk", "facts"), ("replace",), ("names",)),
     "kernel": (
         ("constants",),
-        ("columns", "cut", "hash", "recipe", "rows", "samples", "similarity", "x86"),
+        ("columns", "cut", "hash", "recipe", "rows", "samples", "sets", "similarity", "x86"),
         ("count", "search"),
         ("",),
     ),
@@ -48,6 +48,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("",),
     ),
     "survey": (("walk",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
+    "documents": (("features", "nameless_file", "read"), ("parts",), ("find",), ("",)),
     "report": (("",), ("scan",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),
 }

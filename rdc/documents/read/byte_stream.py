@@ -1,0 +1,56 @@
+"""The bytes of a file, unpacked if its name ends in .gz or .zst."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import zstandard
+
+from rdc.errors import RdcError
+from rdc.limits.documents import READ_BYTES
+from rdc.typed import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+__all__ = ["UNPACK_ERRORS", "Pieces", "pieces_of"]
+
+UNPACK_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError, RdcError)
+"""The exceptions of a stream that cannot be read to its end."""
+
+
+class Pieces(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def pieces_of(path: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    """Yields the content in pieces of at most READ_BYTES. Raises one of UNPACK_ERRORS."""
+    source: Pieces = stream
+    if path.endswith(b".gz"):
+        source = gzip.GzipFile(fileobj=stream, mode="rb")
+    elif path.endswith(b".zst"):
+        yield from _unpacked(stream)
+        return
+    while piece := source.read(READ_BYTES):
+        yield piece
+
+
+def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
+    """The frames of a .zst file one after another. A last frame without its end is an error."""
+    unpacker = zstandard.ZstdDecompressor().decompressobj()
+    begun = False
+    # A frame may unpack to thousands of times its size, so little is fed at a time.
+    while packed := stream.read(1 << 12):
+        while packed:
+            if unpacker.eof:
+                unpacker = zstandard.ZstdDecompressor().decompressobj()
+            piece = unpacker.decompress(packed)
+            begun = not unpacker.eof
+            packed = unpacker.unused_data if unpacker.eof else b""
+            if piece:
+                yield piece
+    if begun:
+        raise EOFError("the last frame has no end")

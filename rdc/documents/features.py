@@ -15,7 +15,7 @@ __all__ = ["SHINGLE_SIZES", "SHINGLE_VERSION", "text_features"]
 SHINGLE_VERSION = 1
 """The version of the rules that make shingles of a text."""
 
-SHINGLE_SIZES = {"words": 5, "chars": 5}
+SHINGLE_SIZES = {"words": 5, "chars": 8}
 """How many words or characters make a shingle."""
 
 

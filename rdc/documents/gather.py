@@ -10,8 +10,8 @@ from rdc.documents.parts.open_parts import OpenParts, PartSource
 from rdc.documents.parts.part_file import Block, encode_section, method, part_end, part_start
 from rdc.documents.read.file_units import list_units
 from rdc.documents.read.unit_reader import UnitReader
-from rdc.errors import RdcError, UsageError
-from rdc.files.own.output_file import check_output, write_output
+from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.files.own.output_file import write_output
 from rdc.progress import Problem, Progressed, check_stop
 from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order, usable_workers
@@ -42,7 +42,7 @@ class Gathered:
     left_out: int
 
     def encoded(self) -> Iterator[bytes]:
-        """All of it as one part, in pieces."""
+        """All of it as one part, in spans."""
         yield from part_start(self.unit)
         for block in self.blocks:
             yield from encode_section(b"BLOK", [self.parts.bytes(block, 0, block.layout.end)])
@@ -160,9 +160,12 @@ class _Gathering:
         """Reads into one part a unit, named by what the files are. A part that is there is not made again."""
         try:
             os.makedirs(directory, exist_ok=True)
-        except OSError:
-            check_output(os.path.join(directory, b"part"))
-            raise
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise RdcError(
+                f"{printable(directory)}: cannot make the directory: {reason}; name another with --stage",
+                code=ExitCode.FILE_IO,
+            ) from error
         sources = []
         for unit in self._units:
             reader = self._reader(unit)

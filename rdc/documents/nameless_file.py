@@ -35,11 +35,11 @@ class NamelessFile:
         if self.fd >= 0:
             os.close(self.fd)
 
-    def append(self, pieces: Iterable[Buffer]) -> None:
+    def append(self, spans: Iterable[Buffer]) -> None:
         """Raises OutOfSpaceError or another RdcError."""
         try:
-            for piece in pieces:
-                left = memoryview(piece).cast("B")
+            for span in spans:
+                left = memoryview(span).cast("B")
                 while left:
                     count = os.write(self.fd, left)
                     self.size += count

@@ -85,7 +85,7 @@ def test_limits_of_memory_change_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     options = DocumentOptions(threshold=0.5)
     before = everything(similar_documents(path, options))
     monkeypatch.setattr(candidates, "PAIRS", 50)
-    monkeypatch.setattr(candidates, "_HELD", 16)
+    monkeypatch.setattr(candidates, "_WAITING", 16)
     monkeypatch.setattr(equal_keys, "RANGE_ROWS", 10)
     monkeypatch.setattr(resemblances, "OVERLAP_BYTES", 1000)
     assert everything(similar_documents(path, options)) == before

@@ -29,10 +29,9 @@ _OTHERS = (
     "--max-size",
     "--null",
     "--csv",
-    "--catalog",
-    "--no-catalog",
 )
-"""Options of the search for similar files that mean nothing for documents."""
+"""Options of the search for similar files that mean nothing for documents. Those of the catalog may come from
+the environment; nothing is kept there."""
 
 
 def run_text(words: Words, environment: Environment) -> ExitCode:
@@ -62,11 +61,11 @@ def print_documents(
         check_output(os.fsencode(name))
     report = _as_json(search, environment) if output.json else _as_text(search, output, environment)
     if output.keep is not None:
-        from rdc.report.kept_documents import kept_lines
+        from rdc.report.documents.keep_lines import keep_lines
 
-        write_output(os.fsencode(output.keep), kept_lines(report.kept))
+        write_output(os.fsencode(output.keep), keep_lines(report.kept))
     if output.html is not None:
-        from rdc.report.documents_page import documents_page
+        from rdc.report.documents.page import documents_page
 
         write_output(os.fsencode(output.html), documents_page(report))
     return report.exit
@@ -75,7 +74,7 @@ def print_documents(
 def _as_text(
     search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
 ) -> DocumentReport:
-    from rdc.report.documents_listing import document_text, summary_text
+    from rdc.report.documents.listing import document_text, summary_text
 
     terminal = Trouble(environment.talk, environment.progress(quiet=output.quiet))
     try:
@@ -93,7 +92,7 @@ def _as_text(
 
 
 def _as_json(search: Callable[[Reporter], DocumentReport], environment: Environment) -> DocumentReport:
-    from rdc.report.documents_json import DocumentsJson
+    from rdc.report.documents.events import DocumentsJson
 
     events = DocumentsJson(environment.data, environment.flush, environment.clock)
     events.start()

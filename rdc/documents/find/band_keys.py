@@ -33,7 +33,7 @@ class BandKeys:
     def of(corpus: Corpus, compared: array[int], threshold: float) -> BandKeys:
         """The keys of the documents `compared`, by position in that column."""
         keys = BandKeys(threshold)
-        samples, held = bytearray(), 0
+        samples, waiting = bytearray(), 0
         number, at = 0, 0
         for run in corpus.runs():
             end = bisect_left(compared, number + run.count, at)
@@ -47,14 +47,14 @@ class BandKeys:
                         ]
                     )
                 samples += column
-                held += end - at
-                if held >= BATCH:
-                    keys._add(bytes(samples), held)
-                    samples, held = bytearray(), 0
+                waiting += end - at
+                if waiting >= BATCH:
+                    keys._add(bytes(samples), waiting)
+                    samples, waiting = bytearray(), 0
             number += run.count
             at = end
-        if held:
-            keys._add(bytes(samples), held)
+        if waiting:
+            keys._add(bytes(samples), waiting)
         return keys
 
     def _add(self, samples: bytes, count: int) -> None:

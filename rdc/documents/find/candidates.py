@@ -20,7 +20,7 @@ __all__ = ["candidate_batches"]
 _FILES = 64
 """Files that pairs wait in, at most. Each has the pairs of one range of documents."""
 
-_HELD = 1 << 16
+_WAITING = 1 << 16
 """Pairs of one range in memory, before they are written."""
 
 
@@ -70,14 +70,14 @@ class _WaitingPairs:
     def __init__(self, count: int) -> None:
         self._span = max(1 << 16, -(-count // _FILES))
         """Documents of one range."""
-        self._held: list[array[int]] = [array("Q") for _ in range(0, count, self._span)]
-        self._files: list[NamelessFile | None] = [None] * len(self._held)
+        self._waiting: list[array[int]] = [array("Q") for _ in range(0, count, self._span)]
+        self._files: list[NamelessFile | None] = [None] * len(self._waiting)
 
     def add(self, first: int, second: int) -> None:
         """`first` is the smaller position."""
-        held = self._held[first // self._span]
-        held.append(first << 32 | second)
-        if len(held) == _HELD:
+        waiting = self._waiting[first // self._span]
+        waiting.append(first << 32 | second)
+        if len(waiting) == _WAITING:
             self._write(first // self._span)
 
     def _write(self, number: int) -> None:
@@ -85,16 +85,16 @@ class _WaitingPairs:
         file = self._files[number]
         if file is None:
             file = self._files[number] = NamelessFile()
-        held = self._held[number]
-        file.append([array("Q", sorted(set(held)))])
-        del held[:]
+        waiting = self._waiting[number]
+        file.append([array("Q", sorted(set(waiting)))])
+        del waiting[:]
 
     def batches(self) -> Iterator[list[int]]:
-        for number, held in enumerate(self._held):
+        for number, waiting in enumerate(self._waiting):
             file = self._files[number]
             if file is None:
-                if held:
-                    yield sorted(set(held))
+                if waiting:
+                    yield sorted(set(waiting))
                 continue
             self._write(number)
             yield from self._from_file(file, number)
@@ -108,8 +108,8 @@ class _WaitingPairs:
             low = start + self._span * one // passes << 32
             high = start + self._span * (one + 1) // passes << 32
             found: set[int] = set()
-            for at in range(0, file.size, 8 * _HELD):
-                piece = file.read(at, min(8 * _HELD, file.size - at))
-                found.update([pair for pair in array("Q", piece) if low <= pair < high])
+            for at in range(0, file.size, 8 * _WAITING):
+                span = file.read(at, min(8 * _WAITING, file.size - at))
+                found.update([pair for pair in array("Q", span) if low <= pair < high])
             if found:
                 yield sorted(found)

@@ -34,7 +34,7 @@ class _Entry(NamedTuple):
     row: int
     digest: bytes
     old: bool
-    place: int
+    position: int
 
     @property
     def id(self) -> tuple[bytes, int]:
@@ -47,7 +47,7 @@ class Run:
 
     block: Block
     first: int
-    """The place of the first one in the block."""
+    """The position of the first one in the block."""
     count: int
 
 
@@ -59,15 +59,15 @@ class Corpus:
         self._parts = parts
         self._old = old
         self._blocks = blocks
-        self._places = array("Q")
-        """Of each document: the number of its block times 2^32, plus its place there."""
+        self._positions = array("Q")
+        """Of each document: the number of its block times 2^32, plus its position there."""
         self._order()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def _order(self) -> None:
-        """Fills the places. Blocks whose ranges of documents overlap are merged."""
+        """Fills the positions. Blocks whose ranges of documents overlap are merged."""
         ranges = []
         for number, block in enumerate(self._blocks):
             first = next(self._entries(number, 0, 1))
@@ -86,14 +86,14 @@ class Corpus:
     def _append(self, numbers: list[int]) -> None:
         if len(numbers) == 1:
             start = numbers[0] << 32
-            self._places.extend(range(start, start + self._blocks[numbers[0]].layout.documents))
+            self._positions.extend(range(start, start + self._blocks[numbers[0]].layout.documents))
             return
         # A document that two parts hold is one. One path may name different texts on two machines, and the
         # same document may be in the older corpus.
         before: _Entry | None = None
         for entry in heapq.merge(*[self._all_entries(number) for number in numbers]):
             if before is None or entry[:4] != before[:4]:
-                self._places.append(entry.place)
+                self._positions.append(entry.position)
             before = entry
 
     def _all_entries(self, number: int) -> Iterator[_Entry]:
@@ -111,8 +111,8 @@ class Corpus:
         paths = self._paths(block, sources[0], sources[-1] + 1)
         for at, row in enumerate(rows):
             digest = digests[DIGEST_BYTES * at : DIGEST_BYTES * (at + 1)]
-            place = number << 32 | first + at
-            yield _Entry(paths[sources[at] - sources[0]], row, digest, block.part in self._old, place)
+            position = number << 32 | first + at
+            yield _Entry(paths[sources[at] - sources[0]], row, digest, block.part in self._old, position)
 
     def _paths(self, block: Block, first: int, end: int) -> list[bytes]:
         """The sources of a block from the `first` to before `end`."""
@@ -126,16 +126,16 @@ class Corpus:
 
     def runs(self) -> Iterator[Run]:
         """All documents, in order."""
-        places, at = self._places, 0
-        while at < len(places):
-            place = places[at]
-            block = self._blocks[place >> 32]
-            start = place & 0xFFFFFFFF
-            most = min(block.layout.documents - start, len(places) - at)
+        positions, at = self._positions, 0
+        while at < len(positions):
+            position = positions[at]
+            block = self._blocks[position >> 32]
+            start = position & 0xFFFFFFFF
+            most = min(block.layout.documents - start, len(positions) - at)
             count = most
-            if places[at + most - 1] != place + most - 1:
+            if positions[at + most - 1] != position + most - 1:
                 count = 1
-                while places[at + count] == place + count:
+                while positions[at + count] == position + count:
                     count += 1
             yield Run(block, start, count)
             at += count
@@ -186,8 +186,8 @@ class Corpus:
 
     def is_old(self, number: int) -> bool:
         """Whether a document is of the older corpus."""
-        return self._blocks[self._places[number] >> 32].part in self._old
+        return self._blocks[self._positions[number] >> 32].part in self._old
 
     def _run(self, number: int) -> Run:
-        place = self._places[number]
-        return Run(self._blocks[place >> 32], place & 0xFFFFFFFF, 1)
+        position = self._positions[number]
+        return Run(self._blocks[position >> 32], position & 0xFFFFFFFF, 1)

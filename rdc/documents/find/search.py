@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Search"]
 
 _NONE = (1 << 32) - 1
-"""In place of a position: a document that resembles none."""
+"""Stands for no position: a document that resembles none."""
 
 
 class Search:

@@ -81,13 +81,13 @@ def method(unit: str) -> bytes:
 
 
 def encode_section(tag: bytes, columns: Iterable[bytes]) -> Iterator[bytes]:
-    """Encodes a section in pieces."""
-    pieces = list(columns)
+    """Encodes a section."""
+    spans = list(columns)
     digest = blake3(tag)
-    for piece in pieces:
-        digest.update(piece)
-    yield _SECTION.pack(tag, sum(map(len, pieces)), digest.digest())
-    yield from pieces
+    for span in spans:
+        digest.update(span)
+    yield _SECTION.pack(tag, sum(map(len, spans)), digest.digest())
+    yield from spans
 
 
 def part_start(unit: str) -> Iterator[bytes]:
@@ -107,7 +107,7 @@ def part_end(problems: Iterable[Problem], left_out: int) -> Iterator[bytes]:
 
 
 def read_part(stream: BinaryIO, name: str, number: int) -> Part:
-    """Checks a whole part, in pieces. `name`: the file in messages.
+    """Checks a whole part. `name`: the file in messages.
 
     Raises DocumentPartError, with the offset, for damage, and UsageError for a part of other parameters.
     """
@@ -195,14 +195,14 @@ class _Reader:
         """Checks a block: its digest, its lengths, and what a writer promises of its columns."""
         start = self._at
         digest = blake3(b"BLOK")
-        kept = self._piece(min(size, COUNTS.size), digest)
-        layout = BlockLayout(*COUNTS.unpack(kept)) if len(kept) == COUNTS.size else None
+        counts = self._span(min(size, COUNTS.size), digest)
+        layout = BlockLayout(*COUNTS.unpack(counts)) if len(counts) == COUNTS.size else None
         if layout is None or max(layout.sources, layout.documents) > PART_NAMES or layout.end != size:
             raise self._damaged("a block with the columns that it states", "other columns")
         self._at = start
-        columns = kept + self._piece(layout.digests - COUNTS.size, digest)
+        columns = counts + self._span(layout.digests - COUNTS.size, digest)
         self._skip(layout.shingle_ends - layout.digests, digest)
-        ends = self._piece(layout.sets - layout.shingle_ends, digest)
+        ends = self._span(layout.sets - layout.shingle_ends, digest)
         self._skip(layout.end - layout.sets, digest)
         if digest.digest() != self._digest:
             raise self._damaged("a block that has its digest", "other bytes")
@@ -211,16 +211,16 @@ class _Reader:
         self._at = start + size
         return Block(self._number, start, layout)
 
-    def _piece(self, size: int, digest: blake3) -> bytes:
-        piece = self._stream.read(size)
-        if len(piece) < size:
+    def _span(self, size: int, digest: blake3) -> bytes:
+        span = self._stream.read(size)
+        if len(span) < size:
             raise self._damaged("a whole block", "the end of the file")
-        digest.update(piece)
-        return piece
+        digest.update(span)
+        return span
 
     def _skip(self, size: int, digest: blake3) -> None:
         while size:
-            size -= len(self._piece(min(size, READ_BYTES), digest))
+            size -= len(self._span(min(size, READ_BYTES), digest))
 
     def _damaged(self, expected: str, found: str) -> DocumentPartError:
         return DocumentPartError(

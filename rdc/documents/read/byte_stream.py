@@ -16,41 +16,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["UNPACK_ERRORS", "Pieces", "pieces_of"]
+__all__ = ["UNPACK_ERRORS", "Readable", "spans_of"]
 
 UNPACK_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError, RdcError)
 """The exceptions of a stream that cannot be read to its end."""
 
 
-class Pieces(Protocol):
+ZSTD_BYTES = 1 << 10
+"""Bytes unpacked at a time. Four bytes can be a block of 128 KiB, so they become 32 MiB at most."""
+
+
+class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def pieces_of(path: bytes, stream: BinaryIO) -> Iterator[bytes]:
-    """Yields the content in pieces of at most READ_BYTES. Raises one of UNPACK_ERRORS."""
-    source: Pieces = stream
+def spans_of(path: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    """Yields the content in spans of at most READ_BYTES. Raises one of UNPACK_ERRORS."""
+    source: Readable = stream
     if path.endswith(b".gz"):
         source = gzip.GzipFile(fileobj=stream, mode="rb")
     elif path.endswith(b".zst"):
         yield from _unpacked(stream)
         return
-    while piece := source.read(READ_BYTES):
-        yield piece
+    while span := source.read(READ_BYTES):
+        yield span
 
 
 def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
     """The frames of a .zst file one after another. A last frame without its end is an error."""
     unpacker = zstandard.ZstdDecompressor().decompressobj()
     begun = False
-    # A frame may unpack to thousands of times its size, so little is fed at a time.
-    while packed := stream.read(1 << 12):
+    while packed := stream.read(ZSTD_BYTES):
         while packed:
             if unpacker.eof:
                 unpacker = zstandard.ZstdDecompressor().decompressobj()
-            piece = unpacker.decompress(packed)
+            span = unpacker.decompress(packed)
             begun = not unpacker.eof
             packed = unpacker.unused_data if unpacker.eof else b""
-            if piece:
-                yield piece
+            if span:
+                yield span
     if begun:
         raise EOFError("the last frame has no end")

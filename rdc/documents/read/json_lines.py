@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 
-from rdc.documents.read.byte_stream import UNPACK_ERRORS, pieces_of
+from rdc.documents.read.byte_stream import UNPACK_ERRORS, spans_of
 from rdc.documents.read.text_batch import TextBatch
 from rdc.errors import one_line, printable
 from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES, LINE_BYTES
@@ -36,7 +36,7 @@ def read_json_lines(path: bytes, stream: BinaryIO, field: str, problems: RowProb
     size, row = 0, 0
     loads = json.JSONDecoder().decode
     try:
-        for lines in _line_blocks(pieces_of(path, stream), problems):
+        for lines in _line_blocks(spans_of(path, stream), problems):
             for line in lines:
                 row += 1
                 try:
@@ -60,36 +60,36 @@ def read_json_lines(path: bytes, stream: BinaryIO, field: str, problems: RowProb
         yield TextBatch.of_rows(path, rows, texts)
 
 
-def _line_blocks(pieces: Iterator[bytes], problems: RowProblems) -> Iterator[Sequence[str | bytes | None]]:
-    """The lines of each piece: decoded if all of them are UTF-8, else as bytes.
+def _line_blocks(spans: Iterator[bytes], problems: RowProblems) -> Iterator[Sequence[str | bytes | None]]:
+    """The lines of each span: decoded if all of them are UTF-8, else as bytes.
 
     A line of more than LINE_BYTES is None, and is never in memory whole.
     """
     parts: list[bytes] = []
-    held = 0
-    for piece in pieces:
-        end = piece.rfind(b"\n")
+    waiting = 0
+    for span in spans:
+        end = span.rfind(b"\n")
         if end < 0:
-            held += len(piece)
+            waiting += len(span)
             # What comes after the limit is dropped, so that the line stays known as too long.
-            if held <= LINE_BYTES + 1:
-                parts.append(piece)
+            if waiting <= LINE_BYTES + 1:
+                parts.append(span)
             elif parts:
                 parts = []
             continue
-        if held + piece.find(b"\n") > LINE_BYTES:
+        if waiting + span.find(b"\n") > LINE_BYTES:
             yield [None]
-            start = piece.find(b"\n") + 1
+            start = span.find(b"\n") + 1
             parts = []
         else:
             start = 0
-        parts.append(piece[start:end])
+        parts.append(span[start:end])
         if start <= end:
             yield _lines(b"".join(parts))
-        parts, held = [piece[end + 1 :]], len(piece) - end - 1
-    if held > LINE_BYTES:
+        parts, waiting = [span[end + 1 :]], len(span) - end - 1
+    if waiting > LINE_BYTES:
         yield [None]
-    elif held:
+    elif waiting:
         yield _lines(b"".join(parts))
 
 

@@ -16,11 +16,14 @@ class RowProblems:
         self.path = path
         self.problems: list[Problem] = []
         self.count = 0
+        self._bad = 0
+        """Rows that were added one by one."""
 
     def add(self, row: int, reason: str) -> None:
         """`reason` completes `PATH: row N: `."""
         self.count += 1
-        if self.count <= ROW_PROBLEMS:
+        self._bad += 1
+        if self._bad <= ROW_PROBLEMS:
             self.note(f"row {row}: {reason}")
 
     def note(self, message: str) -> None:
@@ -29,5 +32,5 @@ class RowProblems:
 
     def close(self) -> None:
         """Counts the rows that were not named."""
-        if self.count > ROW_PROBLEMS:
-            self.note(f"{self.count - ROW_PROBLEMS:,} more rows could not be used; {self.count:,} in all")
+        if self._bad > ROW_PROBLEMS:
+            self.note(f"{self._bad - ROW_PROBLEMS:,} more rows could not be used; {self._bad:,} in all")

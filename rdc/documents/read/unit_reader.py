@@ -69,7 +69,7 @@ class UnitReader:
         read = read_parquet if self._unit.is_parquet else read_json_lines
         with os.fdopen(os.dup(source.fileno()), "rb") as stream:
             for batch in read(self._unit.paths[0], stream, self._field, problems):
-                self.done = max(self.done, min(stream.tell(), self._unit.bytes))
+                self.done = max(self.done, min(os.lseek(stream.fileno(), 0, os.SEEK_CUR), self._unit.bytes))
                 yield batch
 
     def _plain(self) -> Iterator[TextBatch]:

@@ -6,7 +6,7 @@ import heapq
 import html
 from operator import attrgetter
 
-from rdc.report.documents_listing import document_name, summary_text
+from rdc.report.documents.listing import document_name, summary_text
 from rdc.report.sizes import counted, size_text
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ class _Counts:
 
 
 def documents_page(report: DocumentReport) -> Iterator[bytes]:
-    """The page, in pieces."""
+    """The page, in spans."""
     counts = _Counts(report)
     summary = report.summary
     yield _HEAD.encode()

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from rdc.model.documents import Document
 
-__all__ = ["kept_lines"]
+__all__ = ["keep_lines"]
 
 
-def kept_lines(documents: Iterable[Document]) -> Iterator[bytes]:
+def keep_lines(documents: Iterable[Document]) -> Iterator[bytes]:
     """One object a document: `path`, `path_b64` if the path is not UTF-8, and `row` if it is a row."""
     for document in documents:
         fields = path_fields(document.path)

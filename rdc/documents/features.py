@@ -1,33 +1,24 @@
-"""The features of texts: hashes of their shingles."""
+"""The features of texts: their shingles, of a size that all parts share."""
 
 from __future__ import annotations
 
-import re
-from array import array
-from hashlib import blake2b
+from rdc.similarity.texts import shingles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from rdc.similarity.texts import FeatureColumn
+
 __all__ = ["SHINGLE_SIZES", "SHINGLE_VERSION", "text_features"]
 
 SHINGLE_VERSION = 1
-"""The version of the rules that make shingles of a text."""
+"""Of rdc/kernel/shingles/reference.py. Features of other rules must not meet these in one search."""
 
 SHINGLE_SIZES = {"words": 5, "chars": 8}
 """How many words or characters make a shingle."""
 
 
-def text_features(text: Buffer, offsets: array[int], unit: str) -> tuple[array[int], array[int]]:
-    size = SHINGLE_SIZES[unit]
-    view = memoryview(text).cast("B")
-    features, ends = array("Q"), array("q", [0])
-    for at in range(len(offsets) - 1):
-        content = str(view[offsets[at] : offsets[at + 1]], "utf-8").casefold()
-        units = re.findall(r"\w+", content) if unit == "words" else list("".join(content.split()))
-        for start in range(max(len(units) - size + 1, min(len(units), 1))):
-            shingle = "\0".join(units[start : start + size]).encode()
-            features.append(int.from_bytes(blake2b(shingle, digest_size=8).digest(), "little"))
-        ends.append(len(features))
-    return features, ends
+def text_features(text: Buffer, offsets: Buffer, unit: str) -> FeatureColumn:
+    """The features of each text of a column. `unit`: a key of SHINGLE_SIZES."""
+    return shingles(text, offsets, SHINGLE_SIZES[unit], unit="chars" if unit == "chars" else "words")

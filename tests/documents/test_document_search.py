@@ -118,12 +118,14 @@ def test_nothing(tmp_path: Path) -> None:
 
 
 def test_characters(tmp_path: Path) -> None:
-    """A script without spaces has one word a sentence. Shingles of characters find what is alike."""
+    """Without spaces a text is one word, unless characters are counted. Ideographs are words of their own."""
+    letters = "".join(words(1))
     chinese = "".join(chr(0x4E00 + number % 3000) for number in range(0, 30_000, 71))
-    texts = [chinese, chinese[:200] + "更" + chinese[201:]]
+    texts = [letters, letters[:200] + "X" + letters[201:], chinese, chinese[:200] + "更" + chinese[201:]]
     path = write_jsonl(tmp_path / "a.jsonl", texts)
-    assert not found_clusters(similar_documents(path))
-    assert found_clusters(similar_documents(path, DocumentOptions(shingle="chars"))) == {frozenset({1, 2})}
+    assert found_clusters(similar_documents(path)) == {frozenset({3, 4})}
+    by_characters = similar_documents(path, DocumentOptions(shingle="chars"))
+    assert found_clusters(by_characters) == {frozenset({1, 2}), frozenset({3, 4})}
 
 
 @pytest.mark.parametrize("options", [DocumentOptions(threshold=0.05), DocumentOptions(shingle="lines")])

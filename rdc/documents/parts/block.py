@@ -15,8 +15,6 @@ from rdc.similarity.samples import one_permutation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from rdc.documents.read.text_batch import TextBatch
 
 __all__ = ["COUNTS", "DIGEST_BYTES", "SAMPLES", "SAMPLE_BYTES", "SEED", "BlockLayout", "encode_block"]
@@ -87,10 +85,11 @@ class BlockLayout:
 
 def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
     """The columns of a block, in order. Threads may call it in parallel."""
-    features, ends = text_features(batch.text, batch.offsets, unit)
-    samples = one_permutation(features, ends, SAMPLES, SEED)
+    column = text_features(batch.text, batch.offsets, unit)
+    samples = one_permutation(column.features, column.offsets, SAMPLES, SEED)
+    ends = array("Q", column.offsets[8:])
     sizes = array("Q", map(sub, batch.offsets[1:], batch.offsets))
-    sets = _halves(features)
+    sets = _halves(column.features)
     names, name_ends = bytearray(), array("Q")
     for path in batch.paths:
         names += path
@@ -104,7 +103,7 @@ def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
         little_endian(sizes),
         _digests(name_parts(batch.text, sizes), len(batch)),
         little_endian(array("I", samples.data)),
-        little_endian(array("Q", ends[1:])),
+        little_endian(ends),
         little_endian(sets),
     ]
 
@@ -117,8 +116,8 @@ def _digests(names: bytes, count: int) -> bytes:
     return digests.tobytes()
 
 
-def _halves(features: Buffer) -> array[int]:
+def _halves(features: bytes) -> array[int]:
     """The upper halves of the features. As they are hashes, any 32 bits of them serve."""
     words = array("I")
-    words.frombytes(memoryview(features).cast("B"))
+    words.frombytes(features)
     return words[1 if sys.byteorder == "little" else 0 :: 2]

@@ -38,6 +38,11 @@ __all__ = [
     "DirectoryRules",
     "DirectorySummary",
     "Disconnected",
+    "Document",
+    "DocumentGroup",
+    "DocumentOptions",
+    "DocumentReport",
+    "DocumentSummary",
     "DuplicateFile",
     "DuplicateGroup",
     "DuplicateListing",
@@ -86,6 +91,7 @@ __all__ = [
     "ScanReport",
     "SignatureStore",
     "SignatureTree",
+    "SimilarDocument",
     "SimilarFile",
     "SimilarFiles",
     "SimilarFolders",
@@ -124,12 +130,14 @@ __all__ = [
     "dupes",
     "kernel_name",
     "merge",
+    "merge_documents",
     "open_index",
     "parse_location",
     "scan",
     "sign",
     "sign_file",
     "similar",
+    "similar_documents",
     "sync",
     "undo",
     "undoable_syncs",
@@ -162,6 +170,11 @@ _MODULES = {
     "DirectoryRules": "rdc.model.filter_rules",
     "DirectorySummary": "rdc.model.scan",
     "Disconnected": "rdc.model.watch",
+    "Document": "rdc.model.documents",
+    "DocumentGroup": "rdc.model.documents",
+    "DocumentOptions": "rdc.model.documents",
+    "DocumentReport": "rdc.model.documents",
+    "DocumentSummary": "rdc.model.documents",
     "DuplicateFile": "rdc.model.duplicates",
     "DuplicateGroup": "rdc.model.duplicates",
     "DuplicateListing": "rdc.model.instances",
@@ -210,6 +223,7 @@ _MODULES = {
     "ScanReport": "rdc.model.scan",
     "SignatureStore": "rdc.catalog.store",
     "SignatureTree": "rdc.signature.tree",
+    "SimilarDocument": "rdc.model.documents",
     "SimilarFile": "rdc.model.similar",
     "SimilarFiles": "rdc.model.scan",
     "SimilarFolders": "rdc.model.similar",
@@ -248,12 +262,14 @@ _MODULES = {
     "dupes": "rdc.library.dupes",
     "kernel_name": "rdc.kernel",
     "merge": "rdc.library.merge",
+    "merge_documents": "rdc.library.similar_documents",
     "open_index": "rdc.library.streams",
     "parse_location": "rdc.model.location",
     "scan": "rdc.library.scan",
     "sign": "rdc.library.streams",
     "sign_file": "rdc.catalog.signer",
     "similar": "rdc.library.similar",
+    "similar_documents": "rdc.library.similar_documents",
     "sync": "rdc.session.sync",
     "undo": "rdc.library.undo",
     "undoable_syncs": "rdc.library.undo",
@@ -288,9 +304,18 @@ if TYPE_CHECKING:
     from rdc.library.merge import merge
     from rdc.library.scan import scan
     from rdc.library.similar import similar
+    from rdc.library.similar_documents import merge_documents, similar_documents
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
     from rdc.library.undo import undo, undoable_syncs
     from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
+    from rdc.model.documents import (
+        Document,
+        DocumentGroup,
+        DocumentOptions,
+        DocumentReport,
+        DocumentSummary,
+        SimilarDocument,
+    )
     from rdc.model.duplicates import (
         DuplicateFile,
         DuplicateGroup,

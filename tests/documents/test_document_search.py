@@ -59,11 +59,11 @@ def test_resemblance_is_exact_and_estimated(tmp_path: Path) -> None:
 def test_recall(tmp_path: Path) -> None:
     """Pairs of known resemblance: nearly all at .9 are found, and none below the threshold."""
     texts: list[str] = []
-    for seed in range(150):
+    for seed in range(50):
         texts += [" ".join(words(seed, 100)), " ".join(edited(seed, 100, 1, seed % 9))]
         texts += [" ".join(words(1000 + seed, 100)), " ".join(edited(1000 + seed, 100, 4, seed % 9))]
     truth = {(at + 1, at + 2) for at in range(0, len(texts), 2) if jaccard(texts[at], texts[at + 1]) >= 0.8}
-    assert 140 <= len(truth) <= 200
+    assert 45 <= len(truth) <= 70
     report = similar_documents(write_jsonl(tmp_path / "a.jsonl", texts))
     found = found_clusters(report)
     assert found <= {frozenset(pair) for pair in truth}

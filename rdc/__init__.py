@@ -263,17 +263,8 @@ _MODULES = {
     "watch": "rdc.watching.watch",
     **dict.fromkeys(("Disconnected", "Halted", "InStep", "Limited", "Resumed"), "rdc.model.watch"),
     **dict.fromkeys(("merge_documents", "similar_documents"), "rdc.library.similar_documents"),
-    **dict.fromkeys(
-        (
-            "Document",
-            "DocumentGroup",
-            "DocumentOptions",
-            "DocumentReport",
-            "DocumentSummary",
-            "SimilarDocument",
-        ),
-        "rdc.model.documents",
-    ),
+    **dict.fromkeys(("Document", "DocumentGroup", "DocumentOptions"), "rdc.model.documents"),
+    **dict.fromkeys(("DocumentReport", "DocumentSummary", "SimilarDocument"), "rdc.model.documents"),
 }
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def test_several_to_a_module(daemon: Daemon, tmp_path: Path) -> None:
     gone = (f"{tmp_path}/s/c", f"{tmp_path}/s/f")
     (top / "f").write_bytes(b"goes")
     refused = daemon.sync("--delete-missing-args", *gone, daemon.url("kept/x/"))
-    assert refused.code == ExitCode.TRUST and "leave out --delete-missing-args" in refused.err
+    assert refused.code == ExitCode.REFUSED and "leave out --delete-missing-args" in refused.err
     assert b"f" in paths(top)
     assert daemon.sync("--delete-missing-args", *gone, daemon.url("drop/x/")).code == 0
     assert b"f" not in paths(top) and b"c" in paths(top)

@@ -10,13 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.applying.deletion import Deletion
-    from rdc.session.applying.directory_changes import DirectoryChanges
+    from rdc.session.applying.late_directories import LateDirectories
 
 __all__ = ["delete_missing"]
 
 
 def delete_missing(
-    context: ApplyingContext, deletion: Deletion, directories: DirectoryChanges, read_errors: int
+    context: ApplyingContext, deletion: Deletion, late: LateDirectories, read_errors: int
 ) -> None:
     """Deletes what the destination has at each selected path that the source does not have.
 
@@ -43,7 +43,7 @@ def delete_missing(
             continue
         above = path.rpartition(b"/")[0]
         if not context.options.dry_run and (not above or context.manifest.row(above) is not None):
-            directories.touch_late(above)
+            late.touch(above)
         deletion.remove(path, kind)
 
 

@@ -185,7 +185,7 @@ class DestinationParts:
         if self._options.delete_missing_args and not self._is_stopped:
             from rdc.session.applying.missing_arguments import delete_missing
 
-            delete_missing(self._applying, self.deletion, self.directories, read_errors)
+            delete_missing(self._applying, self.deletion, self.directories.late, read_errors)
         self.directories.replace_blocking_directories(read_errors)
         self.deletion.finish()
         round_ = yield from fetch(round_)

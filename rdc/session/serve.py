@@ -188,6 +188,7 @@ def _answer_as_source(
                 boundary=tree.boundary(options),
                 hard_links=options.hard_links,
                 kinds=asked_attributes(options),
+                names_owners=options.maps_owners,
                 clones=clones,
             )
             yield from half.run(received)
@@ -216,14 +217,16 @@ def _answer_as_destination(
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source.
     `knows_nodes`: the far side knows special files by their kinds."""
     site, path, options = admitted.site, admitted.path, admitted.options
-    from rdc.session.destination.context import SessionTerms, destination_context
+    from rdc.session.destination.context import SessionTerms, destination_context, mapping_of
 
     selection = None
     if selected is not None:
         from rdc.session.trees.selected_tree import selection_of
 
         selection = selection_of(selected, options)
-    terms = SessionTerms(options, filters, open_.secret, signer, selection=selection)
+    terms = SessionTerms(
+        options, filters, open_.secret, signer, selection=selection, owners=mapping_of(options)
+    )
     whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
@@ -231,6 +234,8 @@ def _answer_as_destination(
     if received is not None and isinstance(received.message, Watch):
         if selection is not None:
             raise RdcError("a watch follows one directory, without a selection", code=ExitCode.USAGE)
+        if options.maps_owners:
+            raise UsageError("rdc watch keeps owners by number; use rdc sync")
         if options.keep_undo is not None:
             raise UsageError("rdc watch keeps nothing to undo, and this directory asks for it: use rdc sync")
         from rdc.session.destination.following import LiveDestination

@@ -22,7 +22,8 @@ from rdc.errors import (
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
 from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
-from rdc.model.sync import SyncOptions, SyncReport
+from rdc.model.sync import SyncOptions
+from rdc.model.sync_report import SyncReport
 from rdc.progress import Problem, silent, stopping
 from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
 from rdc.protocol.rules.connection import Connection
@@ -324,7 +325,7 @@ class SyncRun:
         return done
 
     def _terms(self, clones: StagedClones | None) -> SessionTerms:
-        from rdc.session.destination.context import SessionTerms
+        from rdc.session.destination.context import SessionTerms, mapping_of
 
         selection = None
         if self._selected is not None:
@@ -332,7 +333,14 @@ class SyncRun:
 
             selection = selection_of(self._selected, self._options)
         return SessionTerms(
-            self._options, self._filters, self._secret, self._signer, self._pack, clones, selection
+            self._options,
+            self._filters,
+            self._secret,
+            self._signer,
+            self._pack,
+            clones,
+            selection,
+            mapping_of(self._options),
         )
 
     @property
@@ -365,6 +373,7 @@ class SyncRun:
             boundary=tree.boundary(self._options),
             hard_links=self._options.hard_links,
             kinds=asked_attributes(self._options),
+            names_owners=self._options.maps_owners,
         )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes

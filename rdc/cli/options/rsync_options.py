@@ -12,7 +12,6 @@ _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MO
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it, or written in place with --inplace"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
-_IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
@@ -44,7 +43,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--partial-dir",): _RESUME,
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
-    ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--fuzzy", "-y"): _FIND,
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,

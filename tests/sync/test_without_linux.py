@@ -147,6 +147,14 @@ def test_no_hard_links_are_made(tmp_path: Path) -> None:
     assert (tmp_path / "tree/a").stat().st_ino != (tmp_path / "tree/b").stat().st_ino
 
 
+def test_no_duplicates_are_removed(tmp_path: Path) -> None:
+    before = read_tree(write_tree(tmp_path / "tree", tree({"a": CONTENT, "b": CONTENT})))
+    ended = refused("dupes", "--delete", "--apply", f"--journal={tmp_path}/journal", tmp_path / "tree")
+    assert ended.returncode == ExitCode.PARTIAL
+    assert "the kernel cannot say whether it is open for writing" in ended.stderr
+    assert read_tree(tmp_path / "tree") == before
+
+
 def test_no_blocks_are_shared(btrfs: Path) -> None:
     write_tree(btrfs / "tree", tree({"a": CONTENT, "b": CONTENT}))
     ended = refused("dedupe", "--apply", btrfs / "tree")

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
 
-__all__ = ["CLONED_FILE_BYTES", "begin_as", "block_bytes", "clone_into", "copy_whole", "may_clone"]
+__all__ = [
+    "CLONED_FILE_BYTES",
+    "accepts_clones",
+    "begin_as",
+    "block_bytes",
+    "clone_into",
+    "copy_whole",
+    "may_clone",
+]
 
 CLONED_FILE_BYTES = 128 << 10
 """Files from this size on are cloned. A smaller one is written in less time than its extents are shared."""
@@ -33,6 +41,18 @@ def may_clone(root: Root, source: int, destination: int | None = None) -> bool:
     """
     devices = (source, source if destination is None else destination)
     return root.clone_refusals.get(devices, 0) < SINGLE_REFUSALS
+
+
+def accepts_clones(temporary: Replacement, source: SourceFile) -> bool:
+    """Return whether the file system shares blocks of `source` with an empty temporary.
+
+    Where it was not asked before, it is asked for one block, which costs less than to plan clones in vain.
+    """
+    devices = (source.identity.device, temporary.device)
+    block = block_bytes(source)
+    if devices not in temporary.root.clone_refusals and source.size >= block:
+        clone_into(temporary, source, 0, 0, block)
+    return may_clone(temporary.root, *devices)
 
 
 def block_bytes(source: SourceFile) -> int:

@@ -12,6 +12,7 @@ from rdc.files.base.metadata import set_on_descriptor
 from rdc.files.base.syscalls import punch_hole
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.replace.reservation import Reservation
+from rdc.files.replace.sparse import data_and_holes, may_have_long_zeros, zero_spans
 from rdc.files.replace.temporary_lock import lock_temporary
 from rdc.files.root.source_file import identity_of
 
@@ -153,8 +154,6 @@ class Replacement:
     def _punch(self, view: memoryview) -> None:
         """Make holes of blocks of zeros that lie over something, if the file is to be sparse."""
         if self.root.sparse:
-            from rdc.files.replace.sparse import zero_spans
-
             for start, stop in zero_spans(view, self.size):
                 with suppress(OSError):  # they are zeros anyway
                     punch_hole(self._fd, self.size + start, stop - start)
@@ -170,7 +169,9 @@ class Replacement:
                 self.abandon()
                 raise self.root.failure(error, self.path, "write it") from error
         # Where something was cloned, a skipped block of zeros would hold old content.
-        if (self.root.sparse or 0 < self.root.long_holes <= length) and self.size >= self._cloned:
+        least = self.root.long_holes
+        has_holes = self.root.sparse or (0 < least <= length and may_have_long_zeros(buffer, least))
+        if has_holes and self.size >= self._cloned:
             self._write_sparsely(buffer)
         else:
             self._write_at(self.size, buffer)
@@ -184,8 +185,6 @@ class Replacement:
     def _write_sparsely(self, buffer: ReadableBuffer) -> None:
         """Do what `write` does, but leave zeros as holes: blocks of them, or long runs. The file still gets
         its full size, so it can be read back."""
-        from rdc.files.replace.sparse import data_and_holes
-
         view, at = memoryview(buffer).cast("B"), self.size
         data, holes = data_and_holes(view, at, 0 if self.root.sparse else self.root.long_holes)
         for start, stop in data:

@@ -8,7 +8,15 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-__all__ = ["HOLE_BYTES", "data_and_holes", "data_spans", "has_hole", "long_data_spans", "zero_spans"]
+__all__ = [
+    "HOLE_BYTES",
+    "data_and_holes",
+    "data_spans",
+    "has_hole",
+    "long_data_spans",
+    "may_have_long_zeros",
+    "zero_spans",
+]
 
 HOLE_BYTES = 4096
 """The block size of most file systems. A shorter hole saves nothing, and a larger step would miss some holes.
@@ -55,9 +63,6 @@ def long_data_spans(buffer: ReadableBuffer, least: int) -> Iterator[tuple[int, i
     """
     view = memoryview(buffer).cast("B")
     size, zeros, begun, after_zeros = len(view), bytes(least), -1, False
-    if size and 0 not in bytes(view[::least]):
-        yield 0, size  # no step begins with a zero, as in text
-        return
     for start in range(0, size, least):
         stop = min(start + least, size)
         whole = stop - start == least or after_zeros
@@ -72,6 +77,14 @@ def long_data_spans(buffer: ReadableBuffer, least: int) -> Iterator[tuple[int, i
             begun = start
     if begun >= 0:
         yield begun, size
+
+
+def may_have_long_zeros(buffer: ReadableBuffer, least: int) -> bool:
+    """Return whether a run of `least` zeros is possible: some step of `least` bytes begins with a zero.
+
+    A cheap look that sees that most buffers, such as text, have no hole.
+    """
+    return 0 in bytes(memoryview(buffer).cast("B")[::least])
 
 
 def data_and_holes(

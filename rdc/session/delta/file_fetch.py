@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.errors import RdcError
 from rdc.files.own.spool import Spool
-from rdc.files.replace.cloning import CLONED_FILE_BYTES, block_bytes, may_clone
+from rdc.files.replace.cloning import CLONED_FILE_BYTES, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replace import Replacement
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel import short_references
@@ -21,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.clone import Clone
     from rdc.protocol.messages.registry import Code, Correction, Data, Literals, RangeRequest, Table, Targets
     from rdc.session.delta.bases import Recipe
     from rdc.session.delta.range_requests import Corrections
@@ -181,17 +182,15 @@ class FileFetch:
                     base.check(root)
                 self._sources.append(base.open(root))
                 bases.append(OpenBase(self._sources[-1], base.tree))
-            clones = self._clones(bases)
-            source = self._sources[0] if len(bases) == 1 and not clones else None
-            if source is not None and CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES:
-                # Most of the base is copied in pieces: one read is cheaper.
-                with source:
-                    content = source.pread(0, source.size)
-                self._sources[0] = bases[0].source = MemoryFile(root, source.path, source.identity, content)
-            from rdc.files.replace.cloned_ranges import ClonedRanges
-
-            size = self._recipe.size
-            temporary = self._new_version(size, reserved=not clones)
+            may_clone_bases = self._may_clone(bases[0].source)
+            temporary = self._new_version(self._recipe.size, reserved=not may_clone_bases)
+            try:
+                clones = self._clones(bases, temporary) if may_clone_bases else None
+                if clones is None:
+                    self._read_whole(bases)
+            except RdcError:
+                temporary.abandon()
+                raise
             self._rebuild = Rebuild(
                 self._recipe.path,
                 self._context.signer.params,
@@ -201,10 +200,19 @@ class FileFetch:
                 _reference_maker(self._context.secret, self._width),
                 Spool,
                 self._corrections,
-                ClonedRanges(temporary, self._sources, clones) if clones else None,
+                clones,
             )
             self._rebuild.start()
         return self._rebuild
+
+    def _read_whole(self, bases: Sequence[OpenBase]) -> None:
+        """Reads a small single base into memory. Most of it is copied in pieces: one read is cheaper."""
+        source = self._sources[0]
+        if len(bases) == 1 and CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES:
+            with source:
+                content = source.pread(0, source.size)
+            memory = MemoryFile(self._context.root, source.path, source.identity, content)
+            self._sources[0] = bases[0].source = memory
 
     def _new_version(self, size: int, *, reserved: bool) -> Replacement:
         """Returns what the new version is written to."""
@@ -217,21 +225,29 @@ class FileFetch:
         expected = self._context.expected(recipe.file, recipe.path)
         return self._context.new_version(recipe.path, expected, size, reserved=reserved)
 
-    def _clones(self, bases: Sequence[OpenBase]) -> Sequence[Clone]:
-        """Returns the ranges that begin as clones of bases; none if their file system has refused one."""
+    def _may_clone(self, source: SourceFile) -> bool:
+        """Returns whether ranges of a base may become clones; False if its file system has refused one."""
+        if source.fileno() < 0 or self._recipe.size < CLONED_FILE_BYTES:
+            return False
+        if self._context.root.overwrites and source.path == self._recipe.path:
+            return False  # it keeps its blocks
+        return may_clone(self._context.root, source.identity.device)
+
+    def _clones(self, bases: Sequence[OpenBase], temporary: Replacement) -> ClonedRanges | None:
+        """Returns the ranges that begin as clones of bases. Where there are none, reserves the space."""
         source, recipe = bases[0].source, self._recipe
-        if source.fileno() < 0 or recipe.size < CLONED_FILE_BYTES:
-            return ()
-        if self._context.root.overwrites and source.path == recipe.path:
-            return ()  # it keeps its blocks
-        if not may_clone(self._context.root, source.identity.device):
-            return ()
-        from rdc.plan.clone_plan import plan_clones
+        if accepts_clones(temporary, source):
+            from rdc.files.replace.cloned_ranges import ClonedRanges
+            from rdc.plan.clone_plan import plan_clones
 
-        def offset(base: int, row: int) -> int:
-            return bases[base].offset(row)
+            def offset(base: int, row: int) -> int:
+                return bases[base].offset(row)
 
-        return plan_clones(recipe.parts, recipe.trees, offset, block_bytes(source))
+            clones = plan_clones(recipe.parts, recipe.trees, offset, block_bytes(source))
+            if clones:
+                return ClonedRanges(temporary, self._sources, clones)
+        temporary.reserve()
+        return None
 
 
 def _reference_maker(secret: bytes, width: int) -> Callable[[bytes], bytes]:

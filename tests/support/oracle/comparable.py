@@ -14,9 +14,16 @@ from tests.support.trees.trees import Directory, File, Link, Tree, parent_of
 __all__ = ["comparable"]
 
 SET_ID = stat.S_ISUID | stat.S_ISGID
-ONE_SOURCE = frozenset(
-    {"-x", "--one-file-system", "-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"}
-)
+RULE_FILES = frozenset({"-C", "--cvs-exclude", "-F"})
+ONE_SOURCE = RULE_FILES | {
+    "-x",
+    "--one-file-system",
+    "-L",
+    "--copy-links",
+    "-k",
+    "--copy-dirlinks",
+    "--copy-unsafe-links",
+}
 """Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
@@ -39,7 +46,7 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
-    if "--ignore-errors" in words and words & {"-C", "--cvs-exclude", "-F"}:
+    if "--ignore-errors" in words and words & RULE_FILES:
         return False  # refused: what a rule file with a mistake hides would be deleted
     appends = words & {"--append", "--append-verify"}
     if (appends or "--inplace" in words) and words & {"-u", "--update", "--size-only"}:

@@ -14,7 +14,7 @@ import pytest
 __all__ = ["LOST"]
 
 LOST: dict[str, tuple[str, ...]] = {
-    "Leases tell who writes to a file. Without them no hard links are made, and none are undone.": (
+    "Leases tell who writes. Without them dupes removes nothing, and no hard links are made or undone.": (
         "cli/test_cli_dedupe.py",
         "cli/test_cli_descriptors.py::test_a_second_run_leaves_no_descriptor_open",
         "files/base/test_descriptor_limit.py::test_hard_links_keep_to_a_low_limit",
@@ -30,6 +30,7 @@ LOST: dict[str, tuple[str, ...]] = {
         "instances/test_dedupe_race.py",
         "instances/test_dedupe_random.py",
         "instances/test_dedupe_report.py",
+        "instances/test_removal_race.py::test_it_stays_and_is_named",
         "library/test_docstrings.py::test_examples_of_docstrings_are_true[dedupe]",
         "sync/hostile_world/test_power_cut.py::test_syncs_are_few",
         "sync/hostile_world/test_sync_written_to.py::test_nobody_writes_between_the_look_and_the_setting",
@@ -53,6 +54,7 @@ LOST: dict[str, tuple[str, ...]] = {
         "sync/test_sync_moves.py",
         "sync/test_sync_rotation.py::test_what_was_moved_here_is_still_renamed",
         "sync/test_transcripts.py",
+        "sync/undo/test_undo_sync.py::test_a_moved_file_is_moved_back",
     ),
     "renameat2: for a moment nothing is where a directory takes the place of a file, or a file of one.": (
         "sync/hostile_world/test_power_cut.py::test_each_path_is_old_or_new",

@@ -231,6 +231,10 @@ class SyncOptions:
     """The source takes symlinks to directories for these directories."""
     copy_unsafe_links: bool = False
     """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
+    munge_links: bool = False
+    """Only the side where it is typed counts, as in rsync. As the destination it makes symlinks that lead
+    nowhere, with "/rsyncd-munged/" in front of their targets. As the source it takes that away again. Not
+    together with `safe_links`, `copy_links` and the like."""
     devices: bool = True
     """Make devices, where the destination runs as root and both sides know how."""
     specials: bool = True

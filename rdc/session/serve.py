@@ -18,7 +18,7 @@ from rdc.protocol.messages.registry import (
 )
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import DIALECT, READS_ANEW, SPECIALS, knows
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
@@ -76,12 +76,13 @@ Admission: TypeAlias = "Callable[[Open], Admitted]"
 """Decides what an Open may have. It refuses with an RdcError, which goes to the far side."""
 
 
-def as_asked(open_: Open, destination: bytes | None = None) -> Admitted:
+def as_asked(open_: Open, destination: bytes | None = None, *, munge_links: bool = False) -> Admitted:
     """Grants everything: a peer that can start this process may do what the process's user may.
 
-    `destination`: as in Admitted.
+    `destination`: as in Admitted. `munge_links`: of SyncOptions, which no Open carries.
     """
-    return Admitted(ANYWHERE, open_.path or b".", open_.asked, destination)
+    options = replace(open_.asked, munge_links=munge_links)
+    return Admitted(ANYWHERE, open_.path or b".", options, destination)
 
 
 def greeting(params: ChunkParams) -> Hello:

@@ -183,7 +183,9 @@ class SyncRun:
             contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer,
             contextlib.nullcontext() if clones is None else contextlib.closing(clones),
         ):
-            admit = partial(as_asked, destination=self._destination.path)
+            admit = partial(
+                as_asked, destination=self._destination.path, munge_links=self._options.munge_links
+            )
             link = InProcessLink(self._fetch(clones), answer(signer, admit, clones=clones), self._stop)
             return self._report(link.run(), link)
 
@@ -313,6 +315,10 @@ class SyncRun:
         )
         if knows_nodes:
             make_nodes(destination_root.root, options)
+        if options.munge_links and self._source.host is not None:
+            from rdc.files.root.listing_view import make_munged
+
+            make_munged(destination_root.root)
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:

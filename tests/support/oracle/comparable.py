@@ -40,6 +40,8 @@ def comparable(case: Case) -> bool:
         any("s" in word for word in case.words if word.startswith("--chmod")) or _has_set_id(wanted)
     ):
         return False  # --chmod with set-id bits: only where owners are kept
+    if "--munge-links" in words and words & {*FOLLOWING, "--safe-links"}:
+        return False  # refused
     if words & MAPPING and (words & NO_OWNER or words & {"-A", "--acls"} or _map_twice(case)):
         return False  # refused
     if case.operands != CONTENTS and not _comparable_operands(case, words):

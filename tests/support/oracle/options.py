@@ -124,6 +124,7 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-k", "--copy-dirlinks"),
     _plain("--copy-unsafe-links"),
     _plain("--safe-links"),
+    _plain("--munge-links"),
     _plain("-O", "--omit-dir-times"),
     _plain("-J", "--omit-link-times"),
     _plain("-E", "--executability"),

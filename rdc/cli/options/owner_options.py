@@ -48,33 +48,36 @@ def with_owners(options: SyncOptions, words: Words) -> SyncOptions:
 
 def _maps(words: Words) -> tuple[bytes, bytes]:
     """Returns the maps of users and of groups. --chown=USER:GROUP is one of both, as in rsync."""
-    users = [given for given in words.given if given.key == "--usermap"]
-    groups = [given for given in words.given if given.key == "--groupmap"]
-    maps = [os.fsencode(given.value) for given in users], [os.fsencode(given.value) for given in groups]
-    for given in words.given:
-        if given.key == "--chown":
-            user, _, group = os.fsencode(given.value).partition(b":")
-            if not (user or group) or b"," in user + group:
-                raise UsageError(f"--chown={given.value}: expected USER:GROUP, USER or :GROUP")
-            maps[0].extend([b"*:" + user] if user else [])
-            maps[1].extend([b"*:" + group] if group else [])
-    for name, one in zip(("--usermap", "--groupmap"), maps, strict=True):
-        if len(one) > 1:
-            raise UsageError(f"{name} counts once, and --chown is such a map: join the items by commas")
-        for text in one:
-            _check_map(name, text)
-    return b"".join(maps[0]), b"".join(maps[1])
+    users, groups = _values(words, "--usermap"), _values(words, "--groupmap")
+    for value in _values(words, "--chown"):
+        user, _, group = value.partition(b":")
+        if not (user or group) or b"," in user + group:
+            raise UsageError(f"--chown={os.fsdecode(value)}: expected USER:GROUP, USER or :GROUP")
+        users += [b"*:" + user] if user else []
+        groups += [b"*:" + group] if group else []
+    return _one_map("--usermap", users), _one_map("--groupmap", groups)
 
 
-def _check_map(name: str, text: bytes) -> None:
+def _values(words: Words, name: str) -> list[bytes]:
+    return [os.fsencode(given.value) for given in words.given if given.key == name]
+
+
+def _one_map(name: str, maps: list[bytes]) -> bytes:
+    """Returns the only map; b"" for none. Raises UsageError for several, or a wrong one."""
     from rdc.model.owner_maps import parse_owner_map
 
+    if not maps:
+        return b""
+    if len(maps) > 1:
+        raise UsageError(f"{name} counts once, and --chown is such a map: join the items by commas")
+    (text,) = maps
     if len(text) > OWNER_MAP_BYTES:
         raise UsageError(f"{name}: {len(text)} bytes, the limit is {OWNER_MAP_BYTES}")
     try:
         parse_owner_map(text)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from None
+    return text
 
 
 def _check(options: SyncOptions, words: Words) -> None:

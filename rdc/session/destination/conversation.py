@@ -231,6 +231,7 @@ class Destination:
 
         Returns the round to go on with.
         """
+        # long because each kind of message is a branch
         while self._totals is None or not self._router.idle:
             received = yield Receive()
             if received is None:

@@ -33,7 +33,7 @@ class OwnerNames:
 
         Raises RdcError for more owners than a destination takes.
         """
-        users, groups = _news(self._users, uids), _news(self._groups, gids)
+        users, groups = _unannounced(self._users, uids), _unannounced(self._groups, gids)
         if max(len(self._users), len(self._groups)) > OWNERS:
             raise RdcError(
                 f"SRC has more than {OWNERS:,} users or groups, which cannot be kept by name: use"
@@ -56,11 +56,11 @@ class OwnerNames:
         return _named([uid], [gid])
 
 
-def _news(told: set[int], column: bytes | bytearray) -> list[int]:
+def _unannounced(announced: set[int], column: bytes | bytearray) -> list[int]:
     """The ids of a column that were not announced, which count as announced from now on."""
-    news = sorted(set(little_endian_integers("I", column)) - told)
-    told.update(news)
-    return news
+    new = sorted(set(little_endian_integers("I", column)) - announced)
+    announced.update(new)
+    return new
 
 
 def _named(users: list[int], groups: list[int]) -> Owners:

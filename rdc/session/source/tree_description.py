@@ -221,7 +221,7 @@ class Description:
             self._events.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))
 
     def _add(self, path: bytes, listing: PackedListing) -> list[EntrySet]:
-        """Adds a directory to the manifest. Returns the extended attributes to send."""
+        """Adds a directory to the manifest and returns the extended attributes to send."""
         found = []
         if self._attributes is not None:
             found = self._attributes.read(path, len(self.manifest), listing)
@@ -276,6 +276,7 @@ class Description:
         `again`: an earlier offer did not fit what is preserved. The manifest's top was sent in vain then, and
         is not sent unasked a second time.
         """
+        # long because each thing that is announced beside entries is a step
         self.keep(preserved)
         walk = self._walk()
         if self._attributes is not None:
@@ -291,9 +292,7 @@ class Description:
         yield from self._send_mount_points(round_)
         if self._owners is not None and preserved.owner:
             yield from self._owners.send(self.manifest, round_)
-        top = None
-        if self._tree.has_top:
-            top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY))
+        top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY)) if self._tree.has_top else None
         links = None if self._links is None else self._links.digest(self.manifest)
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())
         root = covering_root(self.manifest.root(top, preserved), further)

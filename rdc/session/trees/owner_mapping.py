@@ -58,7 +58,7 @@ class IdMapping:
     known: dict[int, int] = field(default_factory=dict)
     """What was decided."""
 
-    def target(self, number: int) -> int:
+    def mapped_id(self, number: int) -> int:
         """The id on this machine that the source's id becomes. Raises ProtocolError for one that was not
         announced."""
         found = self.known.get(number)
@@ -66,10 +66,10 @@ class IdMapping:
             name = self.names.get(number)
             if name is None:
                 raise ProtocolError(f"the far side tells of owner {number}, whose name it did not tell")
-            found = self.known[number] = self._target(number, name)
+            found = self.known[number] = self._decided(number, name)
         return found
 
-    def _target(self, number: int, name: bytes) -> int:
+    def _decided(self, number: int, name: bytes) -> int:
         for rule in self.rules:
             if rule.matches(number, name):
                 return rule.to
@@ -85,13 +85,13 @@ class IdMapping:
     @property
     def changes(self) -> bool:
         """Whether an announced id becomes another one."""
-        return any(self.target(number) != number for number in self.names)
+        return any(self.mapped_id(number) != number for number in self.names)
 
     def mapped(self, column: array[int]) -> array[int]:
         """A column of the source's ids as ids of this machine; the column itself if nothing changes."""
-        if all(self.target(number) == number for number in set(column)):
+        if all(self.mapped_id(number) == number for number in set(column)):
             return column
-        return array("I", map(self.target, column))
+        return array("I", map(self.mapped_id, column))
 
     def unmapped(self, column: array[int]) -> array[int]:
         """A column of ids of this machine as announced ids that become them.
@@ -100,7 +100,7 @@ class IdMapping:
         """
         sources: dict[int, int] = {}
         for number in sorted(self.names):
-            sources.setdefault(self.target(number), number)
+            sources.setdefault(self.mapped_id(number), number)
         return array("I", [sources.get(number, NO_ID) for number in column])
 
 
@@ -124,7 +124,7 @@ class OwnerMapping:
         """The metadata of the source's entry, with owners of this machine."""
         if not self.applies:
             return metadata
-        uid, gid = self.users.target(metadata.uid), self.groups.target(metadata.gid)
+        uid, gid = self.users.mapped_id(metadata.uid), self.groups.mapped_id(metadata.gid)
         return replace(metadata, uid=uid, gid=gid)
 
     def listing(self, listing: Listing) -> Listing:

@@ -164,9 +164,9 @@ def test_the_first_name_of_an_owner_counts() -> None:
     mapping = owner_mapping(SyncOptions(usermap=b"ann:7,bob:8"))
     mapping.take(Owners((5,), (b"ann",), (), ()))
     mapping.take(Owners((5, 6), (b"bob", b""), (), ()))
-    assert (mapping.users.target(5), mapping.users.target(6)) == (7, 6)
+    assert (mapping.users.mapped_id(5), mapping.users.mapped_id(6)) == (7, 6)
     with pytest.raises(ProtocolError):
-        mapping.users.target(9)
+        mapping.users.mapped_id(9)
 
 
 def test_the_number_of_owners_is_bounded() -> None:
@@ -180,4 +180,4 @@ def test_root_is_no_other_user_because_of_a_name(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(mapping_module, "_look_up_user", found)
     mapping = owner_mapping(SyncOptions(owner_names=True))
     mapping.take(Owners((0, 5), (b"root", b"ann"), (), ()))
-    assert (mapping.users.target(0), mapping.users.target(5)) == (0, 0)
+    assert (mapping.users.mapped_id(0), mapping.users.mapped_id(5)) == (0, 0)

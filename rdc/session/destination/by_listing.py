@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import ListingPart
     from rdc.session.destination.compared_directories import ComparedDirectories, ListedTree
-    from rdc.session.trees.kept_dirlinks import KeptDirlinks
+    from rdc.session.trees.directory_links import DirectoryLinks
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.manifest import Manifest
@@ -35,7 +35,7 @@ class ListingIntake:
         name: bytes | None,
         attributes: WantedXattrs | None = None,
         owners: OwnerMapping | None = None,
-        dirlinks: KeptDirlinks | None = None,
+        dirlinks: DirectoryLinks | None = None,
     ) -> None:
         """`wanted`: takes the entries. `preserved`: what both sides preserve. `only`: the one entry to sync,
         b"" for a whole directory. `name`: its name at the destination, if that differs. `attributes`: the

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
-    from rdc.session.trees.kept_dirlinks import KeptDirlinks
+    from rdc.session.trees.directory_links import DirectoryLinks
 
 __all__ = [
     "ANYWHERE",
@@ -190,7 +190,7 @@ class DestinationRoot:
     """The path of `root` within a served directory; None if it lies anywhere."""
     alternates: AlternateDirectories | None = None
     """The alternate directories; None: the run has none."""
-    dirlinks: KeptDirlinks | None = None
+    dirlinks: DirectoryLinks | None = None
     """Takes symlinks for directories where the source has some; None: there are none."""
 
     def release(self) -> None:
@@ -228,9 +228,9 @@ def open_destination(
         _keep_backups(destination_root.root, here, options.backup, options, site)
     _keep_undo(destination_root.root, options)
     if options.keep_dirlinks:
-        from rdc.session.trees.kept_dirlinks import keep_dirlinks
+        from rdc.session.trees.directory_links import follow_directory_links
 
-        return replace(destination_root, dirlinks=keep_dirlinks(destination_root.root))
+        return replace(destination_root, dirlinks=follow_directory_links(destination_root.root))
     if options.alternates is not None:
         if options.overwrites and options.alternates.use is AlternateUse.LINK:
             raise UsageError(

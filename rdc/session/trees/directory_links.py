@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Listing, PackedInodes, PackedListing
 
-__all__ = ["KeptDirlinks", "keep_dirlinks"]
+__all__ = ["DirectoryLinks", "follow_directory_links"]
 
 
 class _Reached(FollowedLinks):
@@ -34,7 +34,7 @@ class _Reached(FollowedLinks):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptDirlinks:
+class DirectoryLinks:
     """The links of one run."""
 
     root: Root
@@ -60,7 +60,7 @@ class KeptDirlinks:
         return with_stats(existing.packed(), None, stats, frozenset())[0].unpacked() if stats else existing
 
 
-def keep_dirlinks(root: Root) -> KeptDirlinks:
+def follow_directory_links(root: Root) -> DirectoryLinks:
     """Has `root` go through such links. Raises FileError."""
     top = Root.open(b"/proc/self/fd/%d" % root.fileno(), label=root.label)
     try:
@@ -69,4 +69,4 @@ def keep_dirlinks(root: Root) -> KeptDirlinks:
         top.release()
         raise FileError(b"", f"{printable(root.shown(b''))}: cannot keep its links: {error}") from error
     root.followed, root.views = links, (links, *root.views)
-    return KeptDirlinks(root, links)
+    return DirectoryLinks(root, links)

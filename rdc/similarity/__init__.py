@@ -35,6 +35,7 @@ _MODULES = {
     "quantise_density": "hamming",
     "storage_factor": "bbit",
     "supershingles": "banding",
+    "weighted_minhash": "weighted",
     "xor_pairs": "bbit",
     "xor_pairs_estimate": "bbit",
     "xor_pairs_variance": "bbit",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     )
     from rdc.similarity.key_pairs import KeyPair, agreeing_pairs
     from rdc.similarity.samples import BottomRanks, Samples, bottom_k, minhash, one_permutation
+    from rdc.similarity.weighted import weighted_minhash
 
 __all__ = [
     "Accidents",
@@ -95,6 +97,7 @@ __all__ = [
     "quantise_density",
     "storage_factor",
     "supershingles",
+    "weighted_minhash",
     "xor_pairs",
     "xor_pairs_estimate",
     "xor_pairs_variance",

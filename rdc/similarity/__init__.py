@@ -1,5 +1,5 @@
-"""Finds similar files and sets: traits, min-wise samples, the resemblance that they suggest, and an index of
-millions of files.
+"""Finds similar files, sets and texts: traits, min-wise samples, the resemblance that they suggest, shingles,
+and an index of millions of files.
 
 Public names load their module on first use.
 """
@@ -14,9 +14,11 @@ _MODULES = {
     "BottomRanks": "samples",
     "Clusters": "cluster_labels",
     "Estimate": "estimate",
+    "FeatureColumn": "texts",
     "KeyPair": "key_pairs",
     "PackedSamples": "bbit",
     "Samples": "samples",
+    "TextColumn": "texts",
     "acceptance": "banding",
     "agreeing_pairs": "key_pairs",
     "bbit_constants": "bbit",
@@ -30,11 +32,14 @@ _MODULES = {
     "hamming_estimate": "hamming",
     "hamming_probability": "hamming",
     "hamming_variance": "hamming",
+    "html_text": "texts",
     "minhash": "samples",
     "one_permutation": "samples",
     "quantise_density": "hamming",
+    "shingles": "texts",
     "storage_factor": "bbit",
     "supershingles": "banding",
+    "url_bigrams": "texts",
     "weighted_minhash": "weighted",
     "xor_pairs": "bbit",
     "xor_pairs_estimate": "bbit",
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
     )
     from rdc.similarity.key_pairs import KeyPair, agreeing_pairs
     from rdc.similarity.samples import BottomRanks, Samples, bottom_k, minhash, one_permutation
+    from rdc.similarity.texts import FeatureColumn, TextColumn, html_text, shingles, url_bigrams
     from rdc.similarity.weighted import weighted_minhash
 
 __all__ = [
@@ -75,9 +81,11 @@ __all__ = [
     "BottomRanks",
     "Clusters",
     "Estimate",
+    "FeatureColumn",
     "KeyPair",
     "PackedSamples",
     "Samples",
+    "TextColumn",
     "acceptance",
     "agreeing_pairs",
     "bbit_constants",
@@ -91,12 +99,15 @@ __all__ = [
     "hamming_estimate",
     "hamming_probability",
     "hamming_variance",
+    "html_text",
     "lsh",
     "minhash",
     "one_permutation",
     "quantise_density",
+    "shingles",
     "storage_factor",
     "supershingles",
+    "url_bigrams",
     "weighted_minhash",
     "xor_pairs",
     "xor_pairs_estimate",

@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "files": (("base",), ("own", "root"), ("bulk", "facts"), ("replace",), ("names",)),
     "kernel": (
         ("constants",),
-        ("columns", "cut", "hash", "recipe", "rows", "samples", "similarity", "x86"),
+        ("columns", "cut", "hash", "recipe", "rows", "samples", "shingles", "similarity", "x86"),
         ("count", "search"),
         ("",),
     ),

@@ -83,12 +83,12 @@ def hamming(dimension: int, plan: Plan, seed: int = 1) -> Family:
     (True, 0.75)
     """
     draws = _draws(dimension, plan, seed)
-    places = [draws.below(dimension) for _ in range(plan.functions * plan.tables)]
+    coordinates = [draws.below(dimension) for _ in range(plan.functions * plan.tables)]
     return Family(
         dimension,
         plan,
         lambda distance: 1 - distance / dimension,
-        lambda point: [point[i] + 0.0 for i in places],
+        lambda point: [point[i] + 0.0 for i in coordinates],
     )
 
 

@@ -37,8 +37,8 @@ def turned(random: Random, angle: float) -> tuple[list[float], list[float]]:
 
 def differing(random: Random, distance: float) -> tuple[list[float], list[float]]:
     one = [float(random.randrange(2)) for _ in range(DIMENSION)]
-    places = set(random.sample(range(DIMENSION), round(distance)))
-    return one, [1 - x if i in places else x for i, x in enumerate(one)]
+    coordinates = set(random.sample(range(DIMENSION), round(distance)))
+    return one, [1 - x if i in coordinates else x for i, x in enumerate(one)]
 
 
 def apart(random: Random, distance: float) -> tuple[list[float], list[float]]:

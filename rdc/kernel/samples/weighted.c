@@ -45,7 +45,7 @@ void rdc_weighted_samples(rdc_weighing *weighing, rdc_weigh *weigh, const uint64
             weigh(features[i], weight_logarithm(weights[i]), weighing->keys, count, winners);
     for (size_t j = 0; j < count; j++) {
         const uint64_t step = (uint64_t)(int64_t)winners->steps[j];
-        const uint32_t sample = (uint32_t)(rdc_mix(rdc_mix(winners->names[j]) + step) >> 32);
+        const uint32_t sample = (uint32_t)(rdc_mix(rdc_mix(winners->names[j] + weighing->keys[j]) + step) >> 32);
         samples[j] = winners->least[j] < HUGE_VAL ? sample : RDC_NO_SAMPLE;
     }
 }

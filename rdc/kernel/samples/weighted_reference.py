@@ -6,7 +6,8 @@ weight w > 0 and each sample j, a generator seeded by x and j gives five uniform
     r = -ln(v1 v2)    c = -ln(u1 u2)    t = floor(ln(w) / r + beta)    a = ln(c) - r (t - beta) - r
 
 The feature with the smallest a wins, and (x, t) is the sample. Two sets have it in common with probability
-(sum of smaller weights) / (sum of larger weights).
+(sum of smaller weights) / (sum of larger weights). A function of each j reduces it: the same few t recur in
+many samples, and equal accidents in all of them would spoil estimates from b bits.
 
 Every machine computes the same: IEEE 754 doubles and only + - * / of them, in the order that is written here.
 The logarithm is one of its own, as those of C libraries differ in the last bit.
@@ -53,7 +54,7 @@ def logarithm(x: float) -> float:
 def weighted_samples(
     features: ReadableBuffer, offsets: ReadableBuffer, weights: ReadableBuffer, count: int, seed: int, /
 ) -> bytes:
-    """Returns `count` samples a set, u32: the upper half of mix(mix(x) + t) of the winner.
+    """Returns `count` samples a set, u32: the upper half of mix(mix(x + key of j) + t) of the winner.
 
     `weights`: a double for each feature. A weight of 0 is as good as no feature. A set without features has
     samples of EMPTY. Of a repeated feature the largest weight counts. Of equal a's the first one wins.
@@ -71,15 +72,15 @@ def weighted_samples(
         for at in range(first, stop):
             if not 0 <= loads[at] < math.inf:
                 raise ValueError(f"weight {at} is {loads[at]}: 0 or more, and finite, is expected")
-        held = [(column[at], logarithm(loads[at])) for at in range(first, stop) if loads[at]]
-        samples.extend([_sample(held, key) for key in keys])
+        present = [(column[at], logarithm(loads[at])) for at in range(first, stop) if loads[at]]
+        samples.extend([_sample(present, key) for key in keys])
     return samples.tobytes()
 
 
-def _sample(held: list[tuple[int, float]], key: int) -> int:
+def _sample(present: list[tuple[int, float]], key: int) -> int:
     """The sample of features with the logarithms of their weights by one function."""
     least, sample = math.inf, EMPTY
-    for feature, weight in held:
+    for feature, weight in present:
         one = mix((feature + key) & _WORD)
         two = mix(one)
         r = -logarithm(_uniform(one >> 32) * _uniform(one & HALF))
@@ -88,7 +89,7 @@ def _sample(held: list[tuple[int, float]], key: int) -> int:
         t = float(math.floor(weight / r + beta))
         a = logarithm(c) - r * (t - beta) - r
         if a < least:
-            least, sample = a, mix((mix(feature) + int(t)) & _WORD) >> 32
+            least, sample = a, mix((one + int(t)) & _WORD) >> 32
     return sample
 
 

@@ -87,7 +87,7 @@ def destination_context(
     """The context of a run. `start`: as the source announced it."""
     preserved = described.both(start.kept)
     options = terms.options
-    tree = FilteredTree(destination_root.root, start.only, destination_root.served)
+    tree = FilteredTree(destination_root.root, start.only, destination_root.served, terms.selection)
     filters = terms.filters.at_destination(
         tree, delete=options.delete, delete_excluded=options.delete_excluded
     )

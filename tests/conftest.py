@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rdc.session import sync as sync_module
+from rdc.session import sync_run
 from tests.support.trees.loop_images import fresh_directory, image_directory, mounted
 
 # A runner in the background ignores Ctrl-C, and whatever the tests start would inherit that.
@@ -39,7 +39,7 @@ def no_user_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions that are begun here have one key: what is wrong by chance is so in no run, or in all."""
-    monkeypatch.setattr(sync_module, "new_secret", lambda: b"sixteen bytes of")
+    monkeypatch.setattr(sync_run, "new_secret", lambda: b"sixteen bytes of")
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,9 @@ from rdc.progress import Problem, silent, stopping
 from rdc.protocol.messages.registry import Describe, Done, Open, Role
 from rdc.protocol.rules.dialect import READS_ANEW
 from rdc.records import dataclass, field_names, replace
+from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Pace, Send
-from rdc.session.sync import SyncRun
+from rdc.session.sync_run import SyncRun
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import keeps
 from rdc.tree.filters import FilteredTree
@@ -96,7 +97,7 @@ def check(
         while True:
             run = CheckRun(operands, options, reporter, on_difference, store, stop)
             try:
-                report = run.perform(shell or RemoteShell(), keys)
+                report = run_session(run, operands.far, shell or RemoteShell(), keys)
             except _FileInDirectoryError:
                 # DST is a directory and SRC a file: the far end has SRC's counterpart in that directory.
                 operands = replace(operands, far=_below(operands.far, operands.near_name or b""))
@@ -176,15 +177,6 @@ class CheckRun(SyncRun):
         session = replace(options.session, dry_run=True, items=False)
         super().__init__(operands.far, operands.near, session, _noting(reporter, closed), catalog, stop)
 
-    def perform(self, shell: RemoteShell, keys: str | os.PathLike[str] | None) -> SyncReport:
-        """Runs the session with the far end."""
-        far = self._operands.far
-        if far.host is None:
-            return self.here()
-        if far.port is None:
-            return self.by_shell(far.host, shell)
-        return self.by_daemon(far.host, far.port, keys)
-
     def report(self, session: SyncReport) -> CheckReport:
         """The result, after the session."""
         from rdc.session.checking.conversation import Counts
@@ -207,27 +199,27 @@ class CheckRun(SyncRun):
             exit=different if session.exit is ExitCode.OK else session.exit,
         )
 
-    def _staged_clones(self) -> None:
+    def staged_clones(self) -> None:
         """A check writes nothing, not even a clone without a name."""
 
-    def _check_nesting(self) -> None:
+    def check_nesting(self) -> None:
         """A check changes nothing, so one tree may contain the other."""
 
     def _open(self, role: Role, path: bytes) -> Conversation[None]:
-        yield Pace(self._options.bandwidth, self._options.timeout)
-        open_ = Open.asking(role, path, self._secret, self._options)
+        yield Pace(self.options.bandwidth, self.options.timeout)
+        open_ = Open.asking(role, path, self._secret, self.options)
         if not self._check.trust_catalog:
             open_ = replace(open_, needs=" ".join(filter(None, (open_.needs, READS_ANEW))))
         yield Send(open_, 0)
 
-    def _fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
+    def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
         operands = self._operands
         near = operands.near.path
         if operands.near_name:
             near = os.path.dirname(near) or b"."
-        preserved = keeps(near, self._options)
+        preserved = keeps(near, self.options)
         preserved = replace(preserved, modes=preserved.modes and self._check.modes)
-        yield from self._open(Role.SOURCE, self._source.path)
+        yield from self._open(Role.SOURCE, self.source.path)
         yield Send(Describe(False, preserved), 0)
         yield from self._opened()
         start, round_ = yield from self._started()
@@ -241,12 +233,12 @@ class CheckRun(SyncRun):
         tree = near_tree(operands.near.path, operands.near_name, start.only, start.entry)
         try:
             boundary = None
-            if self._options.one_file_system:
+            if self.options.one_file_system:
                 from rdc.session.trees.mount_boundary import MountBoundary
 
                 boundary = MountBoundary(tree.root, tree.name or start.only)
-            terms = SessionTerms(self._options, self._filters, self._secret, self._signer, pack=False)
-            context = destination_context(terms, tree, start, self._events, preserved)
+            terms = SessionTerms(self.options, self._filters, self._secret, self.signer, pack=False)
+            context = destination_context(terms, tree, start, self.events, preserved)
             # Both ends list what the rules leave, each by its own rule files.
             own = self._filters.at_source(FilteredTree(tree.root, start.only))
             context = replace(context, filters=replace(context.filters, listed=own))
@@ -262,15 +254,15 @@ class CheckRun(SyncRun):
         finally:
             tree.root.release()
         self._counts = checked.counts
-        done = Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
+        done = Done(0, 0, 0, 0, 0, self.events.errors, ExitCode.OK)
         yield Send(done, round_)
         return done
 
     def _started(self) -> Conversation[tuple[Start, int]]:
         from rdc.session.destination.manifest_exchange import next_message
 
-        received = yield from next_message(self._events)
-        start, round_ = announced(received, entry_of(self._source.inner))
+        received = yield from next_message(self.events)
+        start, round_ = announced(received, entry_of(self.source.inner))
         if self._operands.may_be_inside and start.entry is Kind.DIRECTORY:
             raise _FileInDirectoryError
         return start, round_

@@ -13,8 +13,9 @@ from rdc.progress import stopping
 from rdc.protocol.messages.registry import Describe, Done, ListingEnd, ListingPart, Role
 from rdc.protocol.wire.columns import increasing
 from rdc.records import dataclass, replace
+from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Receive, Send
-from rdc.session.sync import SyncRun
+from rdc.session.sync_run import SyncRun
 from rdc.session.trees.announced_entries import announced, check_announced, check_included, entry_of
 
 TYPE_CHECKING = False
@@ -61,11 +62,7 @@ def list_source(
     """
     run = _ListRun(source, options, on_entry, stopping(reporter, stop), stop)
     try:
-        if source.host is None:
-            return run.here()
-        if source.port is None:
-            return run.by_shell(source.host, shell)
-        return run.by_daemon(source.host, source.port, keys)
+        return run_session(run, source, shell, keys)
     finally:
         run.close()
 
@@ -91,17 +88,17 @@ class _ListRun(SyncRun):
         plain = replace(options, dry_run=True, items=False, delete=False, force=False, backup=None)
         super().__init__(source, Location(None, b"."), plain, reporter, NoCatalog(), stop)
 
-    def _staged_clones(self) -> None:
+    def staged_clones(self) -> None:
         """Nothing is written."""
 
-    def _check_nesting(self) -> None:
+    def check_nesting(self) -> None:
         """Nothing is changed, so any place may be listed."""
 
-    def _fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
-        yield from self._open(Role.SOURCE, self._source.path)
+    def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
+        yield from self._open(Role.SOURCE, self.source.path)
         yield Send(Describe(True, EVERYTHING), 0)
         yield from self._opened()
-        start, round_ = announced((yield Receive()), entry_of(self._source.inner))
+        start, round_ = announced((yield Receive()), entry_of(self.source.inner))
         top = ListedEntry(b".", Kind.DIRECTORY, 0, start.metadata, None)
         self._waiting[b""] = top
         while True:
@@ -113,12 +110,12 @@ class _ListRun(SyncRun):
                 self._take(message, start.only)
             elif isinstance(message, ListingEnd):
                 break
-            elif not self._events.take(message):
+            elif not self.events.take(message):
                 pass  # hard links and the like, which a listing does not show
         for entry in self._waiting.values():
             self._on_entry(entry)  # a directory that could not be read
         self._files, self._bytes = message.files, message.bytes
-        done = Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
+        done = Done(0, 0, 0, 0, 0, self.events.errors, ExitCode.OK)
         yield Send(done, round_)
         return done
 

@@ -7,12 +7,11 @@ from rdc.plan.compare import Change
 from rdc.progress import Problem
 from rdc.session.applying.borrowed_permissions import borrow_permissions
 from rdc.session.applying.writing_code import writing_code
-from rdc.session.trees.announced_entries import check_selected
+from rdc.session.trees.announced_entries import check_included, check_selected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
+    from rdc.model.entries import Listing
     from rdc.plan.compare import Decision
     from rdc.session.applying.applying_context import ApplyingContext
 
@@ -24,26 +23,32 @@ class ChosenDirectories:
 
     def __init__(self, context: ApplyingContext) -> None:
         self._root = context.root
-        self._single = bool(context.start.only)
+        self._only = context.start.only
+        self._rules = context.filters.announced
         self._selection = context.selection
         self._implied = context.options.implied_dirs
         self._dry = context.options.dry_run
         self._events = context.events
 
-    def check(self, path: bytes, names: Collection[bytes]) -> None:
-        """Raises ProtocolError if the source announces names that nobody selected."""
+    def check(self, path: bytes, listing: Listing) -> None:
+        """Raises ProtocolError if the source announces entries that nobody selected or that rules exclude."""
         if self._selection is not None:
-            check_selected(path, names, self._selection)
+            check_selected(path, listing.names, self._selection)
+        if self._rules:
+            # Rules are about the source's names. A single file may have another name here.
+            renamed = self._only and not path and len(listing) == 1
+            announced = listing.named((self._only,)) if renamed else listing
+            check_included(path, announced, self._rules, self._selection)
 
     def has_others(self, path: bytes) -> bool:
-        """Whether entries of the directory at `path` that the source does not announce are none of its
+        """True if entries of the directory at `path` that the source does not announce are none of its
         business, so that they are not extraneous."""
         if self._selection is not None:
             return self._selection.names(path) is not None
-        return self._single and not path
+        return bool(self._only) and not path
 
     def keeps_own(self, path: bytes) -> bool:
-        """Whether the directory at `path` keeps its metadata: with --no-implied-dirs, those above selected
+        """True if the directory at `path` keeps its metadata: with --no-implied-dirs, those above selected
         paths do."""
         if self._implied or self._selection is None:
             return False

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
-from rdc.plan.compare import Change, Decision, Difference, compare, difference
-from rdc.plan.itemize import copying_code, itemize, unchanged_code
+from rdc.plan.compare import Change, Decision, Difference, compare
 from rdc.plan.rotation import rotated
-from rdc.progress import ItemChanged
 from rdc.records import replace
 from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
 from rdc.session.applying.announced_directory import AnnouncedDirectory
-from rdc.session.applying.borrowed_permissions import borrow_permissions
 from rdc.session.applying.chosen_directories import ChosenDirectories
+from rdc.session.applying.directory_entries import DirectoryEntries
 from rdc.session.applying.directory_permissions import DirectoryPermissions
 from rdc.session.applying.directory_table import DirectoryTable
 from rdc.session.applying.entry_changes import EntryChanges
+from rdc.session.applying.late_directories import LateDirectories
 from rdc.session.applying.touched_directories import TouchedDirectories
-from rdc.session.trees.announced_entries import check_included
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,17 +39,11 @@ class DirectoryChanges:
     """Turns compared directories into actions and remembers what is left for the end of the run."""
 
     def __init__(self, context: ApplyingContext) -> None:
-        self._context = context
         self._root = root = context.root
-        self._start = start = context.start
         self._has_top = context.has_top
-        self._selection = context.selection
         self._chosen = ChosenDirectories(context)
         self._options = options = context.options
-        self._rules = context.filters.announced
         self._protected = context.filters.protected if options.delete and not options.rules_after else None
-        self._manifest = context.manifest
-        self._landing = context.landing
         self._extraneous = context.extraneous
         self._events = events = context.events
         self._preserved = context.preserved
@@ -62,6 +54,7 @@ class DirectoryChanges:
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
         self._entries = EntryChanges(context, self._permissions)
         self._allowed = AllowedChanges(context)
+        self._directories = DirectoryEntries(context, self._permissions, self._chosen, self._allowed)
         self._alternates: AlternateFiles | None = None
         if context.alternates is not None:
             from rdc.session.applying.alternate_files import AlternateFiles
@@ -69,12 +62,9 @@ class DirectoryChanges:
             self._alternates = AlternateFiles(context, context.alternates, self._permissions, self._entries)
         self._expected: DirectoryTable[AnnouncedDirectory] = DirectoryTable()
         """Announced directories that have not been compared yet."""
-        self._expected[b""] = AnnouncedDirectory(start.metadata, context.new, False, False)
+        self._expected[b""] = AnnouncedDirectory(context.start.metadata, context.new, False, False)
         self._touched = TouchedDirectories()
-        self._late: set[bytes] = set()
-        """Directories in which something happens after all directories were compared."""
-        self._root_metadata = start.metadata
-        """What the tree's root directory gets before its ACL."""
+        self.late = LateDirectories(context, self._chosen, self._directories, self._touched)
 
     # Announced directories
 
@@ -130,11 +120,9 @@ class DirectoryChanges:
         content is compared in any case. Raises ProtocolError for an entry that the rules exclude.
         """
         announced = self._expected.pop(path)
-        self._chosen.check(path, listing.names)
-        if self._rules:
-            check_included(path, self._as_announced(path, listing), self._rules, self._selection)
+        self._chosen.check(path, listing)
         if not path and self._has_top:
-            announced = self._change_root(announced)
+            announced = self._directories.change_root(announced)
         if self._protected is not None and not announced.new:
             self._protected.prepare(path)
         if announced.lost or existing is None:
@@ -171,7 +159,10 @@ class DirectoryChanges:
             checksum=self._options.checksum,
             unverified=check,
         )
-        self._report_unchanged(directory, comparison)
+        if self._lists_unchanged:
+            from rdc.session.applying.unchanged_entries import report_unchanged
+
+            report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
         elsewhere = None
         if self._alternates is not None:
@@ -190,18 +181,6 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata)
-
-    def _report_unchanged(self, directory: ComparedDirectory, comparison: Comparison) -> None:
-        """Reports unchanged entries where the user wants to see them."""
-        if self._lists_unchanged:
-            from rdc.session.applying.unchanged_entries import report_unchanged
-
-            report_unchanged(directory, comparison, self._options, self._events)
-
-    def _as_announced(self, path: bytes, listing: Listing) -> Listing:
-        """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
-        only = self._start.only
-        return listing.named((only,)) if only and not path and len(listing) == 1 else listing
 
     def _skip_directory(
         self, path: bytes, first: int, listing: Listing, announced: AnnouncedDirectory
@@ -250,13 +229,12 @@ class DirectoryChanges:
             elif row in lost:
                 self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
             elif listing.kinds[row] == Kind.DIRECTORY:
-                touched |= self._change_directory(
-                    first + row,
-                    entry,
-                    listing.metadata(row),
-                    decision,
-                    None if elsewhere is None else elsewhere.difference(row),
+                from_elsewhere = None if elsewhere is None else elsewhere.difference(row)
+                announced = self._directories.change(
+                    first + row, entry, listing.metadata(row), decision, from_elsewhere
                 )
+                self._expected[entry] = announced
+                touched |= announced.new
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
                 touched |= self._entries.start(
@@ -271,94 +249,9 @@ class DirectoryChanges:
             return {}
         return rotated(directory.listing, directory.existing, comparison, self._preserved)
 
-    def _change_directory(
-        self,
-        row: int,
-        path: bytes,
-        metadata: Metadata,
-        decision: Decision | None,
-        from_elsewhere: Difference | None,
-    ) -> bool:
-        """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent.
-
-        `from_elsewhere`: how it differs from what an alternate directory has at its path.
-        """
-        new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
-        if self._chosen.keeps_own(path):
-            return self._keep_directory(path, metadata, decision if new else None)
-        # long because each step depends on whether the directory is new, lost or narrowed
-        lost = False
-        if new and not self._options.dry_run:
-            replaces = decision is not None and decision.change is Change.REPLACE
-            lost = not self._permissions.make_directory(path, metadata, replaces=replaces)
-        narrowed = False
-        if new:
-            metadata = self._permissions.guarded(row, metadata)
-            if not lost and not self._options.dry_run:
-                self._permissions.set_at_once(path, metadata)
-        elif decision is not None or self._xattrs is not None:
-            differing = Difference.NONE if decision is None else decision.difference
-            metadata, narrowed = self._permissions.narrow_if_needed(row, path, metadata, differing)
-        self._expected[path] = AnnouncedDirectory(metadata, new, decision is not None or narrowed, lost)
-        if decision is not None and not lost:
-            code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)
-            self._report_directory(code, path, from_elsewhere if new else None)
-        return new
-
-    def _keep_directory(self, path: bytes, metadata: Metadata, missing: Decision | None) -> bool:
-        """Like `_change_directory` for a directory that keeps its metadata. `missing`: how it is missing."""
-        lost = missing is not None and not self._chosen.make_plain(path, missing)
-        self._expected[path] = AnnouncedDirectory(metadata, missing is not None, False, lost)
-        return missing is not None
-
-    def _report_directory(self, code: str, path: bytes, from_elsewhere: Difference | None = None) -> None:
-        """Reports a directory by its code, or a new one by how it differs from one elsewhere: rsync is silent
-        if it does not."""
-        changed = code if from_elsewhere is None else copying_code(Kind.DIRECTORY, from_elsewhere)
-        if changed is None:
-            self._landing.changed += 1
-        else:
-            self._landing.report(ItemChanged(changed, (path or b".") + b"/"))
-
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant."""
         self._permissions.narrow(path, metadata)
-
-    def _change_root(self, announced: AnnouncedDirectory) -> AnnouncedDirectory:
-        """Compares the synced directory itself, which no listing names; rsync reports it as './'."""
-        if announced.new:
-            metadata = self._permissions.guarded(-1, announced.metadata)
-            announced = replace(announced, metadata=metadata)
-            if not self._options.dry_run:
-                self._permissions.set_at_once(b"", metadata)
-            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
-        else:
-            existing = self._root.metadata(b"")
-            if self._options.modify_window is not None:
-                from rdc.plan.modify_window import with_equal_time
-
-                existing = with_equal_time(existing, announced.metadata, self._options.modify_window)
-            differing = difference(Kind.DIRECTORY, announced.metadata, existing, preserved=self._preserved)
-            if self._root.append_only:
-                if differing not in (Difference.NONE, Difference.TIME):
-                    self._allowed.refuse(b"")
-                return announced
-            metadata, narrowed = self._permissions.narrow_if_needed(-1, b"", announced.metadata, differing)
-            announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
-            self._root_metadata = metadata
-            if not differing:
-                if self._lists_unchanged:
-                    self._events.report(ItemChanged(unchanged_code(Kind.DIRECTORY), b"./"))
-                return announced
-            decision = Decision(Change.METADATA, -1, -1, differing)
-        code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
-        elsewhere = self._context.alternates if announced.new else None
-        known = None if elsewhere is None else elsewhere.top_difference(announced.metadata, self._preserved)
-        self._report_directory(code, b"", known)
-        if self._xattrs is not None:
-            self._xattrs.note_root_reported()
-        self._root_metadata = announced.metadata
-        return replace(announced, touched=True)
 
     # After all directories were compared
 
@@ -371,7 +264,7 @@ class DirectoryChanges:
     def worked_in(self) -> Set[bytes] | None:
         """Directories in which the run did anything. None: too many to remember."""
         changed = self.changed
-        return None if changed is None else changed | self._late
+        return None if changed is None else changed | self.late.paths
 
     def skip_unlisted(self) -> None:
         """Ends the comparison: an announced directory without a listing is empty or unreadable at the source.
@@ -383,17 +276,6 @@ class DirectoryChanges:
                 self._touched.note_changed(path)
                 self._touched.add(path, directory.metadata)
         self._expected.clear()
-
-    def touch_late(self, path: bytes) -> None:
-        """Something is about to change in this directory after the comparison ended: sets its metadata again
-        at the end."""
-        if path in self._late or (not path and not self._has_top) or self._chosen.keeps_own(path):
-            return
-        self._late.add(path)
-        row = self._manifest.row(path) if path else None
-        borrow_permissions(self._root, path)
-        metadata = self._root_metadata if row is None else self._manifest.entry(row).metadata
-        self._touched.add(path, metadata)
 
     def replace_blocking_directories(self, read_errors: int) -> None:
         """Makes the files and symlinks that have a directory in their place. `read_errors`: of the source."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity
     from rdc.session.applying.applying_context import ApplyingContext
-    from rdc.session.applying.directory_changes import DirectoryChanges
+    from rdc.session.applying.late_directories import LateDirectories
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Entry, Manifest
 
@@ -39,7 +39,7 @@ NAMES_LOOKED_AT = 16
 class HardLinks:
     """Makes the missing hard links of a table. One run makes one pass."""
 
-    def __init__(self, context: ApplyingContext, directories: DirectoryChanges) -> None:
+    def __init__(self, context: ApplyingContext, directories: LateDirectories) -> None:
         options = context.options
         self._by_size = options.size_only and not options.checksum
         """Equal sizes mean equal contents, whatever the mtimes (--size-only)."""
@@ -105,7 +105,7 @@ class HardLinks:
             return
         if kind is Kind.DIRECTORY and not self._made_way(entry.path, read_errors):
             return
-        self._directories.touch_late(os.path.dirname(entry.path))
+        self._directories.touch(os.path.dirname(entry.path))
         if (
             found is None
             or not ready

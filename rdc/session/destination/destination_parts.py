@@ -170,7 +170,7 @@ class DestinationParts:
         """Makes hard links, when the files they link to are in place."""
         from rdc.session.applying.hard_links import HardLinks
 
-        HardLinks(self._applying, self.directories).run(links, read_errors)
+        HardLinks(self._applying, self.directories.late).run(links, read_errors)
 
     def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
         """Sets extended attributes, after all other changes.

@@ -1,4 +1,4 @@
 """The source: the side whose files are read. It describes its tree and answers requests about its files.
 
-rdc.session.sync and rdc.session.serve start its conversation.
+rdc.session.sync_run and rdc.session.serve start its conversation.
 """

@@ -92,8 +92,8 @@ def check_in_turns(
     near = Connection(True, DIALECT.hello("rdc", signer.params.id))
     far = Connection(False, far_dialect.hello("rdc", signer.params.id), dialect=far_dialect)
     try:
-        done, _ = run_pair(run._fetch(), near, answer(signer), far)
-        checked.report = run.report(run._report(done, near))
+        done, _ = run_pair(run.fetch(), near, answer(signer), far)
+        checked.report = run.report(run.totals(done, near))
     finally:
         run.close()
         signer.close()

@@ -16,7 +16,7 @@ from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import DIALECT
 from rdc.session.runtime.commands import Conversation
 from rdc.session.serve import answer
-from rdc.session.sync import SyncRun
+from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.run_pair import run_pair
 from tests.support.running.syncing import Run, contents_of
@@ -81,14 +81,14 @@ def sync_in_turns(
     near, far = here_runs.connection(True, signer.params), there_runs.connection(False, signer.params)
     there = there_runs.converse(answer(signer), far)
     if pulls:
-        done, _ = run_pair(here_runs.converse(here._fetch(), near), near, there, far)
+        done, _ = run_pair(here_runs.converse(here.fetch(), near), near, there, far)
     else:
         tree = SourceTree.open(os.fsencode(ends[0]))
         try:
-            done, _ = run_pair(here_runs.converse(here._send(tree), near), near, there, far)
+            done, _ = run_pair(here_runs.converse(here.send(tree), near), near, there, far)
         finally:
             tree.root.release()
-    run.report = here._report(done, near)
+    run.report = here.totals(done, near)
     return run
 
 

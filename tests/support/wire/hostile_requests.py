@@ -28,7 +28,7 @@ from rdc.protocol.rules.connection import Connection
 from rdc.session.access import Access
 from rdc.session.serve import Admission, answer, greeting
 from rdc.session.served_directory import KEY_TITLE, admission
-from rdc.session.sync import SyncRun
+from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.run_pair import run_pair
 from tests.support.trees.trees import File, Link, Tree, tree, write_tree
@@ -257,17 +257,17 @@ class HostileRequests:
     ) -> ExitCode:
         found = SourceTree.open(source)
         try:
-            done, _ = run_pair(run._send(found), near, answer(signer, admit), far)
+            done, _ = run_pair(run.send(found), near, answer(signer, admit), far)
         finally:
             found.root.release()
-        return run._report(done, near).exit
+        return run.totals(done, near).exit
 
     @staticmethod
     def _pull(
         run: SyncRun, near: Connection, admit: Admission, signer: FileSigner, far: Connection
     ) -> ExitCode:
-        done, _ = run_pair(run._fetch(), near, answer(signer, admit), far)
-        return run._report(done, near).exit
+        done, _ = run_pair(run.fetch(), near, answer(signer, admit), far)
+        return run.totals(done, near).exit
 
 
 def _check_same(old: Found, found: Found, what: object) -> None:

@@ -16,7 +16,7 @@ from rdc.progress import silent
 from rdc.protocol.rules.connection import Connection
 from rdc.session.runtime.driver import run
 from rdc.session.serve import answer, greeting
-from rdc.session.sync import SyncRun
+from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from rdc.transport.base import Transport
 from rdc.transport.memory import pair
@@ -62,12 +62,12 @@ def stream_sync(
         if way is Way.PUSH:
             tree = SourceTree.open(contents_of(source))
             try:
-                done = run(conversation._send(tree), connection, near)
+                done = run(conversation.send(tree), connection, near)
             finally:
                 tree.root.close()
         else:
-            done = run(conversation._fetch(), connection, near)
-        return conversation._report(done, connection)
+            done = run(conversation.fetch(), connection, near)
+        return conversation.totals(done, connection)
     finally:
         near.close()
         thread.join()

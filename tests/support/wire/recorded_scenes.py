@@ -28,7 +28,7 @@ from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer
-from rdc.session.sync import SyncRun
+from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from rdc.watching.events import TreeEvents
@@ -176,7 +176,7 @@ def _fixed() -> Iterator[None]:
     """No clock has a say, and the key is a known one."""
     with (
         patch.object(EventRelay.__init__, "__defaults__", (lambda: 0.0,)),
-        patch("rdc.session.sync.new_secret", lambda: SECRET),
+        patch("rdc.session.sync_run.new_secret", lambda: SECRET),
         patch("rdc.watching.origin._mark", lambda tree: b"a recorded place"),
         patch("tests.support.running.followed.SECRET", SECRET),
         patch.dict(Follower.__init__.__kwdefaults__, clock=lambda: 0.0, make_events=_no_events),
@@ -204,14 +204,14 @@ def _near(scene: Scene, dialler: Role, wrote: list[Line], stack: contextlib.Exit
         options = CheckOptions(scene.options)
         check = CheckRun(operands, options, lambda event: None, lambda found: None, NoCatalog())
         stack.callback(check.close)
-        return Runner(check._fetch(), connection)
+        return Runner(check.fetch(), connection)
     run = SyncRun(*places, scene.options, lambda event: None, NoCatalog())
     stack.callback(run.close)
     if dialler is Role.DESTINATION:
-        return Runner(run._fetch(), connection)
+        return Runner(run.fetch(), connection)
     opened = SourceTree.open(source, options=scene.options)
     stack.callback(opened.root.release)
-    return Runner(run._send(opened), connection)
+    return Runner(run.send(opened), connection)
 
 
 def _far(scene: Scene, wrote: list[Line], stack: contextlib.ExitStack) -> Runner[None]:

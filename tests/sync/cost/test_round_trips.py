@@ -23,7 +23,7 @@ from rdc.protocol.messages.registry import Done, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer, greeting
-from rdc.session.sync import SyncRun
+from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.syncing import contents_of
 from tests.support.trees.trees import Tree, describe, read_tree, tree, write_tree
@@ -50,7 +50,7 @@ def measure(source: Path, destination: Path, dialler: Role, options: SyncOptions
     near, far = Connection(True, greeting(signer.params)), Connection(False, greeting(signer.params))
     held = SourceTree.open(contents_of(source))
     try:
-        conversation = here._fetch() if dialler is Role.DESTINATION else here._send(held)
+        conversation = here.fetch() if dialler is Role.DESTINATION else here.send(held)
         mine, theirs = Runner(conversation, near), Runner(answer(signer), far)
         ticks = 0
         inbound: dict[int, bytes] = {id(mine): b"", id(theirs): b""}
@@ -59,7 +59,7 @@ def measure(source: Path, destination: Path, dialler: Role, options: SyncOptions
             inbound = {id(mine): outbound[id(theirs)], id(theirs): outbound[id(mine)]}
             assert mine.over or any(inbound.values()), "both sides wait for the other"
             ticks += not mine.over
-        return Measured(here._report(mine.value, near), ticks)
+        return Measured(here.totals(mine.value, near), ticks)
     finally:
         held.root.close()
 

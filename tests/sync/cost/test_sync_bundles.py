@@ -20,7 +20,7 @@ from rdc.limits.sessions import BUNDLE_BYTES, BUNDLED_FILE_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import BundleRequest, Message
-from rdc.session import sync as sync_module
+from rdc.session import sync_run
 from rdc.session.delta.file_comparison import MASKING_BYTES
 from rdc.session.runtime.commands import Send
 from rdc.session.source import bundle_answers as bundle_source_module
@@ -161,7 +161,7 @@ def test_a_fingerprint_that_deceives_costs_a_cell(tmp_path: Path, monkeypatch: p
     """Under this one of 2,000 keys one does."""
     literal = []
     for number in (0, 1924):
-        monkeypatch.setattr(sync_module, "new_secret", partial(number.to_bytes, 16, "big"))
+        monkeypatch.setattr(sync_run, "new_secret", partial(number.to_bytes, 16, "big"))
         (tmp_path / str(number)).mkdir()
         literal.append(synced(*places(tmp_path / str(number), OLD, NEW)).done.literal_bytes)
     assert literal[1] == literal[0] + CHECK_BLOCK_BYTES

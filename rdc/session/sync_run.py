@@ -1,0 +1,245 @@
+"""One session of a sync, as the dialling side holds it. rdc.session.far_end connects the other side."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.catalog.signer import FileSigner
+from rdc.errors import ExitCode, ProtocolError, UsageError
+from rdc.model.filter_rules import has_rule_files
+from rdc.model.location import Location
+from rdc.model.sync import SyncOptions, SyncReport
+from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
+from rdc.protocol.rules.connection import Connection
+from rdc.protocol.rules.dialect import SPECIALS, knows
+from rdc.session.runtime.commands import Pace, Receive, Send
+from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.trees.announced_entries import announced, entry_of
+from rdc.session.trees.destination_root import (
+    ANYWHERE,
+    asked_attributes,
+    keeps,
+    keeps_owner,
+    make_nodes,
+    open_destination,
+    wants_listing,
+)
+from rdc.tree.filter_list import filter_list
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.files.replace.staged_clones import StagedClones
+    from rdc.model.selection import SelectedPaths
+    from rdc.progress import Reporter, StopSignal
+    from rdc.protocol.messages.registry import Done
+    from rdc.session.destination.context import SessionTerms
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.in_process import InProcessLink
+    from rdc.session.trees.source_tree import SourceTree
+
+__all__ = ["SyncRun"]
+
+SECRET_BYTES = 16
+# As in rsync: exit code 23 (not copied) outweighs 24 (vanished).
+PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
+
+
+def new_secret() -> bytes:
+    """A random key for one session's short digests and fingerprints."""
+    return os.urandom(SECRET_BYTES)
+
+
+class SyncRun:
+    """One sync, seen from the dialling side.
+
+    `fetch` and `send` are its conversations; one of them runs. Checks and listings replace some steps.
+    """
+
+    def __init__(
+        self,
+        source: Location,
+        destination: Location,
+        options: SyncOptions,
+        reporter: Reporter,
+        catalog: SignatureStore,
+        stop: StopSignal | None = None,
+        selected: Sequence[SelectedPaths] | None = None,
+    ) -> None:
+        """`selected`: what of the source takes part; `source` then only says where they are."""
+        self.source = source
+        self._selected = selected
+        self.stop = stop
+        self.destination = destination
+        self.options = options
+        self.events = EventRelay(reporter)
+        self._secret = new_secret()
+        self._filters = filter_list(options.rules)
+        if options.ignore_errors and has_rule_files(options.rules):
+            raise UsageError(
+                "--ignore-errors goes with no rules from files of the tree: what a file with a mistake hides"
+                " would be deleted"
+            )
+        self.signer = FileSigner(catalog=catalog)
+        self.pack = options.compress is not False
+        """Contents that this side asks for come compressed."""
+        self._files = 0
+        self._bytes = 0
+
+    def close(self) -> None:
+        self.signer.close()
+
+    def source_tree(self) -> SourceTree:
+        """The tree of a source on this machine."""
+        if self._selected is not None:
+            from rdc.session.trees.selected_tree import open_selected
+
+            return open_selected(self._selected, self.options, ANYWHERE)
+        from rdc.session.trees.source_tree import SourceTree
+
+        return SourceTree.open(self.source.path, options=self.options)
+
+    def staged_clones(self) -> StagedClones | None:
+        """Where the two ends share files by clones; None: they do not."""
+        from rdc.files.replace.staged_clones import StagedClones
+
+        return StagedClones()
+
+    def check_nesting(self) -> None:
+        """Raises RdcError if one tree contains the other and a sync would never end, or delete its source."""
+        from rdc.session.trees.nested_trees import check_overlap, check_selected
+
+        options = self.options
+        if self._selected is not None:
+            check_selected(self._selected, self.destination.path, self._filters, options)
+            return
+        check_overlap(
+            self.source.path,
+            self.destination.path,
+            self._filters,
+            delete=options.delete,
+            delete_excluded=options.delete_excluded,
+            one_file_system=options.one_file_system,
+        )
+
+    def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
+        """The conversation if the far side is the source. `clones`: of its files, if it is in this
+        process."""
+        # The source can start with these two messages, without another round trip.
+        path, options = self.destination.path, self.options
+        preserved, whole = keeps(path, options), wants_listing(path, options)
+        yield from self._open(Role.SOURCE, self.source.path)
+        yield Send(Describe(whole, preserved), 0)
+        knows_nodes = knows((yield from self._opened()), SPECIALS)
+        asked = entry_of(self.source.inner) if self._selected is None else b""
+        start, round_ = announced((yield Receive()), asked)
+        # Imported here: a run needs only one of the two halves.
+        from rdc.session.destination.context import destination_context
+        from rdc.session.destination.conversation import Destination
+
+        terms = self._terms(clones)
+        destination_root = open_destination(
+            self.destination.path, start, self.options, has_top=terms.has_top(start)
+        )
+        if knows_nodes:
+            make_nodes(destination_root.root, options)
+        if clones is not None:
+            clones.stage_at(destination_root.root)
+        try:
+            context = destination_context(terms, destination_root, start, self.events, preserved)
+            half = Destination(context, whole=whole, in_sync_store=self.signer.catalog)
+            done = yield from half.run(round_)
+        finally:
+            destination_root.release()
+        self._files, self._bytes = half.source_files, half.source_bytes
+        return done
+
+    def _terms(self, clones: StagedClones | None) -> SessionTerms:
+        from rdc.session.destination.context import SessionTerms
+
+        selection = None
+        if self._selected is not None:
+            from rdc.session.trees.selected_tree import selection_of
+
+            selection = selection_of(self._selected, self.options)
+        return SessionTerms(
+            self.options, self._filters, self._secret, self.signer, self.pack, clones, selection
+        )
+
+    @property
+    def _owner_there(self) -> bool:
+        """A guess: True if the far side, as the destination, preserves owners.
+
+        A far side behind a shell usually runs as root if this side does. A module of a daemon preserves
+        owners only if it is configured so.
+        """
+        if self.destination.port is not None:
+            return bool(self.options.owner)
+        return keeps_owner(self.options)
+
+    def send(self, tree: SourceTree) -> Conversation[Done]:
+        """The conversation if the far side is the destination."""
+        yield from self._open(Role.DESTINATION, self.destination.path)
+        tree.root.shown_nodes = self.options.nodes
+        from rdc.session.source.conversation import Source
+
+        # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
+        offer = None if self.options.visits_all else self._owner_there
+        half = Source(
+            tree,
+            self._filters,
+            self._secret,
+            self.signer,
+            self.events,
+            offer=offer,
+            pack=self.options.compress is not False,
+            boundary=tree.boundary(self.options),
+            hard_links=self.options.hard_links,
+            kinds=asked_attributes(self.options),
+        )
+        done = yield from half.run()
+        self._files, self._bytes = half.files, half.total_bytes
+        return done
+
+    def _open(self, role: Role, path: bytes) -> Conversation[None]:
+        """Sets the limits and asks the far side to open `path`."""
+        yield Pace(self.options.bandwidth, self.options.timeout)
+        selects = self._selected is not None
+        yield Send(Open.asking(role, path, self._secret, self.options, selects=selects), 0)
+        if self._selected is not None:
+            from rdc.session.selecting import send_selected
+
+            yield from send_selected(role, self._selected)
+
+    def _opened(self) -> Conversation[Hello | None]:
+        """Waits for Opened. Returns the far side's Hello; None in one process."""
+        hello = None
+        while True:
+            received = yield Receive()
+            if received is not None and isinstance(received.message, Opened):
+                return hello
+            if received is None or not isinstance(received.message, Hello):
+                raise ProtocolError("expected Hello and Opened")
+            hello = received.message
+
+    def totals(self, done: Done, connection: Connection | InProcessLink[Done]) -> SyncReport:
+        """The report of a run that ended with `done`."""
+        codes = self.events.codes
+        code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
+        return SyncReport(
+            files=self._files,
+            total_bytes=self._bytes,
+            changed=done.changed,
+            deleted=done.deleted,
+            moved=done.moved,
+            bytes_sent=connection.bytes_sent,
+            bytes_received=connection.bytes_received,
+            literal_bytes=done.literal_bytes,
+            reused_bytes=done.reused_bytes,
+            round_trips=(connection.max_round + 1) // 2,
+            errors=self.events.errors,
+            exit=code,
+            by_kind=connection.costs,
+        )

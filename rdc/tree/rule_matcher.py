@@ -114,8 +114,8 @@ class _Special:
         self._excludes = excludes
 
     def decision(self, path: bytes, is_directory: bool) -> bool | None:
-        place = path if self._real is None else self._real(path)
-        matches = self._matcher.excluded(self._prefix + place, is_directory)
+        whole = path if self._real is None else self._real(path)
+        matches = self._matcher.excluded(self._prefix + whole, is_directory)
         return None if matches is self._negated else self._excludes
 
 

@@ -104,7 +104,7 @@ def _is_taken_in_part(case: Case) -> bool:
 
 
 def _timeless_tops(outcome: Outcome) -> Outcome:
-    """What is sent again makes the time of the directory that it is in now; a directory above SRC gets none."""
+    """What is sent again makes the time of the directory that it is in now, also above SRC."""
     tops = {
         path: replace(seen, mtime_ns=0) for path, seen in outcome.tree.items() if seen.kind == stat.S_IFDIR
     }
@@ -184,7 +184,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
-    Intended("file with another time alone", lambda case: _is_taken_in_part, _timeless_tops),
+    Intended("file with another time alone", _is_taken_in_part, _timeless_tops),
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),

@@ -19,7 +19,6 @@ __all__ = [
     "RuleSide",
     "RuleSyntax",
     "are_plain",
-    "has_absolute_rules",
     "has_rule_files",
 ]
 
@@ -155,11 +154,6 @@ class DirectoryRules:
 def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
     """Whether action and pattern say everything of all rules."""
     return all(type(rule) is FilterRule and rule.modifiers == _NO_MODIFIERS for rule in rules)
-
-
-def has_absolute_rules(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
-    """Whether one of the rules is about absolute paths."""
-    return any(type(rule) is FilterRule and rule.modifiers.absolute for rule in rules)
 
 
 def has_rule_files(rules: Iterable[FilterRule | DirectoryRules]) -> bool:

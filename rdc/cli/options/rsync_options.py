@@ -7,12 +7,10 @@ from __future__ import annotations
 
 __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
-_LINKS = "no path below DST is ever resolved through a symlink; --safe-links leaves unsafe ones out"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it, or written in place with --inplace"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
-_IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
@@ -24,12 +22,11 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--write-devices",): "a device is never written to",
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
-    ("--munge-links",): _LINKS,
-    ("--keep-dirlinks", "-K"): "a symlink at DST that is in a directory's way is replaced, never followed",
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
     ("--copy-devices",): "read the device into a file, and sync that one",
     ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",
-    ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
+    ("--atimes", "-U", "--open-noatime"): "modification times are kept, no others",
+    ("--crtimes", "-N"): "Linux cannot set the time at which a file was made",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
@@ -41,7 +38,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--partial-dir",): _RESUME,
-    ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--fuzzy", "-y"): _FIND,
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rdc.cli.environment import Environment
     from rdc.cli.options.sync_options import SyncRequest
     from rdc.errors import ExitCode, RdcError
-    from rdc.model.sync import SyncReport
+    from rdc.model.sync_report import SyncReport
     from rdc.progress import Event
     from rdc.report.log_file import SyncOutput
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.session.trees.destination_root import Site
+    from rdc.tree.filters import FilterList
 
 __all__ = ["open_selected", "selection_of"]
 
@@ -69,6 +70,10 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
     except BaseException:
         lookup.release()
         raise
+    if options.munge_links:
+        from rdc.files.root.listing_view import show_unmunged
+
+        show_unmunged(root)
     if options.untimed:
         from rdc.files.root.listing_view import omit_times
 
@@ -142,10 +147,11 @@ class _LookUp:
             for name in paths.names:
                 self._note_missing(paths.origin, name, error)
             return
+        filters = self._filters.for_operands(self.base, origin)
         for name in paths.names:
-            self._look(paths.origin, origin, name)
+            self._look(paths.origin, origin, name, filters)
 
-    def _look(self, shown_origin: bytes, origin: bytes, text: bytes) -> None:
+    def _look(self, shown_origin: bytes, origin: bytes, text: bytes, filters: FilterList) -> None:
         name = split_name(text)
         try:
             kind = self.base.kind(_below(origin, name.path))
@@ -156,7 +162,7 @@ class _LookUp:
             self._note_missing(shown_origin, text, None)
             if self._deletes_missing:
                 self._look_above(origin, name.components[:-1])
-        elif not self._filters.excluded(name.path, kind is Kind.DIRECTORY):
+        elif not filters.excluded(name.path, kind is Kind.DIRECTORY):
             self.found.append(_Found(name, origin, kind))
 
     def _look_above(self, origin: bytes, components: tuple[bytes, ...]) -> None:

@@ -98,6 +98,10 @@ class SourceTree:
             from rdc.files.root.listing_view import omit_times
 
             omit_times(self.root, options.untimed)
+        if options.munge_links:
+            from rdc.files.root.listing_view import show_unmunged
+
+            show_unmunged(self.root)
         if options.follows is not None:
             from rdc.session.trees.link_following import follow_links
 
@@ -106,7 +110,7 @@ class SourceTree:
     @property
     def filtered(self) -> FilteredTree:
         """The tree as filter rules are about it."""
-        return FilteredTree(self.root, self.only or b"", self.served)
+        return FilteredTree(self.root, self.only or b"", self.served, self.selection)
 
     def boundary(self, options: SyncOptions) -> MountBoundary | None:
         """The mount boundary of walks; None for no boundary."""

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tests.support.oracle.cases import Case, Outcome
+from tests.support.oracle.operands import CONTENTS
 from tests.support.running.compared_trees import Seen, View
+from tests.support.trees.trees import Link
 
 __all__ = ["INTENDED", "Intended", "adjusted"]
 
@@ -20,6 +22,7 @@ BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
 FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
 EXIT_MAX_DELETE = 25
+SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,18 @@ def _timeless_directories(outcome: Outcome) -> Outcome:
     return _seen(lambda seen: replace(seen, mtime_ns=0) if seen.kind == stat.S_IFDIR else seen)(outcome)
 
 
+def _is_taken_in_part(case: Case) -> bool:
+    return case.operands != CONTENTS
+
+
+def _timeless_tops(outcome: Outcome) -> Outcome:
+    """What is sent again makes the time of the directory that it is in now, also above SRC."""
+    tops = {
+        path: replace(seen, mtime_ns=0) for path, seen in outcome.tree.items() if seen.kind == stat.S_IFDIR
+    }
+    return replace(outcome, tree={**outcome.tree, **tops})
+
+
 def _backed_up(outcome: Outcome) -> Outcome:
     outcome = _timeless_directories(outcome)
     tree = {
@@ -155,6 +170,28 @@ def _stopped(outcome: Outcome) -> Outcome:
     return replace(outcome, plan=counted(outcome.plan), lines=counted(outcome.lines), tree={})
 
 
+def _unnamed_owners(outcome: Outcome) -> Outcome:
+    """The run without owners and permissions that it set: after chown(2), which may clear set-id bits, rsync
+    looks again, and compares that with SRC."""
+    lines = [new for line in outcome.lines for new in _without_owners(line)]
+    return replace(outcome, lines=tuple(sorted(lines)))
+
+
+def _without_owners(line: str) -> list[str]:
+    for kind in "fdLDS":
+        for flag in "pog":
+            found = _without_flag(line, kind, flag)
+            if not found:
+                return []
+            (line,) = found
+    return [line]
+
+
+def _has_set_id(case: Case) -> bool:
+    nodes = case.scene.destination.tree.values()
+    return any(not isinstance(node, Link) and node.mode & SET_ID for node in nodes)
+
+
 def _first_name(line: str) -> list[str]:
     """A new name of several, whichever of them the file is sent under."""
     return [re.sub(r"^hf\+{9} (.*) => .*$", r">f+++++++++ \1", line)]
@@ -171,10 +208,12 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
+    Intended("file with another time alone", _is_taken_in_part, _timeless_tops),
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
+    Intended("`-i`, where an entry with set-id bits", _has_set_id, _unnamed_owners),
     Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),
     Intended("`--max-delete`", _has("--max-delete"), _stopped),
     Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),

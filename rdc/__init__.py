@@ -192,14 +192,14 @@ _MODULES = {
     "Location": "rdc.model.location",
     "Match": "rdc.similarity.index",
     "MergeOptions": "rdc.model.scan",
-    "MessageCost": "rdc.model.sync",
+    "MessageCost": "rdc.model.sync_report",
     "OutOfSpaceError": "rdc.errors",
     "Overlap": "rdc.model.scan",
     "PlanKnown": "rdc.progress",
     "Problem": "rdc.progress",
     "Progressed": "rdc.progress",
     "ProtocolError": "rdc.errors",
-    "Purpose": "rdc.model.sync",
+    "Purpose": "rdc.model.sync_report",
     "RdcError": "rdc.errors",
     "RemoteShell": "rdc.model.location",
     "Reporter": "rdc.progress",
@@ -228,7 +228,7 @@ _MODULES = {
     "StoppedError": "rdc.errors",
     "StreamError": "rdc.errors",
     "SyncOptions": "rdc.model.sync",
-    "SyncReport": "rdc.model.sync",
+    "SyncReport": "rdc.model.sync_report",
     "Traits": "rdc.similarity.traits",
     "TrustError": "rdc.errors",
     "TypeSummary": "rdc.model.scan",
@@ -353,11 +353,9 @@ if TYPE_CHECKING:
         Backup,
         FileList,
         KeepUndo,
-        MessageCost,
-        Purpose,
         SyncOptions,
-        SyncReport,
     )
+    from rdc.model.sync_report import MessageCost, Purpose, SyncReport
     from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,

@@ -13,7 +13,7 @@ from rdc.model.documents import Document, DocumentGroup, DocumentSummary, Simila
 from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateSummary
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
-from rdc.model.sync import SyncReport
+from rdc.model.sync_report import SyncReport
 from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed

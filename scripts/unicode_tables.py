@@ -2,12 +2,13 @@
 
 Debian's package unicode-data has these files in /usr/share/unicode. The version they have is pinned: shingles
 are equal on every Python, so a newer version changes features and needs a reason. The output is
-rdc/kernel/shingles/unicode_data.py, and rdc/kernel/shingles/tables.h made from it.
+rdc/kernel/shingles/unicode_data.py, and tables.h and keys.h beside it, made by generate_tables.py.
 Command: python scripts/unicode_tables.py [FOLDER]
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from base64 import b85encode
 from collections.abc import Iterator
@@ -140,6 +141,12 @@ PACKED = (
 """Text, compressed by zlib, in base 85. characters.py reads it."""
 '''
     )
+    write = "import sys; from rdc.kernel.shingles import generate_tables as g; sys.stdout.write(g.{}_text())"
+    for name in ("keys", "tables"):
+        header = subprocess.run(
+            [sys.executable, "-c", write.format(name)], cwd=TOP, capture_output=True, check=True
+        )
+        (TOP / f"rdc/kernel/shingles/{name}.h").write_bytes(header.stdout)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ more than there are texts. A text becomes features in four steps.
 2. Units. A separator ends a unit. By words, a unit is a run of WORD and EXTEND; each ALONE begins a unit of
    its own, with the EXTEND behind it. By characters, each WORD begins a unit, too.
 3. The hash of a unit. Its UTF-8 is filled up with zeros to blocks of 16 bytes, and each block has two
-   numbers a and b, little-endian. h is 0 before the first block, and then, for the product p of 128 bits:
+   numbers a and b, little-endian. The hash is 0 before the first block, then step(hash, a, b):
 
-       p = (a ^ KEYS[0] ^ h) * (b ^ KEYS[1])        h = (p >> 64 ^ p) modulo 2^64
+       p = (a ^ KEYS[0] ^ hash) * (b ^ KEYS[1])        step = (p >> 64 ^ p) modulo 2^64
 
    Both keys have bytes that UTF-8 has not, so the first block has no factor 0.
-4. A shingle of the units h[0] to h[k - 1] is mix(h[0] * BASE^(k - 1) + ... + h[k - 1]) modulo 2^64. A text
-   has one for every k units in a row. A text of fewer units, but at least one, has one shingle of all of
+4. A shingle of the units h[0] to h[k - 1] is step(0, h[0] * BASE^(k - 1) + ... + h[k - 1] modulo 2^64, 0). A
+   text has one for every k units in a row. A text of fewer units, but at least one, has one shingle of all of
    them.
 """
 
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.kernel.constants import mix
 from rdc.kernel.shingles.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
 
 TYPE_CHECKING = False
@@ -141,16 +140,21 @@ def unit_hash(unit: list[int]) -> int:
     for at in range(0, len(content), 16):
         a = int.from_bytes(content[at : at + 8], "little")
         b = int.from_bytes(content[at + 8 : at + 16], "little")
-        product = (a ^ KEYS[0] ^ h) * (b ^ KEYS[1])
-        h = (product >> 64 ^ product) & _WORD
+        h = step(h, a, b)
     return h
+
+
+def step(h: int, a: int, b: int) -> int:
+    """The hash behind one more block."""
+    product = (a ^ KEYS[0] ^ h) * (b ^ KEYS[1])
+    return (product >> 64 ^ product) & _WORD
 
 
 def _shingle(hashes: list[int]) -> int:
     total = 0
     for h in hashes:
         total = (total * BASE + h) & _WORD
-    return mix(total)
+    return step(0, total, 0)
 
 
 def texts_of(text: ReadableBuffer, offsets: ReadableBuffer) -> Iterator[bytes]:

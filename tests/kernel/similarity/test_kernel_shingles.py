@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.constants import mix
-from rdc.kernel.shingles import reference, unicode_data
+from rdc.kernel.shingles import _shingles, reference, unicode_data
 from rdc.kernel.shingles.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
+from rdc.kernel.shingles.generate_tables import keys_text, tables_text
+from tests.support.project_paths import KERNEL
+
+VARIANTS = ("avx2", "neon", "c")
 
 characters_drawn = st.sampled_from(
     "abzAZ09_ .\n\x00éÉß\u017fK½ﬁ…\xad\u200b\u0301\u0323가각ᄀ世界カーだไทยИ😀\ue000\U000e0001"
@@ -121,6 +124,7 @@ def test_long_runs_of_marks_are_sorted_in_runs() -> None:
     ]
 
 
+@settings(max_examples=40)
 @given(texts, st.integers(1, 6), st.booleans(), st.booleans())
 def test_shingles_are_as_many_as_runs_of_units(
     rows: list[str], k: int, by_characters: bool, wrap: bool
@@ -136,16 +140,20 @@ def test_shingles_are_as_many_as_runs_of_units(
             assert len(features) == (count if wrap else count - k + 1)
 
 
+def spread(polynomial: int) -> int:
+    product = (polynomial ^ 0xF9C3_7B5D_91E4_A6D3) * 0xC15F_8E6B_D92A_74FB
+    return (product >> 64 ^ product) % 2**64
+
+
 def test_a_shingle_is_the_polynomial_of_its_words() -> None:
     a, b, c = (reference.unit_hash([ord(letter)]) for letter in "abc")
     base = reference.BASE
-    wanted = [mix((one * base + two) % 2**64) for one, two in ((a, b), (b, c), (c, a))]
+    wanted = [spread((one * base + two) % 2**64) for one, two in ((a, b), (b, c), (c, a))]
     assert shingled("a b C", 2) == wanted[:2]
     assert shingled("a b c", 2, wrap=True) == wanted
-    assert shingled("c", 2, wrap=True) == [mix(c)]
+    assert shingled("c", 2, wrap=True) == [spread(c)]
     assert shingled("c a b c a b", 3)[0] == shingled("c a b c a b", 3)[3]
-    product = (ord("a") ^ reference.KEYS[0]) * reference.KEYS[1]
-    assert a == (product >> 64 ^ product) % 2**64
+    assert a == spread(ord("a"))
 
 
 @given(st.binary(max_size=40))
@@ -186,16 +194,106 @@ def test_urls_are_bigrams_of_words_with_positions() -> None:
         total = 0
         for number in numbers:
             total = (total * base + number) % 2**64
-        return mix(total)
+        return spread(total)
 
     assert sets[0] == sets[1] == [feature(www, infoseek, 0), feature(infoseek, com, 1)]
     assert sets[2:] == [[feature(infoseek, com, 0)], [feature(x, 0)], [], [feature(s, china, 0)]]
 
 
-MODULES: list[Any] = [reference]
+parts_drawn = st.sampled_from(
+    [
+        "a",
+        "Word",
+        " ",
+        " ",
+        "word2_",
+        "É",
+        "e\u0301",
+        "\u0323\u0301",
+        "각",
+        "世",
+        "ガ",
+        "½",
+        "\ufdfa",
+        "\xad",
+        "\u2019",
+        "😀",
+    ]
+)
+rows = st.lists(
+    st.lists(parts_drawn, max_size=60).map(lambda found: "".join(found).encode()) | st.binary(max_size=30),
+    max_size=5,
+)
 
 
-@pytest.mark.parametrize("module", MODULES)
+@settings(max_examples=60)
+@given(rows, st.integers(1, 7) | st.just(256), st.booleans(), st.booleans())
+def test_variants_equal_the_definition(drawn: list[bytes], k: int, by_characters: bool, wrap: bool) -> None:
+    given = column(drawn)
+    wanted = reference.shingle_features(*given, k, by_characters, wrap), reference.url_features(*given)
+    for name in VARIANTS:
+        _shingles.choose(name)
+        assert (
+            _shingles.shingle_features(*given, k, by_characters, wrap),
+            _shingles.url_features(*given),
+        ) == wanted
+    _shingles.choose("avx512")
+
+
+@pytest.mark.parametrize("ending", ["", "\u0301", "世\u0301a", "\xad-", "ab" * 20])
+@pytest.mark.parametrize("by_characters", [False, True])
+def test_texts_may_be_divided_anywhere(ending: str, by_characters: bool) -> None:
+    """The kernel reads blocks of 64 bytes, chunks of 2048, and what is not ASCII on its own. Separators
+    before the text move its parts to each place of a block, and to the end of a chunk."""
+    text = f"{'many words ' * 3}{'x' * 70} E{ending} y z{'ab' * 9} 世{ending}b\u0323 tail{ending}".encode()
+    wanted = reference.shingle_features(text, array("q", [0, len(text)]), 3, by_characters, False)[0]
+    shifts = [*range(66), *range(2048 - len(text) - 2, 2050)]
+    moved = column([b"-" * shift + text for shift in shifts])
+    for name in VARIANTS:
+        _shingles.choose(name)
+        features, offsets = _shingles.shingle_features(*moved, 3, by_characters, False)
+        assert features == wanted * len(shifts)
+        assert array("q", offsets) == array("q", range(0, len(features) // 8 + 1, len(wanted) // 8))
+    _shingles.choose("avx512")
+
+
+def test_every_character_is_what_the_definition_says() -> None:
+    """Characters of all kinds, each with letters before and behind it, with marks, and doubled."""
+    codes = [*range(0x600), *range(0x600, 0x3400, 7), *range(0xA000, 0xD800, 13), *range(0xF800, 0x12000, 11)]
+    codes += [*range(0x1D000, 0x1F800, 17), 0x2F800, 0x2FA1D, 0xE0001, 0xE01EF, 0x10FFFF]
+    parts = [f"a{c}b {c}{c}\u0323\u0301 " for c in map(chr, codes) if not "\ud800" <= c < "\ue000"]
+    given = column(["".join(parts[at : at + 50]).encode() for at in range(0, len(parts), 50)])
+    for by_characters in (False, True):
+        wanted = reference.shingle_features(*given, 1, by_characters, False)
+        for name in VARIANTS:
+            _shingles.choose(name)
+            assert _shingles.shingle_features(*given, 1, by_characters, False) == wanted
+    _shingles.choose("avx512")
+
+
+def test_long_words_marks_and_texts() -> None:
+    texts = [
+        b"x" * 5000,
+        b"a " * 2000,
+        b"a" + "\u0301\u0323".encode() * 700,
+        "世".encode() * 700,
+        b"\xff" * 5000,
+    ]
+    given = column([*texts, b" " * 5000, b"", b"word " * 500 + b"y"])
+    for k, by_characters, wrap in ((3, False, True), (30, True, False)):
+        wanted = reference.shingle_features(*given, k, by_characters, wrap)
+        for name in VARIANTS:
+            _shingles.choose(name)
+            assert _shingles.shingle_features(*given, k, by_characters, wrap) == wanted
+    _shingles.choose("avx512")
+
+
+def test_tables_are_what_the_generator_writes() -> None:
+    assert (KERNEL / "shingles" / "keys.h").read_text() == keys_text(), "run scripts/unicode_tables.py"
+    assert (KERNEL / "shingles" / "tables.h").read_text() == tables_text(), "run scripts/unicode_tables.py"
+
+
+@pytest.mark.parametrize("module", [reference, _shingles], ids=["pure", "C"])
 @pytest.mark.parametrize(
     "call",
     [

@@ -28,6 +28,8 @@ ONE_SOURCE = {
 """Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
+KEEPING = frozenset({"-K", "--keep-dirlinks"})
+KEPT_APART = frozenset({"-b", "--backup", "--backup-dir"})
 MAPPING = frozenset({"--usermap", "--groupmap", "--chown"})
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
@@ -43,6 +45,8 @@ def comparable(case: Case) -> bool:
         return False  # --chmod with set-id bits: only where owners are kept
     if "--munge-links" in words and words & {*FOLLOWING, "--safe-links"}:
         return False  # refused
+    if words & KEEPING and (words & KEPT_APART or _links_in_the_way(wanted, held)):
+        return False  # refused; or the metadata go to another entry
     if words & MAPPING and (words & NO_OWNER or words & {"-A", "--acls"} or _map_twice(case)):
         return False  # refused
     if case.operands != CONTENTS and not _comparable_operands(case, words):
@@ -125,6 +129,13 @@ def _lengthened(wanted: Tree, held: Tree) -> bool:
 
 def _has_set_id(tree: Tree) -> bool:
     return any(isinstance(node, File | Directory) and node.mode & SET_ID for node in tree.values())
+
+
+def _links_in_the_way(wanted: Tree, held: Tree) -> bool:
+    """Whether DST has a symlink where SRC has a directory."""
+    return any(
+        isinstance(node, Directory) and isinstance(held.get(path), Link) for path, node in wanted.items()
+    )
 
 
 def _map_twice(case: Case) -> bool:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rdc.tree.filters import FilterList
+    from rdc.tree.filters import FilteredTree, FilterList
     from rdc.tree.walk import PackedDirectory
 
 __all__ = ["lasting_directories"]
@@ -18,11 +18,15 @@ __all__ = ["lasting_directories"]
 _DIRECTORY = int(Kind.DIRECTORY)
 
 
-def lasting_directories(walk: Iterable[PackedDirectory], protecting: FilterList) -> set[bytes]:
+def lasting_directories(
+    walk: Iterable[PackedDirectory], filters: FilterList, tree: FilteredTree
+) -> set[bytes]:
     """The paths of directories with something below them that is no directory, or that a rule protects.
 
-    `walk`: all directories, parents first. `protecting`: excludes what a rule protects.
+    `walk`: all directories of `tree`, parents first. `filters`: the rules of the run.
     """
+    # As in rsync, only rules that protect by name keep a directory, not those that exclude.
+    protecting = filters.at_destination(tree, delete=True, delete_excluded=True).protected
     lasting: set[bytes] = {b""}
     for path, listing in walk:
         kinds = listing.kinds

@@ -314,8 +314,6 @@ class Destination:
 
         return () if self._links is None else names_here(self._root, self._wanted, self._links, file)
 
-    # By manifest: only what differs
-
     def _compare_by_manifest(self, round_: int) -> Conversation[int]:
         """Walks this side's tree while the source walks its own, and compares the two manifests."""
         yield Flush()
@@ -382,8 +380,6 @@ class Destination:
         self._own = None
         yield Send(Describe(True, self._context.described), round_)
         return (yield from self._receive_until_done(round_))
-
-    # Pairs of trees that need nothing
 
     @property
     def _may_be_in_sync(self) -> bool:

@@ -97,7 +97,7 @@ class Description:
         self._tree = tree
         self._boundary = boundary
         self._filters = filters.at_source(tree.filtered)
-        self._given_filters = filters
+        self._unbound = filters
         self._secret = secret
         self._events = events
         self.manifest = Manifest()
@@ -136,9 +136,7 @@ class Description:
             return self._begin_walk()
         from rdc.tree.pruned_directories import lasting_directories
 
-        # Only explicit rules protect a directory from being pruned, as in rsync.
-        rules = self._given_filters.at_destination(self._tree.filtered, delete=True, delete_excluded=True)
-        return self._begin_walk(lasting_directories(self._begin_walk(), rules.protected))
+        return self._begin_walk(lasting_directories(self._begin_walk(), self._unbound, self._tree.filtered))
 
     def _begin_walk(self, lasting: Container[bytes] | None = None) -> PackedWalk:
         """Starts a walk. `lasting`: as in PackedWalk."""
@@ -216,18 +214,14 @@ class Description:
             yield Send(MountPoints(tuple(paths)), round_)
 
     def _report(self, event: Event) -> None:
-        """Reports a problem of a walk, once per path.
-
-        A second walk repeats no reports and clears no errors: what was missing once may be missing again.
-        """
+        """Reports a problem of a walk, once per path: what was missing once may be missing again."""
         if isinstance(event, Problem) and event.path not in self._reported:
             self._reported.add(event.path)
             self.read_errors += event.code is not ExitCode.OK
             self._events.report(event)
 
     def _report_left_out(self, path: bytes) -> None:
-        """Reports an entry that no sync transfers. It is no read error: the destination deletes no entry with
-        such a name."""
+        """Reports an entry that no sync transfers. The destination deletes no entry with such a name."""
         if path not in self._reported:
             self._reported.add(path)
             self._events.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rdc.cli.options.table import Option
 from rdc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -11,22 +10,7 @@ if TYPE_CHECKING:
     from rdc.cli.options.table import Words
     from rdc.model.sync import SyncOptions
 
-__all__ = ["GUARD", "NO_GUARD", "asks", "read_guard", "read_share", "with_default_guard"]
-
-GUARD = Option(
-    ("--guard",),
-    "stop with 25 before more than N% of DST change or go; a terminal is asked (there 50% with --delete)",
-    "N%",
-)
-NO_GUARD = Option(("--no-guard",), "never stop or ask for that")
-
-
-def read_guard(words: Words) -> int | None:
-    """Per cent; None for no guard. Raises UsageError."""
-    last = words.last("--guard", "--no-guard")
-    if last is None or last.key == "--no-guard":
-        return None
-    return read_share("--guard", last.value)
+__all__ = ["asks", "read_share", "with_default_guard"]
 
 
 def read_share(name: str, text: str) -> int:
@@ -41,7 +25,7 @@ def read_share(name: str, text: str) -> int:
 def asks(words: Words, environment: Environment) -> bool:
     """Whether someone is there who can be asked, and no program reads what is said."""
     silent = words.has("--json", "--dry-run", "--quiet", "--no-guard")
-    return not silent and environment.stderr_is_terminal and environment.stdin.isatty()
+    return not silent and environment.stdin.isatty()
 
 
 def with_default_guard(options: SyncOptions, words: Words) -> SyncOptions:

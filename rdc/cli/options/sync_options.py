@@ -9,7 +9,6 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
-from rdc.cli.options.guard import GUARD, NO_GUARD, read_guard, read_share
 from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
@@ -74,8 +73,12 @@ SYNC_OPTIONS = (
             Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, or N% of DST, then exit with 25", "N"),
-            GUARD,
-            NO_GUARD,
+            Option(
+                ("--guard",),
+                "stop with 25 before more than N% of DST change or go; a terminal is asked",
+                "N%",
+            ),
+            Option(("--no-guard",), "never stop for that (default; 50% on a terminal with --delete)"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
             Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
             Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
@@ -184,7 +187,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             rules_after=words.has("--delete-after") and has_rule_files(rules),
             max_delete=_max_delete(words),
             max_delete_share=_max_delete_share(words),
-            guard=read_guard(words),
+            guard=_guard(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
             rules=rules,
@@ -282,7 +285,18 @@ def _max_delete_share(words: Words) -> int | None:
     last = words.last("--max-delete")
     if last is None or not last.value.endswith("%"):
         return None
+    from rdc.cli.options.guard import read_share
+
     return read_share("--max-delete", last.value)
+
+
+def _guard(words: Words) -> int | None:
+    last = words.last("--guard", "--no-guard")
+    if last is None or last.key == "--no-guard":
+        return None
+    from rdc.cli.options.guard import read_share
+
+    return read_share("--guard", last.value)
 
 
 def _size(words: Words, name: str) -> int | None:

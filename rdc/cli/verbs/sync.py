@@ -112,11 +112,12 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
 
         keep_freed_memory()
         syncer = sync
-    from rdc.cli.options.guard import asks
+    if not environment.stderr_is_terminal:
+        return _perform(request, environment, syncer)
+    from rdc.cli.options.guard import asks, with_default_guard
 
     if not asks(parsed, environment):
         return _perform(request, environment, syncer)
-    from rdc.cli.options.guard import with_default_guard
     from rdc.cli.verbs.guarded_sync import perform_guarded
 
     guarded = replace(request, options=with_default_guard(request.options, parsed))

@@ -8,7 +8,6 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import Kind
-from rdc.model.guard import stopped_text
 from rdc.progress import Problem
 
 TYPE_CHECKING = False
@@ -162,6 +161,8 @@ class ExtraneousEntries:
         total = 0 if going * 100 <= share * GUARDED_ENTRIES else self._deletion.entries()
         if total < GUARDED_ENTRIES or going * 100 <= share * total:
             return False
+        from rdc.model.guard import stopped_text
+
         text = stopped_text("deleted", going, total, share)
         self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))
         self._differ = True

@@ -14,7 +14,7 @@ from tests.support.project_paths import KERNEL, NATIVE, TOP
 
 # What has a driver of its own, or only works for a binding.
 OTHERS = re.compile(
-    r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|shingles/.*|pages/.*"
+    r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|sets/.*|shingles/.*|pages/.*"
 )
 
 

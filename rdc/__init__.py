@@ -38,6 +38,11 @@ __all__ = [
     "DirectoryRules",
     "DirectorySummary",
     "Disconnected",
+    "Document",
+    "DocumentGroup",
+    "DocumentOptions",
+    "DocumentReport",
+    "DocumentSummary",
     "DuplicateFile",
     "DuplicateGroup",
     "DuplicateListing",
@@ -86,6 +91,7 @@ __all__ = [
     "ScanReport",
     "SignatureStore",
     "SignatureTree",
+    "SimilarDocument",
     "SimilarFile",
     "SimilarFiles",
     "SimilarFolders",
@@ -124,12 +130,14 @@ __all__ = [
     "dupes",
     "kernel_name",
     "merge",
+    "merge_documents",
     "open_index",
     "parse_location",
     "scan",
     "sign",
     "sign_file",
     "similar",
+    "similar_documents",
     "sync",
     "undo",
     "undoable_syncs",
@@ -161,7 +169,6 @@ _MODULES = {
     "DedupeReporter": "rdc.instances.events",
     "DirectoryRules": "rdc.model.filter_rules",
     "DirectorySummary": "rdc.model.scan",
-    "Disconnected": "rdc.model.watch",
     "DuplicateFile": "rdc.model.duplicates",
     "DuplicateGroup": "rdc.model.duplicates",
     "DuplicateListing": "rdc.model.instances",
@@ -176,30 +183,26 @@ _MODULES = {
     "FileChangedError": "rdc.errors",
     "FileError": "rdc.errors",
     "FilterRule": "rdc.model.filter_rules",
-    "Halted": "rdc.model.watch",
-    "InStep": "rdc.model.watch",
     "IncompatiblePeerError": "rdc.errors",
     "Instance": "rdc.model.instances",
     "ItemChanged": "rdc.progress",
     "KeepUndo": "rdc.model.sync",
     "Level": "rdc.signature.tree",
     "LevelSummary": "rdc.model.scan",
-    "Limited": "rdc.model.watch",
     "Location": "rdc.model.location",
     "Match": "rdc.similarity.index",
     "MergeOptions": "rdc.model.scan",
-    "MessageCost": "rdc.model.sync",
+    "MessageCost": "rdc.model.sync_report",
     "OutOfSpaceError": "rdc.errors",
     "Overlap": "rdc.model.scan",
     "PlanKnown": "rdc.progress",
     "Problem": "rdc.progress",
     "Progressed": "rdc.progress",
     "ProtocolError": "rdc.errors",
-    "Purpose": "rdc.model.sync",
+    "Purpose": "rdc.model.sync_report",
     "RdcError": "rdc.errors",
     "RemoteShell": "rdc.model.location",
     "Reporter": "rdc.progress",
-    "Resumed": "rdc.model.watch",
     "RuleAction": "rdc.model.filter_rules",
     "RuleModifiers": "rdc.model.filter_rules",
     "RuleSide": "rdc.model.filter_rules",
@@ -225,7 +228,7 @@ _MODULES = {
     "StoppedError": "rdc.errors",
     "StreamError": "rdc.errors",
     "SyncOptions": "rdc.model.sync",
-    "SyncReport": "rdc.model.sync",
+    "SyncReport": "rdc.model.sync_report",
     "Traits": "rdc.similarity.traits",
     "TrustError": "rdc.errors",
     "TypeSummary": "rdc.model.scan",
@@ -258,6 +261,10 @@ _MODULES = {
     "undo": "rdc.library.undo",
     "undoable_syncs": "rdc.library.undo",
     "watch": "rdc.watching.watch",
+    **dict.fromkeys(("Disconnected", "Halted", "InStep", "Limited", "Resumed"), "rdc.model.watch"),
+    **dict.fromkeys(("merge_documents", "similar_documents"), "rdc.library.similar_documents"),
+    **dict.fromkeys(("Document", "DocumentGroup", "DocumentOptions"), "rdc.model.documents"),
+    **dict.fromkeys(("DocumentReport", "DocumentSummary", "SimilarDocument"), "rdc.model.documents"),
 }
 
 if TYPE_CHECKING:
@@ -288,9 +295,18 @@ if TYPE_CHECKING:
     from rdc.library.merge import merge
     from rdc.library.scan import scan
     from rdc.library.similar import similar
+    from rdc.library.similar_documents import merge_documents, similar_documents
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
     from rdc.library.undo import undo, undoable_syncs
     from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
+    from rdc.model.documents import (
+        Document,
+        DocumentGroup,
+        DocumentOptions,
+        DocumentReport,
+        DocumentSummary,
+        SimilarDocument,
+    )
     from rdc.model.duplicates import (
         DuplicateFile,
         DuplicateGroup,
@@ -337,11 +353,9 @@ if TYPE_CHECKING:
         Backup,
         FileList,
         KeepUndo,
-        MessageCost,
-        Purpose,
         SyncOptions,
-        SyncReport,
     )
+    from rdc.model.sync_report import MessageCost, Purpose, SyncReport
     from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (
         Disconnected,

@@ -54,6 +54,19 @@ MESSAGE_BYTES = 4096
 MODE_CHANGES_BYTES = 1024
 """Bytes of the changes of permissions: room for a hundred items, and few steps for each entry."""
 
+OWNER_MAP_BYTES = 4096
+"""Bytes of a map of users or groups: some hundred items, each compared with each owner of the source once."""
+
+OWNERS = 65_536
+"""Users, and groups, that a source may have where they are kept by name: every student of a large university.
+Both sides keep some 200 bytes for each."""
+
+OWNERS_PER_MESSAGE = 1024
+"""Users, and groups, whose names one message has: half a frame if all names are as long as they may be."""
+
+OWNER_NAME_BYTES = 255
+"""Bytes of a user's or group's name: Linux's tools accept 32, directory services somewhat more."""
+
 SELECTED_PER_MESSAGE = 16_384
 """Selected names per message."""
 

@@ -1,15 +1,14 @@
-"""Options and results of a sync."""
+"""Options of a sync."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 from rdc.checks import check_fields
-from rdc.errors import ExitCode
 from rdc.limits.sessions import WINDOW_SECONDS
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
-from rdc.records import dataclass, field
+from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +21,8 @@ __all__ = [
     "FileList",
     "FilterRule",
     "KeepUndo",
-    "MessageCost",
-    "Purpose",
     "RuleAction",
     "SyncOptions",
-    "SyncReport",
 ]
 
 
@@ -235,6 +231,10 @@ class SyncOptions:
     """The source takes symlinks to directories for these directories."""
     copy_unsafe_links: bool = False
     """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
+    munge_links: bool = False
+    """Only the side where it is typed counts, as in rsync. As the destination it makes symlinks that lead
+    nowhere, with "/rsyncd-munged/" in front of their targets. As the source it takes that away again. Not
+    together with `safe_links`, `copy_links` and the like."""
     devices: bool = True
     """Make devices, where the destination runs as root and both sides know how."""
     specials: bool = True
@@ -246,6 +246,15 @@ class SyncOptions:
     chmod: str = ""
     """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
     source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
+
+    usermap: bytes = b""
+    """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
+    the same numbers. Not together with `acls`."""
+    groupmap: bytes = b""
+    """The same for groups."""
+    owner_names: bool = False
+    """Users and groups that no map names become those of the same name, if the destination has them. Not
+    together with `acls`."""
 
     relative: bool = False
     """Entries keep the path of SRC at the destination, or what is behind "/./" in it, as in rsync."""
@@ -309,6 +318,11 @@ class SyncOptions:
         )
 
     @property
+    def maps_owners(self) -> bool:
+        """Whether owners may become others than those of the same number."""
+        return bool(self.usermap or self.groupmap or self.owner_names)
+
+    @property
     def untimed(self) -> frozenset[Kind]:
         """Kinds of entries whose mtimes do not count."""
         kinds = ((Kind.DIRECTORY, self.omit_dir_times), (Kind.SYMLINK, self.omit_link_times))
@@ -327,74 +341,3 @@ class SyncOptions:
     def is_left_for_size(self, size: int) -> bool:
         """Whether a regular file of the source with `size` bytes is skipped."""
         return size < self.min_size or (self.max_size is not None and size > self.max_size)
-
-
-class Purpose(Enum):
-    """The purpose of a message."""
-
-    MANIFEST = "manifest"
-    """The existing entries, and the differing ones."""
-    ROOTS = "roots"
-    """The files that differ, or that were renamed."""
-    NODES = "nodes"
-    """The chunks of a file that differ."""
-    BLOCKS = "sub-chunks"
-    """The parts of a chunk that differ."""
-    LITERALS = "literals"
-    """Content."""
-    OVERHEAD = "overhead"
-    """Openings, reports, framing."""
-
-
-@dataclass(frozen=True, slots=True)
-class SyncReport:
-    """The result of `rdc.sync`. Sizes are in bytes.
-
-    >>> import os, rdc
-    >>> os.mkdir("src")
-    >>> report = rdc.sync("src/", "copy/", catalog=None)
-    >>> report.files, report.errors, report.exit
-    (0, 0, <ExitCode.OK: 0>)
-    """
-
-    files: int
-    """Regular files of the source after filters."""
-    total_bytes: int
-    """Bytes of these files."""
-    changed: int
-    """Entries created or changed at the destination, done or (in a dry run) planned."""
-    deleted: int
-    moved: int
-    """Files that were renamed at the destination; they are among `changed`."""
-    bytes_sent: int
-    """All bytes that this process wrote to the transport, with framing."""
-    bytes_received: int
-    literal_bytes: int
-    """Bytes of file content sent, before compression."""
-    reused_bytes: int
-    """Bytes of changed files that were found at the destination."""
-    round_trips: int
-    errors: int
-    exit: ExitCode
-    by_kind: tuple[MessageCost, ...] = field(default=())
-
-    @property
-    def by_purpose(self) -> dict[Purpose, int]:
-        """Bytes on the connection in both directions; the sum is bytes_sent + bytes_received."""
-        return {
-            purpose: sum(cost.bytes for cost in self.by_kind if cost.purpose is purpose)
-            for purpose in Purpose
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class MessageCost:
-    """The cost of one kind of message in both directions."""
-
-    name: str
-    count: int
-    bytes: int
-    """Bytes on the connection, with framing and compression. All kinds add up to the total."""
-    plain: int
-    """Bytes before compression."""
-    purpose: Purpose

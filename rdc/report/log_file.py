@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.sync import SyncReport
+    from rdc.model.sync_report import SyncReport
     from rdc.progress import Event
     from rdc.report.out_format import Copy, OutFormat
 

@@ -7,7 +7,7 @@ from rdc.report.json_events import JsonEvents, Value, path_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import SyncReport
+    from rdc.model.sync_report import SyncReport
 
 __all__ = ["SyncJson"]
 

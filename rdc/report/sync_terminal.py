@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from rdc.errors import ExitCode, RdcError, printable
-from rdc.model.sync import SyncReport
+from rdc.model.sync_report import SyncReport
 from rdc.progress import Event, ItemChanged
 from rdc.records import dataclass
 from rdc.report.sizes import binary_text, counted, elapsed_text, exact_text, rate_text, size_text

@@ -72,6 +72,9 @@ def _check_changes(options: SyncOptions, access: Access) -> None:
         raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
     if options.force and guarded:
         raise TrustError(f"nothing may be deleted in {title}: leave out --force")
+    if options.maps_owners and not access.owners:
+        name = "--usermap" if options.usermap else "--groupmap" if options.groupmap else "--no-numeric-ids"
+        raise TrustError(f"{title} keeps no owners: leave out {name} (--chown is such a map, too)")
     if options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.check import EntryDiffers
     from rdc.model.preserved import Preserved
-    from rdc.model.sync import SyncReport
+    from rdc.model.sync_report import SyncReport
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.protocol.messages.registry import Start
     from rdc.session.checking.conversation import ClosedDirectories, Counts

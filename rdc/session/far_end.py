@@ -16,7 +16,7 @@ from rdc.errors import (
 )
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell
-from rdc.model.sync import SyncReport
+from rdc.model.sync_report import SyncReport
 from rdc.progress import Problem
 from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
@@ -68,7 +68,7 @@ def _here(run: SyncRun) -> SyncReport:
         contextlib.closing(FileSigner(catalog=run.signer.catalog)) as signer,
         contextlib.nullcontext() if clones is None else contextlib.closing(clones),
     ):
-        admit = partial(as_asked, destination=run.destination.path)
+        admit = partial(as_asked, destination=run.destination.path, munge_links=run.options.munge_links)
         link = InProcessLink(run.fetch(clones), answer(signer, admit, clones=clones), run.stop)
         return run.totals(link.run(), link)
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.entries import Metadata
-    from rdc.model.sync import SyncOptions, SyncReport
+    from rdc.model.sync import SyncOptions
+    from rdc.model.sync_report import SyncReport
     from rdc.progress import Reporter, StopSignal
     from rdc.session.runtime.commands import Conversation
 

@@ -18,7 +18,7 @@ from rdc.protocol.messages.registry import (
 )
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import DIALECT, READS_ANEW, SPECIALS, knows
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
@@ -76,12 +76,13 @@ Admission: TypeAlias = "Callable[[Open], Admitted]"
 """Decides what an Open may have. It refuses with an RdcError, which goes to the far side."""
 
 
-def as_asked(open_: Open, destination: bytes | None = None) -> Admitted:
+def as_asked(open_: Open, destination: bytes | None = None, *, munge_links: bool = False) -> Admitted:
     """Grants everything: a peer that can start this process may do what the process's user may.
 
-    `destination`: as in Admitted.
+    `destination`: as in Admitted. `munge_links`: of SyncOptions, which no Open carries.
     """
-    return Admitted(ANYWHERE, open_.path or b".", open_.asked, destination)
+    options = replace(open_.asked, munge_links=munge_links)
+    return Admitted(ANYWHERE, open_.path or b".", options, destination)
 
 
 def greeting(params: ChunkParams) -> Hello:
@@ -188,6 +189,7 @@ def _answer_as_source(
                 boundary=tree.boundary(options),
                 hard_links=options.hard_links,
                 kinds=asked_attributes(options),
+                names_owners=options.maps_owners,
                 clones=clones,
             )
             yield from half.run(received)
@@ -216,14 +218,16 @@ def _answer_as_destination(
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source.
     `knows_nodes`: the far side knows special files by their kinds."""
     site, path, options = admitted.site, admitted.path, admitted.options
-    from rdc.session.destination.context import SessionTerms, destination_context
+    from rdc.session.destination.context import SessionTerms, destination_context, mapping_of
 
     selection = None
     if selected is not None:
         from rdc.session.trees.selected_tree import selection_of
 
         selection = selection_of(selected, options)
-    terms = SessionTerms(options, filters, open_.secret, signer, selection=selection)
+    terms = SessionTerms(
+        options, filters, open_.secret, signer, selection=selection, owners=mapping_of(options)
+    )
     whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
@@ -231,6 +235,8 @@ def _answer_as_destination(
     if received is not None and isinstance(received.message, Watch):
         if selection is not None:
             raise RdcError("a watch follows one directory, without a selection", code=ExitCode.USAGE)
+        if options.maps_owners:
+            raise UsageError("rdc watch keeps owners by number; use rdc sync")
         if options.keep_undo is not None:
             raise UsageError("rdc watch keeps nothing to undo, and this directory asks for it: use rdc sync")
         from rdc.session.destination.following import LiveDestination

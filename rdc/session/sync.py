@@ -9,7 +9,8 @@ from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.checks import check_argument
 from rdc.errors import UsageError
 from rdc.model.location import Location, RemoteShell
-from rdc.model.sync import SyncOptions, SyncReport
+from rdc.model.sync import SyncOptions
+from rdc.model.sync_report import SyncReport
 from rdc.progress import silent, stopping
 from rdc.session.far_end import run_session
 from rdc.session.sources import selected_of, sources_of

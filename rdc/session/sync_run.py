@@ -8,7 +8,8 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, UsageError
 from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location
-from rdc.model.sync import SyncOptions, SyncReport
+from rdc.model.sync import SyncOptions
+from rdc.model.sync_report import SyncReport
 from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import SPECIALS, knows
@@ -145,6 +146,10 @@ class SyncRun:
         )
         if knows_nodes:
             make_nodes(destination_root.root, options)
+        if options.munge_links and self.source.host is not None:
+            from rdc.files.root.listing_view import make_munged
+
+            make_munged(destination_root.root)
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
@@ -157,7 +162,7 @@ class SyncRun:
         return done
 
     def _terms(self, clones: StagedClones | None) -> SessionTerms:
-        from rdc.session.destination.context import SessionTerms
+        from rdc.session.destination.context import SessionTerms, mapping_of
 
         selection = None
         if self._selected is not None:
@@ -165,7 +170,14 @@ class SyncRun:
 
             selection = selection_of(self._selected, self.options)
         return SessionTerms(
-            self.options, self._filters, self._secret, self.signer, self.pack, clones, selection
+            self.options,
+            self._filters,
+            self._secret,
+            self.signer,
+            self.pack,
+            clones,
+            selection,
+            mapping_of(self.options),
         )
 
     @property
@@ -198,6 +210,7 @@ class SyncRun:
             boundary=tree.boundary(self.options),
             hard_links=self.options.hard_links,
             kinds=asked_attributes(self.options),
+            names_owners=self.options.maps_owners,
         )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes

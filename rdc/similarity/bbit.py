@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 
+from rdc.kernel.samples.reference import ROW_BLOCK
 from rdc.kernel.sampling import pack_samples, sample_matches
 from rdc.records import dataclass
 from rdc.similarity.estimate import Accidents, Estimate, accidents
@@ -25,6 +26,7 @@ __all__ = [
     "bbit_pack",
     "bbit_variance",
     "storage_factor",
+    "xor_pairs",
     "xor_pairs_estimate",
     "xor_pairs_variance",
 ]
@@ -76,10 +78,10 @@ def bbit_matches(queries: PackedSamples, row: int, packed: PackedSamples) -> arr
 
 
 def bbit_constants(r1: float, r2: float, bits: int) -> Accidents:
-    """C1 and C2 of theorem 1. Raises ValueError for densities outside 0 to 1 or fewer than 1 bit."""
-    if not (0 <= r1 < 1 and 0 <= r2 < 1) or bits < 1:
+    """C1 and C2 of theorem 1. Raises ValueError unless densities are 0 to below 1 and bits 1 to 64."""
+    if not (0 <= r1 < 1 and 0 <= r2 < 1) or not 1 <= bits <= 64:
         raise ValueError(
-            f"densities {r1} and {r2}, {bits} bits: 0 to below 1, and 1 bit or more, are expected"
+            f"densities {r1} and {r2}, {bits} bits: 0 to below 1, and 1 to 64 bits, are expected"
         )
     return accidents(bits, r1, r2)
 
@@ -101,6 +103,32 @@ def storage_factor(jaccard: float, r1: float, r2: float, bits: int, wide: int = 
     """How much less space `bits`-bit samples need than `wide`-bit ones for the same variance: table 1's ratio
     B(wide) / B(bits), with B(b) = b * variance * k."""
     return wide * bbit_variance(jaccard, r1, r2, wide, 1) / (bits * bbit_variance(jaccard, r1, r2, bits, 1))
+
+
+def xor_pairs(packed: PackedSamples) -> PackedSamples:
+    """Joins samples i and i + k/2 of each set by exclusive or: "b = 1/2", half as many bits.
+
+    bbit_matches() compares them, and xor_pairs_estimate() estimates from k/2 pairs. Raises ValueError unless
+    samples have 1 bit and `k` is a multiple of 128, so that whole words are joined.
+
+    >>> from array import array
+    >>> from rdc.similarity import bbit_matches, bbit_pack, minhash, xor_pairs
+    >>> joined = xor_pairs(bbit_pack(minhash(array("Q", range(99)), array("q", [0, 99])), 1))
+    >>> joined.k, list(bbit_matches(joined, 0, joined))
+    (64, [64])
+    """
+    if packed.bits != 1 or packed.k % 128:
+        raise ValueError(
+            f"{packed.k} samples of {packed.bits} bits: a multiple of 128, of 1 bit, is expected"
+        )
+    half = packed.k // 2 // 8 * ROW_BLOCK
+    joined = [
+        int.from_bytes(packed.data[at : at + half], "little")
+        ^ int.from_bytes(packed.data[at + half : at + 2 * half], "little")
+        for at in range(0, len(packed.data), 2 * half)
+    ]
+    data = b"".join([block.to_bytes(half, "little") for block in joined])
+    return PackedSamples(data, packed.sets, packed.k // 2, 1)
 
 
 def xor_pairs_estimate(matches: int, pairs: int, r1: float = 0.0, r2: float = 0.0) -> Estimate:

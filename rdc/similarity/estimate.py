@@ -65,8 +65,9 @@ def _accident(bits: int, density: float) -> float:
     """A of theorem 1; its limit 2^-b at density 0."""
     if not density:
         return 2.0**-bits
-    absent = 1 - density
-    return float(density * absent ** (2**bits - 1) / (1 - absent ** (2**bits)))
+    # Of the smallest densities 1 - density is 1, so the powers go by logarithms.
+    absent = math.log1p(-density)
+    return density * math.exp(absent * (2.0**bits - 1)) / -math.expm1(absent * 2.0**bits)
 
 
 def probability_of_matches(jaccard: float, least: int, samples: int = 12, bits: int = 6) -> float:

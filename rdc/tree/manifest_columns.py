@@ -290,6 +290,11 @@ class ManifestColumns:
         self.modes = bytearray(preserved.modes_of(self.modes))
         self._unpacked_listings.clear()
 
+    def set_owners(self, uids: bytearray, gids: bytearray) -> None:
+        """Replace the columns of users and groups."""
+        self.uids, self.gids = uids, gids
+        self._unpacked_listings.clear()
+
     def set_modes(self, modes: Mapping[int, int]) -> None:
         """Set the permission bits of rows, given as {row: mode}."""
         for row, mode in modes.items():

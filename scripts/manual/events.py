@@ -9,15 +9,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from rdc.errors import ExitCode, RdcError
 from rdc.model.check import Aspect, CheckReport, EntryDiffers
+from rdc.model.documents import Document, DocumentGroup, DocumentSummary, SimilarDocument
 from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateSummary
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
-from rdc.model.sync import SyncReport
+from rdc.model.sync_report import SyncReport
 from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.check_json import CheckJson
 from rdc.report.dedupe_json import DedupeJson
+from rdc.report.documents.events import DocumentsJson
 from rdc.report.duplicates_json import DuplicatesJson
 from rdc.report.json_events import JsonEvents
 from rdc.report.similar_json import SimilarJson
@@ -120,6 +122,18 @@ def _similar(write: Callable[[str], None]) -> None:
     events.finish(sample(SimilarSummary), ExitCode.OK)
 
 
+def _similar_text(write: Callable[[str], None]) -> None:
+    events = DocumentsJson(write, _nothing, _zero)
+    events.start()
+    _common(events)
+    first = sample(Document, path=b"a.jsonl")
+    copies = (sample(Document, path=b"c.txt", row=0),)
+    one = sample(SimilarDocument, document=first, like=sample(Document, path=b"b.jsonl"), copies=copies)
+    events.match(one)
+    events.group(sample(DocumentGroup, documents=(one,)))
+    events.finish(sample(DocumentSummary), ExitCode.OK)
+
+
 def _dedupe(write: Callable[[str], None]) -> None:
     events = DedupeJson(write, _nothing, _zero, dry_run=True)
     events.start()
@@ -157,10 +171,13 @@ EVENTS: dict[str, Callable[[Callable[[str], None]], None]] = {
 }
 """Each verb with events, and what writes one of each kind."""
 
+MODES: dict[str, Callable[[Callable[[str], None]], None]] = {"similar-text": _similar_text}
+"""The same for options that give a verb events of another kind."""
+
 
 def events_of(verb: str) -> list[EventExample]:
     """One example of each event of a verb, in the order of a run."""
-    return _written(EVENTS[verb])
+    return _written((EVENTS | MODES)[verb])
 
 
 def failure() -> EventExample:

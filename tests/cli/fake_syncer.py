@@ -10,7 +10,8 @@ from rdc.catalog.store import SignatureStore
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode
 from rdc.model.location import Location, RemoteShell
-from rdc.model.sync import SyncOptions, SyncReport
+from rdc.model.sync import SyncOptions
+from rdc.model.sync_report import SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Progressed, Reporter, StopSignal
 from tests.support.running.fake_environment import FakeProcess
 

@@ -71,6 +71,8 @@ REFUSED = [
     ("{}/new", "far:appends/b", 23, "appends/b: cannot change it: expected a new entry"),
     ("far:appends/", "{}", 0, ""),
     ("{}/ --owner", "far:open/", 5, "module 'open' keeps no owners"),
+    ("{}/ --chown=root", "far:open/", 5, "module 'open' keeps no owners: leave out --usermap"),
+    ("{}/ --no-numeric-ids", "far:open/", 5, "module 'open' keeps no owners: leave out --no-numeric-ids"),
     ("{}/ --timeout=301", "far:open/", 1, "--timeout=300 is the most"),
     ("far:nothing/", "{}", 5, "there is no module 'nothing' for this key"),
     ("far:bobs/", "{}", 5, "there is no module 'bobs' for this key"),

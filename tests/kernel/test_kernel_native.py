@@ -13,7 +13,7 @@ import pytest
 from tests.support.project_paths import KERNEL, NATIVE, TOP
 
 # What has a driver of its own, or only works for a binding.
-OTHERS = re.compile(r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*")
+OTHERS = re.compile(r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|shingles/.*")
 
 
 def sources(topic: str) -> list[str]:
@@ -31,6 +31,7 @@ DRIVEN = {
     "recipe": sources("recipe"),
     "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
     "samples": sources("samples"),
+    "shingles": sources("shingles"),
 }
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
@@ -71,7 +72,7 @@ def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
     agreeing_variants(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples"])
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples", "shingles"])
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )

@@ -16,9 +16,11 @@ import pytest
 import rdc
 from rdc.catalog import database
 from rdc.catalog.catalog import Catalog
+from rdc.documents.parts import part_file
 from rdc.errors import RdcError
 from rdc.instances import journal, removal_journal
 from rdc.library.merge import merge
+from rdc.library.similar_documents import merge_documents
 from rdc.similarity import saved
 from rdc.survey.parts import sections
 from tests.support.project_paths import TOP
@@ -35,6 +37,11 @@ def read_part(path: Path) -> object:
     return merge([path]).files
 
 
+def read_documents(path: Path) -> object:
+    summary = merge_documents([path]).summary
+    return summary.documents, summary.grouped
+
+
 def read_dedupe_journal(path: Path) -> object:
     return [record.path for record in journal.read_journal(str(path).encode())]
 
@@ -48,6 +55,7 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
     "dedupe-2.rdcjournal": (read_dedupe_journal, [b"b", b"d/c"]),
     "dupes-1.rdcjournal": (read_dupes_journal, [b"b", b"d/c"]),
     "index-1.rdcx": (read_index, 3),
+    "documents-1.rdcdocs": (read_documents, (5, 2)),
     "part-1.rdcscan": (read_part, 4),
 }
 """How each is read, and what comes of it."""
@@ -58,6 +66,7 @@ VERSIONS = {
     "journal of `dupes`": removal_journal.VERSION,
     "index of `SimilarityIndex.save`": saved.VERSION,
     "`.rdcscan` of `scan -o`": sections.MAGIC[-1],
+    "`.rdcdocs` of `similar --text -o`": part_file.MAGIC[-1],
 }
 
 
@@ -101,6 +110,7 @@ def test_a_newer_version_is_refused_by_name(name: str, tmp_path: Path) -> None:
     content = (FIXTURES / name).read_bytes()
     newer = {
         ".rdcx": lambda: content.replace(b"RDCX\x01", b"RDCX\x09", 1),
+        ".rdcdocs": lambda: content.replace(b"RDCDOCS\x01", b"RDCDOCS\x09", 1),
         ".rdcscan": lambda: content.replace(b"RDCPART\x01", b"RDCPART\x09", 1),
         ".rdcjournal": lambda: _head(content, 9),
     }[Path(name).suffix]()

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
     ("session", "survey", "instances"),
-    ("daemon", "watching", "report", "install"),
+    ("daemon", "watching", "report", "install", "documents"),
     ("library",),
     ("cli",),
 )
@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "files": (("base",), ("own", "root"), ("bulk", "facts"), ("replace",), ("names",)),
     "kernel": (
         ("constants",),
-        ("columns", "cut", "hash", "recipe", "rows", "samples", "similarity", "x86"),
+        ("columns", "cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),
         ("count", "search"),
         ("",),
     ),
@@ -48,7 +48,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("",),
     ),
     "survey": (("walk",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
-    "report": (("",), ("scan",)),
+    "documents": (("features", "nameless_file", "read"), ("parts",), ("find",), ("",)),
+    "report": (("",), ("documents", "scan")),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),
 }
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A

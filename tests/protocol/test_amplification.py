@@ -22,6 +22,7 @@ from rdc.limits.wire import (
     DATA_BYTES,
     FILES_PER_MESSAGE,
     ITEMS_PER_MESSAGE,
+    OWNERS_PER_MESSAGE,
     PACKED_BYTES,
     RULES_BYTES,
     TIER_NODES,
@@ -66,6 +67,7 @@ from rdc.protocol.messages.registry import (
     Notice,
     Open,
     Opened,
+    Owners,
     Plan,
     Progress,
     RangeRequest,
@@ -169,6 +171,12 @@ WORST: dict[type[Message], Callable[[], Message]] = {
     HardLinks: lambda: HardLinks(tuple(range(255, 255 + N)), (1,) * N),
     EntryAttributes: lambda: EntryAttributes(
         FILES, WIDE, tuple(pack_attributes(((b"%x" % i, b""),)) for i in range(N))
+    ),
+    Owners: lambda: Owners(
+        tuple(range(255, 255 + OWNERS_PER_MESSAGE)),
+        (b"",) * OWNERS_PER_MESSAGE,
+        tuple(range(255, 255 + OWNERS_PER_MESSAGE)),
+        (b"",) * OWNERS_PER_MESSAGE,
     ),
     TopTier: lambda: TopTier(1, bytes(4 * TOP_NODES)),
     TierRequest: lambda: TierRequest(1, NODES, 7),

@@ -37,6 +37,7 @@ from rdc.protocol.messages.registry import (
     MountPoints,
     Notice,
     Open,
+    Owners,
     Renamed,
     Role,
     RowsPart,
@@ -82,6 +83,11 @@ HELD = 300
 
 def names(count: int, first: int = 0) -> tuple[bytes, ...]:
     return tuple(b"%06x" % number for number in range(first, first + count))
+
+
+def owners(part: int) -> Owners:
+    ids = tuple(range(1_024 * part, 1_024 * part + 1_024))
+    return Owners(ids, names(1_024, ids[0]), ids, names(1_024, ids[0]))
 
 
 def listing(entries: tuple[bytes, ...], kind: Kind, size: int = 0) -> Listing:
@@ -201,6 +207,7 @@ BOMBS: dict[str, tuple[SyncOptions, Steps]] = {
         SyncOptions(dry_run=True, hard_links=True),
         described([HardLinks(tuple(range(255, 255 + 16_384)), (1,) * 16_384)]),
     ),
+    "owners": (SyncOptions(dry_run=True, owner_names=True), described([*map(owners, range(32))])),
     "nodes": (
         SyncOptions(dry_run=True, owner=True),
         described(
@@ -237,7 +244,7 @@ def test_memory_is_linear_in_what_came_and_no_more_than_is_counted(tmp_path: Pat
     if Manifest in {type(step) for step in steps}:
         for number in range(HELD):
             (tmp_path / f"held-{number}").touch()
-    opening = Open(Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
+    opening = Open.asking(Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
     came = sum(len(encode(step)) for step in steps if not isinstance(step, type))
     gc.collect()
     with closing(FileSigner()) as signer, closing(answer(signer)) as conversation:
@@ -259,7 +266,7 @@ def test_more_than_may_be_kept_is_refused_by_name(tmp_path: Path, bomb: str) -> 
     if Manifest in {type(step) for step in steps}:
         for number in range(HELD):
             (tmp_path / f"held-{number}").touch()
-    opening = Open(Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
+    opening = Open.asking(Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
     with (
         closing(FileSigner()) as signer,
         closing(answer(signer)) as conversation,
@@ -271,12 +278,8 @@ def test_more_than_may_be_kept_is_refused_by_name(tmp_path: Path, bomb: str) -> 
 
 def test_a_new_description_counts_from_nothing(tmp_path: Path) -> None:
     """A turn, and a listing in place of a manifest, replace what was told before."""
-    start = Start(b"", Kind.DIRECTORY, METADATA)
-    turn: Steps = [
-        ListingPart(0, b"", 0, True, listing(names(500), Kind.SPECIAL)),
-        ListingEnd(1, 500, 0, 0, 0),
-        Done,
-    ]
+    start, part = Start(b"", Kind.DIRECTORY, METADATA), listing(names(500), Kind.SPECIAL)
+    turn: Steps = [ListingPart(0, b"", 0, True, part), ListingEnd(1, 500, 0, 0, 0), Done]
     steps: Steps = [Describe, Watch(False, bytes(16)), start, *turn]
     again: Steps = [Turn(True), Describe, start, *turn]
     opening = Open(

@@ -16,11 +16,11 @@ from rdc.files.root.root import Root
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import ScanOptions
 from rdc.progress import Problem, silent
+from rdc.similarity.union_find import UnionFind
 from rdc.survey.count.holes import NO_HOLES, Holes
 from rdc.survey.scan.found_files import FoundDirectory, Run
 from rdc.survey.scan.read_budget import ReadBudget
 from rdc.survey.walk import unique_walk
-from rdc.survey.walk.union_find import UnionFind
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
 

@@ -15,7 +15,8 @@ from rdc.files.names.rename import Moved
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
-from rdc.model.sync import SyncOptions, SyncReport
+from rdc.model.sync import SyncOptions
+from rdc.model.sync_report import SyncReport
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from tests.support.running.syncing import Run, Way, command
 from tests.support.running.syncing import run_sync as run_with_problems

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.cli.options.table import Option, OptionGroup
+from rdc.errors import UsageError
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ KIND_GROUP = OptionGroup(
         Option(("-k", "--copy-dirlinks"), "the same for symlinks to directories"),
         Option(("--copy-unsafe-links",), "the same for symlinks that lead out of SRC"),
         Option(("--safe-links",), "make no symlink that leads out of DST"),
+        Option(("--munge-links",), "make symlinks lead nowhere, or undo that where SRC is on this machine"),
         Option(("-D",), "the same as --devices --specials; always on, as are these"),
         Option(("--devices",), "copy devices where the receiving side runs as root"),
         Option(("--specials",), "copy fifos and sockets"),
@@ -35,9 +37,14 @@ KIND_GROUP = OptionGroup(
 
 
 def with_kinds(options: SyncOptions, words: Words) -> SyncOptions:
-    """Returns `options` with the choices of KIND_GROUP."""
+    """Returns `options` with the choices of KIND_GROUP. Raises UsageError."""
+    if words.has("--munge-links"):
+        for name in ("--safe-links", "--copy-links", "--copy-dirlinks", "--copy-unsafe-links"):
+            if words.has(name):
+                raise UsageError(f"--munge-links and {name} exclude each other: munged links lead nowhere")
     return replace(
         options,
+        munge_links=words.has("--munge-links"),
         copy_links=words.has("--copy-links"),
         copy_dirlinks=words.has("--copy-dirlinks"),
         copy_unsafe_links=words.has("--copy-unsafe-links"),

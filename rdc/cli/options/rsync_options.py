@@ -7,12 +7,10 @@ from __future__ import annotations
 
 __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
-_LINKS = "no path below DST is ever resolved through a symlink; --safe-links leaves unsafe ones out"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it, or written in place with --inplace"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _FIND = "rdc looks for matching content at the destination by itself"
-_IDS = "owners and groups are kept by number"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
@@ -25,7 +23,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--write-devices",): "a device is never written to",
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
-    ("--munge-links",): _LINKS,
     ("--keep-dirlinks", "-K"): "a symlink at DST that is in a directory's way is replaced, never followed",
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
     ("--copy-devices",): "read the device into a file, and sync that one",
@@ -44,7 +41,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--partial-dir",): _RESUME,
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
-    ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--fuzzy", "-y"): _FIND,
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,

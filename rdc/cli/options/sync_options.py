@@ -14,6 +14,7 @@ from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
 from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.operands import read_operands
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
+from rdc.cli.options.owner_options import OWNER_GROUP, with_owners
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
@@ -44,9 +45,6 @@ SYNC_OPTIONS = (
             Option(("-t", "--times"), "keep modification times"),
             Option(("-g", "--group"), "keep groups where owners are kept"),
             Option(("-o",), "keep owners where the receiving side runs as root"),
-            Option(("--owner",), "keep owners and groups, root or not"),
-            Option(("--no-owner", "--no-o"), "never keep owners and groups"),
-            Option(("--numeric-ids",), "keep owners and groups by number; always on"),
             Option(("--chmod",), "change permissions on the way, such as D755,F644 or go-w", "CHANGES"),
             Option(("-c", "--checksum"), "compare content, not size and time"),
             Option(("-u", "--update"), "leave files alone that are newer at DST"),
@@ -95,6 +93,7 @@ SYNC_OPTIONS = (
     WRITING_GROUP,
     FILTER_GROUP,
     KIND_GROUP,
+    OWNER_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -164,7 +163,8 @@ def read_request(
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
     request = _read_request(words, read_rule_file, command)
-    options = with_selection(with_kinds(request.options, words), words, read_list or read_rule_file)
+    options = with_owners(with_kinds(request.options, words), words)
+    options = with_selection(options, words, read_list or read_rule_file)
     return replace(request, options=options)
 
 
@@ -190,7 +190,6 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             items=style.lists or log is not None or words.has("--json"),
             list_unchanged=style.unchanged and style.lists,
             compress=_choice(words, "--compress", "--no-compress"),
-            owner=_choice(words, "--owner", "--no-owner"),
             bandwidth=_bandwidth(words),
             timeout=_timeout(words),
             update=words.has("--update"),

@@ -1,19 +1,30 @@
-"""`rdc merge PART...`: merges the parts of several scans into one report."""
+"""`rdc merge PART...`: one report of several scans, or of several searches of documents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
+from rdc.cli.options.document_options import (
+    MERGED_DOCUMENT_GROUP,
+    read_document_options,
+    read_document_output,
+    refuse_document_options,
+)
 from rdc.cli.options.scan_options import OUTPUT_GROUP, read_memory, read_output, read_part
-from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.verbs.scan import check_outputs, print_report
-from rdc.errors import ExitCode, UsageError
+from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.scan import DEFAULT_MEMORY, MergeOptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.documents import DocumentReport
+    from rdc.progress import Reporter
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
-SUMMARY = "one report of several scans, made with rdc scan -o"
+SUMMARY = "one report of several scans, or of several corpora of documents"
 
 OPTIONS = (
     OptionGroup(
@@ -23,6 +34,7 @@ OPTIONS = (
             Option(("-o", "--output"), "write what was merged as a part again", "FILE"),
         ),
     ),
+    MERGED_DOCUMENT_GROUP,
     OUTPUT_GROUP,
 )
 
@@ -32,12 +44,18 @@ Usage: rdc merge [OPTIONS] PART...
 Examples:
   rdc merge a.rdcscan b.rdcscan         what two machines hold in common, and each of them twice
   rdc merge --json *.rdcscan | jq .     for programs
+  rdc merge --keep=kept.jsonl *.rdcdocs near-duplicates among the documents of several machines
 
 Counts and duplicates are those of one scan of everything while the tables fit into --memory. Estimates, such
 as what zstd saves, depend on how the files were divided among the parts and on the order of the parts, within
 their bounds. Hard links between parts are not seen. Parts must have been made with the same options; one that
 was not, or is damaged, is refused by name.
+
+Parts of documents come from rdc similar --text -o. Their report is that of one search of all documents, to
+the byte, however they were divided. Parts of scans and of documents do not mix.
 """
+
+_SCANS_ONLY = ("--memory", "--csv", "--parquet")
 
 
 def help_text() -> str:
@@ -52,7 +70,12 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         environment.show_help(help_text())
         return ExitCode.OK
     if not parsed.operands:
-        raise UsageError("rdc merge needs parts, which rdc scan -o writes (see rdc merge --help)")
+        raise UsageError(
+            "rdc merge needs parts, which rdc scan -o and rdc similar --text -o write (see rdc merge --help)"
+        )
+    if _are_documents(parsed.operands):
+        return _merge_documents(parsed, environment)
+    refuse_document_options(parsed, MERGED_DOCUMENT_GROUP, "these are parts of scans; it is for documents")
     memory, part, output = read_memory(parsed), read_part(parsed), read_output(parsed)
     check_outputs(part, output)
 
@@ -61,3 +84,33 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     report = merge(parsed.operands, MergeOptions(memory), part=part)
     print_report(report, output, environment)
     return report.exit
+
+
+def _are_documents(names: Sequence[str]) -> bool:
+    """Whether the parts are of documents. Raises UsageError if some are and others are not."""
+    from rdc.documents.parts.part_file import is_document_part
+
+    kinds = [is_document_part(name) for name in names]
+    if any(kinds) and not all(kinds):
+        other, first = names[kinds.index(False)], names[kinds.index(True)]
+        raise UsageError(
+            f"{printable(other)}: no part of documents, and {printable(first)} is one; the kinds do not mix,"
+            " merge each by itself"
+        )
+    return any(kinds)
+
+
+def _merge_documents(words: Words, environment: Environment) -> ExitCode:
+    from rdc.cli.verbs.similar_text import print_documents
+
+    for key in _SCANS_ONLY:
+        if words.has(key):
+            raise UsageError(f"{key}: these are parts of documents; it is for scans")
+    options, output = read_document_options(words), read_document_output(words)
+
+    def search(reporter: Reporter) -> DocumentReport:
+        from rdc.library.similar_documents import merge_documents
+
+        return merge_documents(words.operands, options, part=output.part, reporter=reporter)
+
+    return print_documents(search, output, environment)

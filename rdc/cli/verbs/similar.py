@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
+from rdc.cli.options.document_options import DOCUMENT_GROUP, refuse_document_options
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
@@ -33,12 +34,17 @@ OPTIONS = (
     OptionGroup(
         "What is looked for",
         (
-            Option(("--threshold",), "resemblance from 0.01 to 1 (default: 0.5; with --to: 0.05)", "PART"),
+            Option(
+                ("--threshold",),
+                "resemblance from 0.01 to 1 (default: 0.5; with --to: 0.05; with --text: 0.8)",
+                "PART",
+            ),
             Option(("--to",), "rank the files that resemble FILE", "FILE"),
             Option(("--top",), f"with --to: at most N files (default: {TOP})", "N"),
             Option(("--folders",), "pairs of directories that overlap, in place of files"),
         ),
     ),
+    DOCUMENT_GROUP,
     OptionGroup(
         "What takes part",
         (
@@ -68,10 +74,15 @@ Examples:
   rdc similar documents/                      groups of files that resemble each other
   rdc similar --to=report.txt documents/      what resembles this file, the most alike first
   rdc similar --folders backup/ old-backup/   directories with much in common
+  rdc similar --text --keep=kept.jsonl corpus/*.jsonl.zst    near-duplicates among documents
 
 The figure before a file says which part of its content and that of the file most like it, taken together,
 both hold. Candidates are found by samples of their content, then compared chunk by chunk. Identical files
 stand as one, the others behind an equals sign; rdc dupes is for them.
+
+With --text, documents are compared by shingles: five words in a row, whatever their case and punctuation. A
+document is a plain file, or a row of a .jsonl, .jsonl.gz, .jsonl.zst or .parquet file. The first figure is
+the exact part of shingles in common, the second one what 128 samples estimate.
 """
 
 _FORMATS = ("--null", "--csv", "--json")
@@ -90,6 +101,11 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
+    if parsed.has("--text"):
+        from rdc.cli.verbs.similar_text import run_text
+
+        return run_text(parsed, environment)
+    refuse_document_options(parsed, DOCUMENT_GROUP, "it needs --text (see rdc similar --help)")
     formats = {given.key for given in parsed.given if given.key in _FORMATS}
     jobs = {given.key for given in parsed.given if given.key in {"--to", "--folders"}}
     for several in (formats, jobs):

@@ -13,7 +13,8 @@ from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError
 from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
 from rdc.model.location import Location, RemoteShell
-from rdc.model.sync import SyncOptions, SyncReport
+from rdc.model.sync import SyncOptions
+from rdc.model.sync_report import SyncReport
 from rdc.progress import Reporter
 from rdc.report.sync_terminal import SyncTerminal
 from rdc.typed import Protocol

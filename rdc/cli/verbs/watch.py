@@ -68,6 +68,8 @@ _WITHOUT = {
     *("--" + name.replace("_", "-") for name in UNWATCHED if name != "recursive"),
     *(option.key for option in SELECTION_GROUP.options),
     *(f"--{use.value}-dest" for use in AlternateUse),
+    "--chown",
+    "--no-numeric-ids",
     "--info",
     "--list-only",
     "--log-file",

@@ -61,6 +61,9 @@ class EntryWriter(WritePermission):
     ACLs sets this: until it sets an entry's own ACL, the inherited one would admit users that the source
     excludes."""
 
+    munge = b""
+    """What stands in front of the targets of new symlinks."""
+
     backups: BackupKeeper | None = None
     """Takes each entry that is about to be replaced or removed; None: no backups are kept."""
 
@@ -203,7 +206,7 @@ class EntryWriter(WritePermission):
             )
 
         def make(aside: bytes, parent: int) -> None:
-            os.symlink(target, aside, dir_fd=parent)
+            os.symlink(self.munge + target, aside, dir_fd=parent)
 
         self._replace(path, "make the link", Kind.SYMLINK, make, metadata, owner=owner, new=new)
 

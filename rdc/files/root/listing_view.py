@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.files.base.metadata import kind_of
-from rdc.model.entries import Kind, Listing, PackedInodes, little_endian, little_endian_integers
+from rdc.model.entries import Kind, Listing, PackedInodes, little_endian, little_endian_integers, strings
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
     from rdc.files.root.confined_access import ConfinedAccess
+    from rdc.files.root.entry_writer import EntryWriter
     from rdc.model.entries import PackedListing
 
-__all__ = ["Timeless", "omit_times", "with_stats"]
+__all__ = ["Munged", "Timeless", "make_munged", "omit_times", "show_unmunged", "with_stats"]
+
+MUNGE = b"/rsyncd-munged/"
+"""What rsync puts in front of a target to make a symlink that leads nowhere."""
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _UINT32_MAX = (1 << 32) - 1
@@ -44,6 +48,38 @@ class Timeless:
                 mtimes[row] = 0
             listing = replace(listing, mtimes=little_endian(mtimes))
         return listing, inodes
+
+
+def show_unmunged(root: ConfinedAccess) -> None:
+    """Have `root` show munged symlinks with their real targets."""
+    root.views = (*root.views, Munged(made=False))
+
+
+def make_munged(root: EntryWriter) -> None:
+    """Have `root` make munged symlinks, and show symlinks as what they would have to be made from."""
+    root.munge = MUNGE
+    root.views = (*root.views, Munged(made=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Munged:
+    """Shows the targets of munged symlinks without what makes them lead nowhere."""
+
+    made: bool
+    """Whether munged symlinks are what is wanted. Then others differ from all that is."""
+
+    def shown(
+        self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        if listing.targets:
+            targets = b"".join(self._shown(target) + b"\0" for target in strings(listing.targets))
+            listing = replace(listing, targets=targets)
+        return listing, inodes
+
+    def _shown(self, target: bytes) -> bytes:
+        if target.startswith(MUNGE) and len(target) > len(MUNGE):
+            return target[len(MUNGE) :]
+        return MUNGE + target if self.made else target
 
 
 def with_stats(

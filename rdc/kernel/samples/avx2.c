@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "cpu.h"
+#include "samples/lane_tables.h"
 
 #define ISA __attribute__((target("avx2")))
 #define FN ISA static inline
@@ -21,10 +22,93 @@
 
 #include "samples/vector_body.h"
 
-static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
+/* The ranks of four features: a product modulo 2^64 is that of the low halves and both mixed ones above it. */
+FN __m256i ranks(const uint64_t *features, __m256i keys, __m256i factors, __m256i high_factors)
 {
-    for (size_t i = 0; i < count; i++)
+    const __m256i plain = LOAD(features);
+    const __m256i x = _mm256_xor_si256(_mm256_xor_si256(plain, _mm256_srli_epi64(plain, 32)), keys);
+    const __m256i mixed = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), factors),
+                                           _mm256_mul_epu32(x, high_factors));
+    return _mm256_add_epi64(_mm256_mul_epu32(x, factors), _mm256_slli_epi64(mixed, 32));
+}
+
+/* The lanes of 32 bits in `mask` side by side. */
+FN __m256i compressed(__m256i lanes, unsigned mask)
+{
+    const __m128i order = _mm_cvtsi64_si128((long long)compress_lanes[mask]);
+    return _mm256_permutevar8x32_epi32(lanes, _mm256_cvtepu8_epi32(order));
+}
+
+ISA static size_t slots(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, unsigned wide,
+                           uint32_t limit, uint64_t *found)
+{
+    const __m256i keys = _mm256_set1_epi64x((long long)key), factors = _mm256_set1_epi64x((long long)factor);
+    const __m256i high_factors = _mm256_srli_epi64(factors, 32), limits = _mm256_set1_epi64x(limit);
+    const __m256i high = _mm256_set1_epi64x((long long)(~UINT64_C(0) << 32));
+    const __m128i by = _mm_cvtsi32_si128((int)wide), back = _mm_cvtsi32_si128(32 - (int)wide);
+    size_t i = 0, kept = 0;
+    for (; count - i >= 4; i += 4) {
+        const __m256i rank = ranks(features + i, keys, factors, high_factors);
+        const __m256i value = _mm256_srli_epi64(_mm256_sll_epi64(rank, by), 33);
+        /* The bin from bit 32 on, then the value below. */
+        const __m256i slot = _mm256_or_si256(_mm256_and_si256(_mm256_srl_epi64(rank, back), high), value);
+        if (limit == RDC_NO_SAMPLE) {
+            STORE(found + kept, slot);
+            kept += 4;
+            continue;
+        }
+        const unsigned below = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi64(limits, value)));
+        /* Without a branch: which features pass cannot be predicted. */
+        STORE(found + kept, compressed(slot, below));
+        kept += (size_t)__builtin_popcount(below) / 2;
+    }
+    return kept + rdc_slots(features + i, count - i, key, factor, wide, limit, found + kept);
+}
+
+ISA static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
+{
+    const __m256i keys = _mm256_set1_epi64x((long long)key), factors = _mm256_set1_epi64x((long long)factor);
+    const __m256i high_factors = _mm256_srli_epi64(factors, 32);
+    size_t i = 0;
+    for (; count - i >= 4; i += 4) {
+        const __m256i halves = compressed(ranks(features + i, keys, factors, high_factors), 0xaa);
+        _mm_storeu_si128((__m128i *)(void *)(high + i), _mm256_castsi256_si128(halves));
+    }
+    for (; i < count; i++)
         high[i] = (uint32_t)(rdc_sample_rank(features[i], key, factor) >> 32);
+}
+
+/* Which of the eight bins at `samples` are empty. */
+FN unsigned empty_bins(const uint32_t *samples)
+{
+    const __m256i empty = _mm256_cmpeq_epi32(LOAD(samples), _mm256_set1_epi32(-1));
+    return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(empty));
+}
+
+ISA static size_t collect(const uint32_t *samples, const uint32_t *factors, size_t count, uint32_t *chosen)
+{
+    size_t empty = 0, j = 0;
+    for (; count - j >= W; j += W) {
+        const unsigned bins = empty_bins(samples + j);
+        STORE(chosen + empty, compressed(LOAD(factors + j), bins));
+        empty += (size_t)__builtin_popcount(bins);
+    }
+    return empty + rdc_collect(samples + j, factors + j, count - j, chosen + empty);
+}
+
+ISA static void spread(const uint32_t *least, size_t count, uint32_t *samples)
+{
+    const __m256i tag = _mm256_set1_epi32(INT32_MIN);
+    size_t j = 0;
+    for (; count - j >= W; j += W) {
+        const unsigned bins = empty_bins(samples + j);
+        const __m256i own = _mm256_or_si256(tag, _mm256_srli_epi32(LOAD(least), 1)), here = LOAD(samples + j);
+        const __m128i order = _mm_cvtsi64_si128((long long)expand_lanes[bins]);
+        const __m256i placed = _mm256_permutevar8x32_epi32(own, _mm256_cvtepu8_epi32(order));
+        STORE(samples + j, _mm256_blendv_epi8(here, placed, _mm256_cmpeq_epi32(here, _mm256_set1_epi32(-1))));
+        least += __builtin_popcount(bins);
+    }
+    rdc_spread(least, count - j, samples + j);
 }
 
 /* The bits in each number of 64 bits, by tables of half bytes. */
@@ -67,6 +151,6 @@ static int usable(void)
     return rdc_cpu_has(RDC_CPU_AVX2);
 }
 
-const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, rdc_slots, avx2_minima, rdc_collect, rdc_spread, differences};
+const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, slots, avx2_minima, collect, spread, differences};
 
 #endif

@@ -46,8 +46,7 @@ ISA static size_t slots(const uint64_t *features, size_t count, uint64_t key, ui
             continue;
         }
         const __mmask8 below_limit = _mm512_cmplt_epu64_mask(value, limits);
-        if (!below_limit)
-            continue;
+        /* Without a branch: which features pass cannot be predicted. */
         STORE(found + kept, _mm512_maskz_compress_epi64(below_limit, slot));
         kept += (size_t)__builtin_popcount(below_limit);
     }

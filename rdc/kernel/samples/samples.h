@@ -15,6 +15,7 @@ typedef struct {
     uint32_t *factors;  /* one a lane */
     uint32_t *chosen;   /* factors of the empty bins */
     uint32_t *least;    /* one a lane */
+    uint32_t *other;    /* one a lane: the bins of every other feature */
     uint32_t *high;     /* upper halves of ranks, RDC_RANKS_AT_ONCE */
     uint64_t *slots;   /* RDC_SLOTS_AT_ONCE and room behind */
 } rdc_family;

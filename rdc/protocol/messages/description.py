@@ -13,6 +13,8 @@ from rdc.limits.wire import (
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
     ORDINAL_LIMIT,
+    OWNER_NAME_BYTES,
+    OWNERS_PER_MESSAGE,
     TIER_NODES,
     TOP_NODES,
 )
@@ -45,6 +47,7 @@ __all__ = [
     "ListingPart",
     "Manifest",
     "MountPoints",
+    "Owners",
     "RowsPart",
     "RowsRequest",
     "Start",
@@ -54,6 +57,8 @@ __all__ = [
 ]
 
 TOP_REFERENCE_BYTES = 4
+ID_LIMIT = 0xFFFF_FFFF
+OWNERS_BYTES = OWNERS_PER_MESSAGE * (OWNER_NAME_BYTES + 1)
 
 
 @wire(23)
@@ -194,6 +199,26 @@ class EntryAttributes(WireMessage):
                     unpack_attributes(packed)
                 except ValueError as error:
                     return f"sets: {error}"
+        return None
+
+
+@wire(61)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Owners(WireMessage):
+    """S, with options that map owners, before the entries: the names of their users and groups. Once right
+    behind Start, about the root or the only entry."""
+
+    users: Annotated[tuple[int, ...], Gaps(OWNERS_PER_MESSAGE, ID_LIMIT, may_be_empty=True)]
+    user_names: Annotated[tuple[bytes, ...], Strings(OWNERS_PER_MESSAGE, OWNERS_BYTES, OWNER_NAME_BYTES)]
+    """The name of each user; b"" for none."""
+    groups: Annotated[tuple[int, ...], Gaps(OWNERS_PER_MESSAGE, ID_LIMIT, may_be_empty=True)]
+    group_names: Annotated[tuple[bytes, ...], Strings(OWNERS_PER_MESSAGE, OWNERS_BYTES, OWNER_NAME_BYTES)]
+
+    def check(self) -> str | None:
+        if len(self.users) != len(self.user_names):
+            return f"user_names: {len(self.user_names)} for {len(self.users)} users"
+        if len(self.groups) != len(self.group_names):
+            return f"group_names: {len(self.group_names)} for {len(self.groups)} groups"
         return None
 
 

@@ -40,6 +40,7 @@ from rdc.protocol.messages.description import (
     ListingPart,
     Manifest,
     MountPoints,
+    Owners,
     RowsPart,
     RowsRequest,
     Start,
@@ -93,6 +94,7 @@ __all__ = [
     "Notice",
     "Open",
     "Opened",
+    "Owners",
     "Plan",
     "Progress",
     "RangeRequest",
@@ -137,6 +139,7 @@ Message: TypeAlias = (
     | MountPoints
     | HardLinks
     | EntryAttributes
+    | Owners
     | Literals
     | Correction
     | Targets

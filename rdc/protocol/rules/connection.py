@@ -11,7 +11,7 @@ import msgpack
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
 from rdc.limits.wire import ROUND_LIMIT, SIZE_LIMIT
-from rdc.model.sync import MessageCost
+from rdc.model.sync_report import MessageCost
 from rdc.protocol.messages.registry import (
     Describe,
     Hello,

@@ -15,6 +15,7 @@ from rdc.protocol.messages.registry import (
     HardLinks,
     ListingPart,
     MountPoints,
+    Owners,
     Renamed,
     RowsPart,
     TierAnswer,
@@ -54,6 +55,9 @@ LINK_BYTES = 32
 
 PATH_BYTES = 150
 """Bytes per mount point or rename, besides its path."""
+
+OWNER_BYTES = 250
+"""Bytes per user or group with a name, and what it becomes."""
 
 NODE_BYTES = 250
 """Bytes per manifest node during the comparison of the trees."""
@@ -160,6 +164,11 @@ def _mounts(message: MountPoints) -> int:
     return sum(map(len, message.paths)) + len(message.paths) * PATH_BYTES
 
 
+def _owners(message: Owners) -> int:
+    names = (*message.user_names, *message.group_names)
+    return sum(map(len, names)) + len(names) * OWNER_BYTES
+
+
 def _renamed(message: Renamed) -> int:
     return 2 * (len(message.old) + len(message.new) + PATH_BYTES)
 
@@ -172,5 +181,6 @@ _MEASURES: dict[type[Message], Callable[[Any], int]] = {
     HardLinks: _links,
     EntryAttributes: _attributes,
     MountPoints: _mounts,
+    Owners: _owners,
     Renamed: _renamed,
 }

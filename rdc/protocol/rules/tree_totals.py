@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
 from rdc.limits.sessions import MOUNT_POINTS
-from rdc.limits.wire import FILES_PER_MESSAGE
+from rdc.limits.wire import FILES_PER_MESSAGE, OWNERS
 from rdc.model.entries import Kind
 from rdc.model.preserved import EVERYTHING
 from rdc.protocol.messages.registry import (
@@ -18,6 +18,7 @@ from rdc.protocol.messages.registry import (
     ListingPart,
     Manifest,
     MountPoints,
+    Owners,
     Renamed,
     Selected,
     Start,
@@ -65,6 +66,8 @@ class TreeTotals:
         self._attributed = self._attributed_to = 0
         """Number of entries with announced attributes, and the number after the last of them. Number 0 is the
         root, and entry n has number n + 1."""
+        self._users = self._groups = 0
+        """Number of owners whose names were announced."""
         self._unfinished: ListingPart | None = None
         """The last listing part, if its directory is not complete."""
 
@@ -183,6 +186,13 @@ class TreeTotals:
         if self._attributed > self.entries + 1 + FILES_PER_MESSAGE:
             raise Illegal(f"{self._attributed} of them before more than {self.entries} entries were listed")
         self._attributed_to = message.entries[-1] + 1
+
+    def own(self, message: Owners) -> None:
+        """S names owners after Start, at most OWNERS of each kind in a description."""
+        self._users += len(message.users)
+        self._groups += len(message.groups)
+        if not self._started or max(self._users, self._groups) > OWNERS:
+            raise Illegal(f"its Start is missing, or they are more than {OWNERS}")
 
     def look(self) -> None:
         """D asks for a part of the manifest, which must have been offered."""

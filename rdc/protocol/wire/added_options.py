@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.sessions import ALTERNATE_DIRECTORIES, WINDOW_SECONDS
-from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT, UNDO_DAYS
+from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.filter_rules import are_plain
 from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
@@ -83,6 +83,22 @@ class ModeChangesText:
         return value
 
 
+class OwnerMapText:
+    """A map of users or groups, as the user wrote it."""
+
+    TEXT = Blob(1, OWNER_MAP_BYTES)
+
+    def pack(self, value: bytes) -> object:
+        return self.unpack(value)
+
+    def unpack(self, raw: object) -> bytes:
+        from rdc.model.owner_maps import parse_owner_map
+
+        text = self.TEXT.unpack(raw)
+        parse_owner_map(text)
+        return text
+
+
 class KeepUndoItems:
     """[bytes, days]; one of them is nil."""
 
@@ -147,6 +163,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "copy_unsafe_links": Flag(),
     "devices": Flag(),
     "force": Flag(),
+    "groupmap": OwnerMapText(),
     "guard": Integer(0, 100, optional=True),
     "ignore_errors": Flag(),
     "ignore_missing_args": Flag(),
@@ -160,11 +177,13 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "modify_window": Integer(0, WINDOW_SECONDS),
     "omit_dir_times": Flag(),
     "omit_link_times": Flag(),
+    "owner_names": Flag(),
     "recursive": Flag(),
     "rules": AllRules(),
     "rules_after": Flag(),
     "safe_links": Flag(),
     "specials": Flag(),
+    "usermap": OwnerMapText(),
     "whole_file": Flag(),
 }
 """The codec of each such field of SyncOptions, by its name."""

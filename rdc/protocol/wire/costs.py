@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from rdc.model.sync import MessageCost, Purpose
+from rdc.model.sync_report import MessageCost, Purpose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

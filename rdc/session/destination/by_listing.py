@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import ListingPart
     from rdc.session.destination.compared_directories import ComparedDirectories, ListedTree
+    from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.manifest import Manifest
 
@@ -32,10 +33,12 @@ class ListingIntake:
         only: bytes,
         name: bytes | None,
         attributes: WantedXattrs | None = None,
+        owners: OwnerMapping | None = None,
     ) -> None:
         """`wanted`: takes the entries. `preserved`: what both sides preserve. `only`: the one entry to sync,
         b"" for a whole directory. `name`: its name at the destination, if that differs. `attributes`: the
-        announced extended attributes."""
+        announced extended attributes. `owners`: what owners become; None for the same numbers."""
+        self._owners = owners
         self._attributes = attributes
         self._preserved = preserved
         self._wanted = wanted
@@ -61,6 +64,8 @@ class ListingIntake:
         self._parts = []
         self._listed += 1
         path, first = part.path, len(self._wanted)
+        if self._owners is not None:
+            listing = self._owners.listing(listing)
         listing = self._renamed(path, listing)
         made = listing if self._attributes is None else self._attributes.guarded(first, listing)
         self._wanted.add(path, made.packed())

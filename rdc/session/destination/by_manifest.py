@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rdc.session.destination.own_tree import OwnTree
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
@@ -47,6 +48,9 @@ class ManifestComparison:
     links: LinkTable | None
     xattrs: WantedXattrs | None
     events: EventRelay
+    owners: OwnerMapping | None = None
+    """What owners become; None for the same numbers. If one changes, `own` has the source's until
+    `compare`."""
 
     def learn(self, offered: ManifestMessage, secret: bytes, round_: int, *, top: bool) -> Conversation[int]:
         """Fills `wanted` with the source's manifest. Returns the round to go on with; see `discover`."""
@@ -88,6 +92,9 @@ class ManifestComparison:
         """Compares the directories in which the two manifests differ; see `compare_manifests`."""
         # The digest covered the modes as sent; from here on only what both sides preserve counts.
         self.wanted.keep_modes(self.preserved)
+        if self.owners is not None:
+            self.owners.mapped(self.wanted)
+            self.owners.restore(self.own)
         number = self.wanted.number(b"") if self.start.only else None
         if number is not None:
             check_announced(self.wanted.listing(number).names, self.start.only)

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from rdc.protocol.messages.registry import Start
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.destination_root import DestinationRoot
+    from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.tree.filters import DestinationFilters, FilterList
     from rdc.tree.selection import Selection
 
-__all__ = ["DestinationContext", "SessionTerms", "destination_context"]
+__all__ = ["DestinationContext", "SessionTerms", "destination_context", "mapping_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class DestinationContext:
     """Clones of the source's files, if the source is in this process."""
     selection: Selection | None = None
     """What takes part; None for all that the source announces."""
+    owners: OwnerMapping | None = None
+    """What owners of the source become; None for the same numbers."""
 
     @property
     def has_top(self) -> bool:
@@ -67,6 +70,8 @@ class SessionTerms:
     """Clones of the source's files, if the source is in this process."""
     selection: Selection | None = None
     """What takes part; None for all that the source announces."""
+    owners: OwnerMapping | None = None
+    """What owners of the source become; None for the same numbers."""
 
     def has_top(self, start: Start) -> bool:
         """Whether the root directory itself takes part, with its metadata."""
@@ -75,6 +80,16 @@ class SessionTerms:
 
 def _has_top(start: Start, selection: Selection | None) -> bool:
     return not start.only and (selection is None or selection.top_counts)
+
+
+def mapping_of(options: SyncOptions) -> OwnerMapping | None:
+    """What owners become by these options; None for the same numbers. Raises UsageError for names that this
+    machine does not have."""
+    if not options.maps_owners:
+        return None
+    from rdc.session.trees.owner_mapping import owner_mapping
+
+    return owner_mapping(options)
 
 
 def destination_context(
@@ -87,6 +102,8 @@ def destination_context(
     """The context of a run. `start`: as the source announced it."""
     preserved = described.both(start.kept)
     options = terms.options
+    if terms.owners is not None:
+        terms.owners.applies = preserved.owner
     tree = FilteredTree(destination_root.root, start.only, destination_root.served)
     filters = terms.filters.at_destination(
         tree, delete=options.delete, delete_excluded=options.delete_excluded
@@ -104,4 +121,5 @@ def destination_context(
         pack=terms.pack,
         clones=terms.clones,
         selection=terms.selection,
+        owners=terms.owners,
     )

@@ -21,12 +21,13 @@ from rdc.protocol.messages.registry import (
     ListingEnd,
     ListingPart,
     MountPoints,
+    Owners,
     TopTier,
 )
 from rdc.protocol.messages.registry import Manifest as ManifestMessage
 from rdc.records import dataclass
 from rdc.session.destination.in_sync_pairs import InSyncPair
-from rdc.session.destination.manifest_exchange import receive_offer
+from rdc.session.destination.manifest_exchange import receive_offer, receive_owners
 from rdc.session.destination.own_tree import OwnTree
 from rdc.session.landing.partial_files import PartialFiles, left_alone
 from rdc.session.runtime.commands import Flush, Receive, Send
@@ -83,8 +84,8 @@ class Destination:
         self._preserved = preserved
         self._start = start
         destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
-        if context.selection is not None:
-            in_sync_store = None  # the pairs are of whole trees
+        if context.selection is not None or context.owners is not None:
+            in_sync_store = None  # the pairs are of whole trees, and of owners by number
         self._in_sync = InSyncPair(
             in_sync_store, destination_root.root, start, options, filters, preserved=preserved
         )
@@ -107,6 +108,7 @@ class Destination:
         if destination_root.alternates is not None:
             for line in destination_root.alternates.missing:
                 self._events.report(Problem(ExitCode.OK, b"", line))
+        self._owners = context.owners
         self._own: Manifest | None = None
         self._xattrs_were_right = False
         """Extended attributes of all directories without changes were right before this run."""
@@ -147,6 +149,7 @@ class Destination:
             only=self._start.only,
             name=destination_root.name,
             attributes=self._xattrs,
+            owners=self._owners,
         )
 
     def _own_boundary(self) -> MountBoundary | None:
@@ -170,6 +173,8 @@ class Destination:
     def run(self, round_: int) -> Conversation[Done]:
         """Compares, fetches what differs, deletes, and ends with the totals of the run."""
         try:
+            if self._owners is not None:
+                self._context = yield from receive_owners(self._context, self._owners)
             if self._whole:
                 self._build_parts()
                 round_ = yield from self._receive_until_done(round_)
@@ -187,7 +192,7 @@ class Destination:
             if parts is not None:
                 self._directories.finish()
                 if self._xattrs is not None:
-                    top = self._start.metadata if self._context.has_top else None
+                    top = self._context.start.metadata if self._context.has_top else None
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
                 parts.finish_undo()
         except BaseException:
@@ -226,6 +231,7 @@ class Destination:
 
         Returns the round to go on with.
         """
+        # long because each kind of message is a branch
         while self._totals is None or not self._router.idle:
             received = yield Receive()
             if received is None:
@@ -238,6 +244,8 @@ class Destination:
                 self._links.extend(message.files, message.firsts)
             elif isinstance(message, EntryAttributes) and self._xattrs is not None:
                 self._xattrs.extend(message)
+            elif isinstance(message, Owners) and self._owners is not None:
+                self._owners.take(message)
             elif isinstance(message, MountPoints):
                 self._in_sync.note_mount_points(message.paths)
             elif isinstance(message, (TopTier, ManifestMessage)):
@@ -305,7 +313,9 @@ class Destination:
         """Walks this side's tree while the source walks its own, and compares the two manifests."""
         yield Flush()
         own = self._own = self._own_tree.walk()
-        offer = yield from receive_offer(self._events, self._preserved, self._in_sync.note_mount_points)
+        offer = yield from receive_offer(
+            self._events, self._preserved, self._in_sync.note_mount_points, self._owners
+        )
         manifest, round_ = offer.manifest, offer.round
         totals = _Totals(manifest.entries, manifest.files, manifest.bytes, manifest.read_errors)
         if self._name is None and self._needs_nothing(own, manifest.root):
@@ -327,6 +337,7 @@ class Destination:
             self._links,
             self._xattrs,
             self._events,
+            self._owners,
         )
         round_ = yield from comparison.learn(manifest, self._context.secret, round_, top=offer.first)
         if not comparison.is_usable(manifest):
@@ -342,7 +353,7 @@ class Destination:
 
     def _needs_nothing(self, own: Manifest, source_root: bytes) -> bool:
         """Whether the trees are equal, or an earlier run found that this pair of trees needs nothing."""
-        own_root = self._own_tree.digest(own, self._preserved)
+        own_root = self._own_tree.digest(own, self._preserved, self._owners)
         equal = own_root == source_root and not (self._own_tree.unreadable and self._options.delete)
         if not (equal or self._in_sync.is_in_sync(source_root, own_root)):
             return False

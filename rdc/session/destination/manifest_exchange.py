@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from rdc.errors import ProtocolError
+from rdc.errors import ExitCode, ProtocolError
+from rdc.progress import Problem
 from rdc.protocol.messages.registry import Manifest as ManifestMessage
 from rdc.protocol.messages.registry import (
     MountPoints,
+    Owners,
     RowsPart,
     RowsRequest,
     TierAnswer,
     TierRequest,
     TopTier,
 )
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.runtime.commands import Receive, Send
 
 TYPE_CHECKING = False
@@ -21,11 +23,16 @@ if TYPE_CHECKING:
 
     from rdc.model.preserved import Preserved
     from rdc.protocol.rules.connection import Received
+    from rdc.session.destination.context import DestinationContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.tree.manifest import Manifest
 
-__all__ = ["Offer", "discover", "next_message", "receive_offer"]
+__all__ = ["Offer", "discover", "next_message", "receive_offer", "receive_owners"]
+
+NO_OWNERS = "users and groups are not kept, so they are not mapped either: that needs root at DST"
+"""What a run says that maps owners and keeps none."""
 
 
 def next_message(events: EventRelay) -> Conversation[Received]:
@@ -48,12 +55,16 @@ class Offer:
 
 
 def receive_offer(
-    events: EventRelay, preserved: Preserved, on_mount_points: Callable[[Sequence[bytes]], None]
+    events: EventRelay,
+    preserved: Preserved,
+    on_mount_points: Callable[[Sequence[bytes]], None],
+    owners: OwnerMapping | None = None,
 ) -> Conversation[Offer]:
     """The source's manifest for what both sides preserve.
 
     The source sends a first manifest unasked and may have guessed wrong what the destination preserves.
-    `on_mount_points`: takes the mount points that the source did not enter.
+    `on_mount_points`: takes the mount points that the source did not enter. `owners`: takes the names of
+    owners.
     """
     first = True
     while True:
@@ -62,6 +73,9 @@ def receive_offer(
         if isinstance(message, MountPoints):
             on_mount_points(message.paths)
             continue
+        if isinstance(message, Owners) and owners is not None:
+            owners.take(message)
+            continue
         if isinstance(message, TopTier):
             continue
         if not isinstance(message, ManifestMessage):
@@ -69,6 +83,17 @@ def receive_offer(
         if message.kept == preserved:
             return Offer(message, received.round + 1, first)
         first = False
+
+
+def receive_owners(context: DestinationContext, owners: OwnerMapping) -> Conversation[DestinationContext]:
+    """Receives the names of the owners in Start. Returns the context with what they become."""
+    received = yield from next_message(context.events)
+    if not isinstance(received.message, Owners):
+        raise ProtocolError(f"expected Owners, found {type(received.message).__name__}")
+    owners.take(received.message)
+    if not owners.applies:
+        context.events.report(Problem(ExitCode.OK, b"", NO_OWNERS))
+    return replace(context, start=replace(context.start, metadata=owners.metadata(context.start.metadata)))
 
 
 def discover(

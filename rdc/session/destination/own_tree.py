@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.session.destination.context import DestinationContext
     from rdc.session.landing.partial_files import PartialFiles
+    from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
@@ -105,9 +106,13 @@ class OwnTree:
             self.unreadable.add(b"")
         return manifest
 
-    def digest(self, manifest: Manifest, preserved: Preserved) -> bytes:
-        """The digest to compare with the source's. `manifest`: of the last walk."""
+    def digest(self, manifest: Manifest, preserved: Preserved, owners: OwnerMapping | None = None) -> bytes:
+        """The digest to compare with the source's. `manifest`: of the last walk. `owners`: if owners change,
+        it gets the source's."""
         top = self._root.metadata(b"") if self._has_top else None
+        if owners is not None and owners.changes:
+            owners.unmapped(manifest)
+            top = None if top is None else owners.as_at_source(top)
         links = None if self._links is None else self._links.digest(manifest)
         self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
         return covering_root(manifest.root(top, preserved), self.further)

@@ -29,7 +29,7 @@ from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import MessageCost
+    from rdc.model.sync_report import MessageCost
     from rdc.progress import StopSignal
     from rdc.protocol.messages.registry import Message
     from rdc.session.runtime.bandwidth import TokenBucket

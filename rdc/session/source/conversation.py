@@ -26,12 +26,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.replace.staged_clones import StagedClones
+    from rdc.protocol.messages.registry import Start
     from rdc.protocol.rules.connection import Received
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.source.answers import FileAnswers
     from rdc.session.source.demand import Demand
     from rdc.session.source.file_sender import FileSender
+    from rdc.session.source.owner_names import OwnerNames
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
@@ -56,16 +58,25 @@ class Source:
         hard_links: bool = False,
         kinds: AttributeKinds = AttributeKinds.NONE,
         clones: StagedClones | None = None,
+        names_owners: bool = False,
     ) -> None:
         """`secret`: the session's 16-byte key for short references. `offer`: not None if this side dialled.
         It then sends its manifest unasked, with owners if `offer` is true. This guesses what the destination
         preserves, and saves a round trip if the guess is right. `pack`: literals may be compressed. `kinds`:
-        the extended attributes that the user asked for. `clones`: as in FileSender."""
+        the extended attributes that the user asked for. `clones`: as in FileSender. `names_owners`: users and
+        groups are announced by their names, too."""
+        self._owners: OwnerNames | None = None
+        if names_owners:
+            from rdc.session.source.owner_names import OwnerNames
+
+            self._owners = OwnerNames()
         self._kinds = kinds
         self._offer = offer
         self._tree = tree
         self._events = events
-        self._description = Description(tree, filters, secret, events, boundary, hard_links=hard_links)
+        self._description = Description(
+            tree, filters, secret, events, boundary, hard_links=hard_links, owners=self._owners
+        )
         self._heard: deque[Received] = deque()
         """Messages that wait for their turn."""
         self._heard_numbers = 0
@@ -87,8 +98,7 @@ class Source:
             self._heard.append(heard)
         offered = None
         if self._offer is not None:
-            start = self._tree.start(self._kinds)
-            yield Send(start, 0)
+            start = yield from self._start(0)
             yield Flush()
             attributes = start.kept.attributes
             if not self._offer:
@@ -98,8 +108,7 @@ class Source:
                 offered = guess
         describe, round_ = yield from self._described()
         if self._offer is None:
-            start = self._tree.start(self._kinds)
-            yield Send(start, round_)
+            start = yield from self._start(round_)
         preserved = describe.kept.both(start.kept)
         self._description.keep(preserved)
         if not describe.whole and preserved == offered:
@@ -116,6 +125,14 @@ class Source:
             if isinstance(received.message, Done):
                 return received.message
             yield from self._serve(received)
+
+    def _start(self, round_: int) -> Conversation[Start]:
+        """Sends Start and returns it."""
+        start = self._tree.start(self._kinds)
+        yield Send(start, round_)
+        if self._owners is not None:
+            yield Send(self._owners.first(start.metadata.uid, start.metadata.gid), round_)
+        return start
 
     def _described(self) -> Conversation[tuple[Describe, int]]:
         """Waits for Describe. Returns it and the round of the answer."""

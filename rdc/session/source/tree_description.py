@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.source.owner_names import OwnerNames
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.session.trees.source_tree import SourceTree
     from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
@@ -64,8 +65,7 @@ DIRECTORIES_PER_LOOK = 64
 """Directories walked between two checks whether the destination wants a listing instead: about 2 ms."""
 
 ENTRIES_PER_LOOK = 64
-"""Entries of a listing sent between two checks for requests. A check costs as much as five entries, and
-requests wait at most as long as one large directory takes."""
+"""Entries of a listing sent between two checks for requests. A check costs as much as five entries."""
 
 
 class Description:
@@ -80,8 +80,11 @@ class Description:
         boundary: MountBoundary | None = None,
         *,
         hard_links: bool = False,
+        owners: OwnerNames | None = None,
     ) -> None:
-        """`secret`: the session's. `boundary`: walks do not cross it. `hard_links`: links are announced."""
+        """`secret`: the session's. `boundary`: walks do not cross it. `hard_links`: links are announced.
+        `owners`: announces the names of users and groups; None: they are not announced."""
+        self._owners = owners
         self._kinds = AttributeKinds.NONE
         self._attributes: TreeXattrs | None = None
         self._links: LinkTable | None = None
@@ -218,7 +221,7 @@ class Description:
             self._events.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))
 
     def _add(self, path: bytes, listing: PackedListing) -> list[EntrySet]:
-        """Adds a directory to the manifest. Returns the extended attributes to send."""
+        """Adds a directory to the manifest and returns the extended attributes to send."""
         found = []
         if self._attributes is not None:
             found = self._attributes.read(path, len(self.manifest), listing)
@@ -237,6 +240,8 @@ class Description:
             at = len(self.manifest)
             packed = self._preserved.announced(self._tree.announced(found))
             sets = deque(self._add(path, packed))
+            if self._owners is not None and self._preserved.owner:
+                yield from self._owners.send(packed, round_)
             parts = list(slice_listing(packed.unpacked()))
             for i, part in enumerate(parts):
                 yield from self._send_links(at, at + len(part), round_)
@@ -271,6 +276,7 @@ class Description:
         `again`: an earlier offer did not fit what is preserved. The manifest's top was sent in vain then, and
         is not sent unasked a second time.
         """
+        # long because each thing that is announced beside entries is a step
         self.keep(preserved)
         walk = self._walk()
         if self._attributes is not None:
@@ -284,9 +290,9 @@ class Description:
             return False  # the far side's Hello says whether it knows such kinds, and has not come
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
-        top = None
-        if self._tree.has_top:
-            top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY))
+        if self._owners is not None and preserved.owner:
+            yield from self._owners.send(self.manifest, round_)
+        top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY)) if self._tree.has_top else None
         links = None if self._links is None else self._links.digest(self.manifest)
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())
         root = covering_root(self.manifest.root(top, preserved), further)

@@ -68,6 +68,10 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
     except BaseException:
         lookup.release()
         raise
+    if options.munge_links:
+        from rdc.files.root.listing_view import show_unmunged
+
+        show_unmunged(root)
     if options.untimed:
         from rdc.files.root.listing_view import omit_times
 

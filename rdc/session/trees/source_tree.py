@@ -94,6 +94,10 @@ class SourceTree:
             from rdc.files.root.listing_view import omit_times
 
             omit_times(self.root, options.untimed)
+        if options.munge_links:
+            from rdc.files.root.listing_view import show_unmunged
+
+            show_unmunged(self.root)
         if options.follows is not None:
             from rdc.session.trees.link_following import follow_links
 

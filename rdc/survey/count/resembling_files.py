@@ -10,7 +10,7 @@ from rdc.model.scan import SimilarFiles
 from rdc.records import dataclass
 from rdc.signature.trait_column import traits_at
 from rdc.similarity.index import SimilarityIndex
-from rdc.survey.walk.union_find import UnionFind
+from rdc.similarity.union_find import UnionFind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from rdc.similarity.estimate import probability_of_matches
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.pairs import keys_of
 from rdc.similarity.traits import Traits
+from rdc.similarity.union_find import UnionFind
 from rdc.survey.read.content_digests import ContentReader
 from rdc.survey.read.ordered_threads import usable_workers
 from rdc.survey.similar.chunk_sets import ChunkSets
 from rdc.survey.similar.file_traits import FileTraits, read_traits
 from rdc.survey.walk.hard_links import split_names
-from rdc.survey.walk.union_find import UnionFind
 from rdc.survey.walk.walk_paths import walk_paths
 
 TYPE_CHECKING = False

@@ -27,6 +27,7 @@ ONE_SOURCE = RULE_FILES | {
 """Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
+MAPPING = frozenset({"--usermap", "--groupmap", "--chown"})
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
 
@@ -39,6 +40,10 @@ def comparable(case: Case) -> bool:
         any("s" in word for word in case.words if word.startswith("--chmod")) or _has_set_id(wanted)
     ):
         return False  # --chmod with set-id bits: only where owners are kept
+    if "--munge-links" in words and words & {*FOLLOWING, "--safe-links"}:
+        return False  # refused
+    if words & MAPPING and (words & NO_OWNER or words & {"-A", "--acls"} or _map_twice(case)):
+        return False  # refused
     if case.operands != CONTENTS and not _comparable_operands(case, words):
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
@@ -106,6 +111,14 @@ def _lengthened(wanted: Tree, held: Tree) -> bool:
 
 def _has_set_id(tree: Tree) -> bool:
     return any(isinstance(node, File | Directory) and node.mode & SET_ID for node in tree.values())
+
+
+def _map_twice(case: Case) -> bool:
+    """Whether --chown is the second map of users, or of groups."""
+    words = [word for word in case.words if word.startswith(("--usermap", "--groupmap"))]
+    chown = [word.partition("=")[2].partition(":") for word in case.words if word.startswith("--chown")]
+    users = any(each[0] for each in chown) and any(word.startswith("--usermap") for word in words)
+    return users or (any(each[2] for each in chown) and any(word.startswith("--groupmap") for word in words))
 
 
 def _coarse(tree: Tree) -> bool:

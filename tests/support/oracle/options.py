@@ -23,6 +23,8 @@ RULES = (
 
 MODES = ("D755,F644", "go-w", "u=rwX,go=", "+x", "F600", "Dg+s,ug+w,Fo-w,+X", "a=r")
 
+MAPS = ("*:7", "0:daemon,daemon:root", "1-12345:bin", ":4,nobody:54321", "?*:4,:5", "0-0:0,*:1")
+
 MANNERS = (
     "-z",
     "--no-compress",
@@ -101,6 +103,9 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-S", "--sparse"),
     _plain("-x", "--one-file-system"),
     _plain("--numeric-ids"),
+    _valued(*(f"--usermap={each}" for each in MAPS)),
+    _valued(*(f"--groupmap={each}" for each in MAPS)),
+    _valued("--chown=daemon:bin", "--chown=:12345", "--chown=7"),
     _plain("--no-owner", "--no-o"),
     SharedOption(
         ("-b", "--backup", "--backup-dir", "--suffix"),
@@ -119,6 +124,7 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-k", "--copy-dirlinks"),
     _plain("--copy-unsafe-links"),
     _plain("--safe-links"),
+    _plain("--munge-links"),
     _plain("-O", "--omit-dir-times"),
     _plain("-J", "--omit-link-times"),
     _plain("-E", "--executability"),

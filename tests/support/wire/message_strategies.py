@@ -52,6 +52,7 @@ from rdc.protocol.messages.registry import (
     Notice,
     Open,
     Opened,
+    Owners,
     Plan,
     Progress,
     RangeRequest,
@@ -120,6 +121,16 @@ RULES = (
     DirectoryRules(b".rules", RuleSyntax.EXCLUDE, RuleSide.BOTH, inherited=False, words=True, above=True),
 )
 
+
+@st.composite
+def owners(draw: st.DrawFn) -> Owners:
+    def named() -> tuple[tuple[int, ...], tuple[bytes, ...]]:
+        ids = draw(st.lists(st.integers(0, 2**32 - 1), max_size=5, unique=True).map(sorted))
+        return tuple(ids), tuple(draw(st.sampled_from((b"", b"root", b"\xff"))) for _ in ids)
+
+    return Owners(*named(), *named())
+
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(
@@ -140,12 +151,15 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
                     ("chmod", "D755,F644"),
                     ("force", True),
                     ("inplace", True),
+                    ("groupmap", b"*:users"),
                     ("list_unchanged", True),
                     ("mkpath", True),
                     ("modify_window", 2),
+                    ("owner_names", True),
                     ("rules", RULES),
                     ("rules_after", True),
                     ("safe_links", True),
+                    ("usermap", b"0-99:nobody,a*:b"),
                 )
             )
         ),
@@ -167,6 +181,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
     HardLinks: hard_links(),
     EntryAttributes: entry_attributes(),
+    Owners: owners(),
     TopTier: st.builds(
         TopTier,
         st.integers(0, 24),

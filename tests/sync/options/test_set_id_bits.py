@@ -19,6 +19,7 @@ from tests.support.running.followed import Followed
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.manifests import entry, listing
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
+from tests.sync.hostile_world.test_sync_rsync import rdc, rsync
 
 MODES = (0o4755, 0o2755, 0o6711, 0o7777, 0o1644, 0o644)
 NO_OWNER = Preserved(owner=False)
@@ -51,6 +52,23 @@ def make(top: Path, modes: tuple[int, ...] = MODES, *, more: int = 0) -> Path:
         (top / f"d{mode:o}").chmod(mode)
     top.chmod(0o2755)
     return top
+
+
+@pytest.mark.parametrize("words", [[], ["-H"], ["--chmod=u+w,o-x"]], ids=" ".join)
+def test_a_run_names_the_owner_that_it_sets(words: list[str], tmp_path: Path) -> None:
+    """rsync does so with -n alone: after chown(2) it looks at the entry again, and compares that with SRC."""
+    source, top = make(tmp_path / "s", (0o2711, 0o6755)), make(tmp_path / "d", (0o2711, 0o6755))
+    for path in (*source.rglob("*"), *top.rglob("*")):
+        mode = path.stat().st_mode & 0o7777
+        if path.is_relative_to(source):
+            os.chown(path, 1, 1)
+            path.chmod(mode)
+        os.utime(path, (1, 1))
+    where = [f"{source}/", f"{top}/"]
+    rehearsed = rsync("-n", "-i", *words, *where)
+    assert any("og..." in line for line in rehearsed[1])
+    for more in (["-n"], []):
+        assert rdc("-i", *more, *words, *where) == rehearsed
 
 
 def modes_of(top: Path) -> dict[str, int]:

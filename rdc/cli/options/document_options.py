@@ -1,0 +1,112 @@
+"""The options of `rdc similar --text` and of a merge of its parts: their table, and what they become."""
+
+from __future__ import annotations
+
+import re
+
+from rdc.cli.options.table import Option, OptionGroup, Words
+from rdc.errors import UsageError
+from rdc.model.documents import SHINGLE_UNITS, DocumentOptions
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.filter_rules import DirectoryRules, FilterRule
+
+__all__ = [
+    "DOCUMENT_GROUP",
+    "MERGED_DOCUMENT_GROUP",
+    "DocumentOutput",
+    "read_document_options",
+    "read_document_output",
+    "refuse_document_options",
+]
+
+_KEEP = Option(("--keep",), "write the documents that a training set keeps, as JSON lines", "FILE")
+_AGAINST = Option(("--against",), "list what resembles a document of an older corpus, a part", "PART")
+
+DOCUMENT_GROUP = OptionGroup(
+    "Documents (with --text)",
+    (
+        Option(("--text",), "compare texts by their words: plain files, rows of JSONL and of Parquet"),
+        Option(("--field",), "the field or column that holds the text (default: text)", "NAME"),
+        Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
+        _KEEP,
+        _AGAINST,
+        Option(("--stage",), "keep in DIR what was read, so that a killed run goes on there", "DIR"),
+        Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcdocs", "FILE"),
+        Option(("--html",), "a page with pictures, complete in one file", "FILE"),
+    ),
+)
+
+MERGED_DOCUMENT_GROUP = OptionGroup(
+    "Parts of documents",
+    (
+        Option(("--threshold",), "resemblance from 0.1 to 1 (default: 0.8)", "PART"),
+        _KEEP,
+        _AGAINST,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOutput:
+    """Where the results go. Without `json` they are printed for people."""
+
+    json: bool
+    quiet: bool
+    keep: str | None
+    part: str | None
+    html: str | None
+
+
+def read_document_options(
+    words: Words, rules: tuple[FilterRule | DirectoryRules, ...] = ()
+) -> DocumentOptions:
+    """Reads what is searched for, and how. Raises UsageError."""
+    shingle = _value(words, "--shingle") or SHINGLE_UNITS[0]
+    if shingle not in SHINGLE_UNITS:
+        raise UsageError(f"--shingle={shingle}: {' or '.join(SHINGLE_UNITS)} is expected")
+    return DocumentOptions(
+        rules=rules,
+        one_file_system=words.has("--one-file-system"),
+        field=_value(words, "--field") or "text",
+        shingle=shingle,
+        threshold=_threshold(words),
+        against=_value(words, "--against"),
+        stage=_value(words, "--stage"),
+    )
+
+
+def read_document_output(words: Words) -> DocumentOutput:
+    """Reads where the results go. Raises UsageError for an empty name."""
+    return DocumentOutput(
+        words.has("--json"),
+        words.has("--quiet"),
+        _value(words, "--keep"),
+        _value(words, "--output"),
+        _value(words, "--html"),
+    )
+
+
+def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
+    """Raises UsageError if an option of `group` is given. `why` completes `--keep: `."""
+    for option in group.options:
+        if words.has(option.key):
+            raise UsageError(f"{option.key}: {why}")
+
+
+def _value(words: Words, key: str) -> str | None:
+    given = words.last(key)
+    if given is not None and not given.value:
+        raise UsageError(f"{key} needs a value (see rdc similar --help)")
+    return None if given is None else given.value
+
+
+def _threshold(words: Words) -> float:
+    given = words.last("--threshold")
+    if given is None:
+        return DocumentOptions().threshold
+    if not re.fullmatch(r"0?\.\d{1,6}|1(\.0*)?", given.value, re.ASCII) or float(given.value) < 0.1:
+        raise UsageError(f"--threshold={given.value}: of documents, a part from 0.1 to 1 is expected")
+    return float(given.value)

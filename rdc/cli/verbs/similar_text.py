@@ -1,0 +1,109 @@
+"""`rdc similar --text PATH...`: finds near-duplicate documents. `rdc merge` prints them the same way."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.cli.environment import Environment
+from rdc.cli.options.document_options import DocumentOutput, read_document_options, read_document_output
+from rdc.cli.options.filter_options import read_rule_file, read_rules
+from rdc.cli.options.table import Words
+from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.files.own.output_file import check_output, write_output
+from rdc.report.trouble import Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.model.documents import DocumentReport
+    from rdc.progress import Reporter
+
+__all__ = ["print_documents", "run_text"]
+
+_OTHERS = (
+    "--to",
+    "--top",
+    "--folders",
+    "--min-size",
+    "--max-size",
+    "--null",
+    "--csv",
+)
+"""Options of the search for similar files that mean nothing for documents. Those of the catalog may come from
+the environment; nothing is kept there."""
+
+
+def run_text(words: Words, environment: Environment) -> ExitCode:
+    """Runs `rdc similar --text`. Raises RdcError, which the caller prints."""
+    for key in _OTHERS:
+        if words.has(key):
+            raise UsageError(f"{key} and --text exclude each other (see rdc similar --help)")
+    options = read_document_options(words, read_rules(words, lambda name: read_rule_file(name, environment)))
+    output = read_document_output(words)
+
+    def search(reporter: Reporter) -> DocumentReport:
+        from rdc.library.similar_documents import similar_documents
+
+        return similar_documents(words.operands, options, part=output.part, reporter=reporter)
+
+    return print_documents(search, output, environment)
+
+
+def print_documents(
+    search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
+) -> ExitCode:
+    """Runs a search, writes its results in the forms that `output` asks for, and returns the exit code."""
+    names = [name for name in (output.keep, output.part, output.html) if name is not None]
+    if len({os.path.realpath(name) for name in names}) < len(names):
+        raise UsageError(f"{names[-1]}: two results cannot go to one file")
+    for name in names:
+        check_output(os.fsencode(name))
+    report = _as_json(search, environment) if output.json else _as_text(search, output, environment)
+    if output.keep is not None:
+        from rdc.report.documents.keep_lines import keep_lines
+
+        write_output(os.fsencode(output.keep), keep_lines(report.kept))
+    if output.html is not None:
+        from rdc.report.documents.page import documents_page
+
+        write_output(os.fsencode(output.html), documents_page(report))
+    return report.exit
+
+
+def _as_text(
+    search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
+) -> DocumentReport:
+    from rdc.report.documents.listing import document_text, summary_text
+
+    terminal = Trouble(environment.talk, environment.progress(quiet=output.quiet))
+    try:
+        report = search(terminal)
+    finally:
+        terminal.close()
+    for number, group in enumerate(report.groups):
+        environment.data(("\n" if number else "") + "".join(map(document_text, group.documents)))
+    for one in report.matches:
+        environment.data(document_text(one, like=True))
+    if not output.quiet:
+        environment.flush()
+        environment.talk(summary_text(report.summary) + "\n")
+    return report
+
+
+def _as_json(search: Callable[[Reporter], DocumentReport], environment: Environment) -> DocumentReport:
+    from rdc.report.documents.events import DocumentsJson
+
+    events = DocumentsJson(environment.data, environment.flush, environment.clock)
+    events.start()
+    try:
+        report = search(events)
+    except RdcError as error:
+        events.fail(error)
+        raise
+    for one in report.matches:
+        events.match(one)
+    for group in report.groups:
+        events.group(group)
+    events.finish(report.summary, report.exit)
+    return report

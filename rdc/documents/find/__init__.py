@@ -1,0 +1,1 @@
+"""Finds near-duplicates among the documents of parts."""

@@ -1,0 +1,193 @@
+"""Corpus: all documents of several parts, numbered in the order of path and row.
+
+The numbers do not depend on how the documents were divided among the parts, or on the order of the parts.
+Every later step works on numbers in this order, and its result depends on the documents alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+
+from rdc.documents.parts.block import DIGEST_BYTES, SAMPLE_BYTES
+from rdc.model.documents import Document
+from rdc.records import dataclass
+from rdc.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.documents.parts.open_parts import OpenParts
+    from rdc.documents.parts.part_file import Block
+
+__all__ = ["Corpus", "Run"]
+
+READ_ROWS = 256
+"""Documents of a block read at a time, where blocks are merged."""
+
+
+class _Entry(NamedTuple):
+    """A document, comparable by its order."""
+
+    path: bytes
+    row: int
+    digest: bytes
+    old: bool
+    position: int
+
+    @property
+    def id(self) -> tuple[bytes, int]:
+        return self.path, self.row
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Documents that lie one after another in one block."""
+
+    block: Block
+    first: int
+    """The position of the first one in the block."""
+    count: int
+
+
+class Corpus:
+    """Eight bytes a document, and what each block takes."""
+
+    def __init__(self, parts: OpenParts, blocks: Sequence[Block], old: frozenset[int] = frozenset()) -> None:
+        """`old`: the numbers of the parts of an older corpus."""
+        self._parts = parts
+        self._old = old
+        self._blocks = blocks
+        self._positions = array("Q")
+        """Of each document: the number of its block times 2^32, plus its position there."""
+        self._order()
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def _order(self) -> None:
+        """Fills the positions. Blocks whose ranges of documents overlap are merged."""
+        ranges = []
+        for number, block in enumerate(self._blocks):
+            first = next(self._entries(number, 0, 1))
+            last = next(self._entries(number, block.layout.documents - 1, 1))
+            ranges.append((first.id, last.id, number))
+        ranges.sort()
+        at = 0
+        while at < len(ranges):
+            end, reached = at + 1, ranges[at][1]
+            while end < len(ranges) and ranges[end][0] <= reached:
+                reached = max(reached, ranges[end][1])
+                end += 1
+            self._append([number for _, _, number in ranges[at:end]])
+            at = end
+
+    def _append(self, numbers: list[int]) -> None:
+        if len(numbers) == 1:
+            start = numbers[0] << 32
+            self._positions.extend(range(start, start + self._blocks[numbers[0]].layout.documents))
+            return
+        # A document that two parts hold is one. One path may name different texts on two machines, and the
+        # same document may be in the older corpus.
+        before: _Entry | None = None
+        for entry in heapq.merge(*[self._all_entries(number) for number in numbers]):
+            if before is None or entry[:4] != before[:4]:
+                self._positions.append(entry.position)
+            before = entry
+
+    def _all_entries(self, number: int) -> Iterator[_Entry]:
+        for first in range(0, self._blocks[number].layout.documents, READ_ROWS):
+            yield from self._entries(number, first, READ_ROWS)
+
+    def _entries(self, number: int, first: int, count: int) -> Iterator[_Entry]:
+        block = self._blocks[number]
+        layout = block.layout
+        count = min(count, layout.documents - first)
+        read = self._parts.numbers
+        sources = read(block, "I", layout.source_of, first, count)
+        rows = read(block, "Q", layout.rows, first, count)
+        digests = self._parts.bytes(block, layout.digests + DIGEST_BYTES * first, DIGEST_BYTES * count)
+        paths = self._paths(block, sources[0], sources[-1] + 1)
+        for at, row in enumerate(rows):
+            digest = digests[DIGEST_BYTES * at : DIGEST_BYTES * (at + 1)]
+            position = number << 32 | first + at
+            yield _Entry(paths[sources[at] - sources[0]], row, digest, block.part in self._old, position)
+
+    def _paths(self, block: Block, first: int, end: int) -> list[bytes]:
+        """The sources of a block from the `first` to before `end`."""
+        layout = block.layout
+        before = max(first - 1, 0)
+        ends = self._parts.numbers(block, "Q", layout.name_ends, before, end - before)
+        bounds = [0, *ends] if first == 0 else list(ends)
+        names = self._parts.bytes(block, layout.names + bounds[0], bounds[-1] - bounds[0])
+        base = bounds[0]
+        return [names[bounds[at] - base : bounds[at + 1] - base] for at in range(end - first)]
+
+    def runs(self) -> Iterator[Run]:
+        """All documents, in order."""
+        positions, at = self._positions, 0
+        while at < len(positions):
+            position = positions[at]
+            block = self._blocks[position >> 32]
+            start = position & 0xFFFFFFFF
+            most = min(block.layout.documents - start, len(positions) - at)
+            count = most
+            if positions[at + most - 1] != position + most - 1:
+                count = 1
+                while positions[at + count] == position + count:
+                    count += 1
+            yield Run(block, start, count)
+            at += count
+
+    def column(self, run: Run, typecode: str, column: int) -> array[int]:
+        """A column of the documents of a run. `column`: where it starts in the block."""
+        return self._parts.numbers(run.block, typecode, column, run.first, run.count)
+
+    def samples(self, run: Run) -> bytes:
+        """The samples of the documents of a run."""
+        at = run.block.layout.samples + SAMPLE_BYTES * run.first
+        return self._parts.bytes(run.block, at, SAMPLE_BYTES * run.count)
+
+    def samples_of(self, number: int) -> bytes:
+        """The samples of one document."""
+        return self.samples(self._run(number))
+
+    def digests(self, run: Run) -> bytes:
+        """The digests of the documents of a run."""
+        at = run.block.layout.digests + DIGEST_BYTES * run.first
+        return self._parts.bytes(run.block, at, DIGEST_BYTES * run.count)
+
+    def digest(self, number: int) -> bytes:
+        """The digest of one document."""
+        return self.digests(self._run(number))
+
+    def shingle_bounds(self, run: Run) -> array[int]:
+        """Where the shingles of each document of a run start, and where the last one's end."""
+        if run.first:
+            return self._parts.numbers(
+                run.block, "Q", run.block.layout.shingle_ends, run.first - 1, run.count + 1
+            )
+        return array("Q", [0]) + self.column(run, "Q", run.block.layout.shingle_ends)
+
+    def shingles(self, number: int) -> bytes:
+        """The shingles of one document: u32, little-endian, in the order of its text."""
+        run = self._run(number)
+        start, end = self.shingle_bounds(run)
+        return self._parts.bytes(run.block, run.block.layout.sets + 4 * start, 4 * (end - start))
+
+    def document(self, number: int) -> Document:
+        """The name and size of one document."""
+        run = self._run(number)
+        layout = run.block.layout
+        (source,), (row,) = self.column(run, "I", layout.source_of), self.column(run, "Q", layout.rows)
+        (size,) = self.column(run, "Q", layout.sizes)
+        return Document(self._paths(run.block, source, source + 1)[0], row, size)
+
+    def is_old(self, number: int) -> bool:
+        """Whether a document is of the older corpus."""
+        return self._blocks[self._positions[number] >> 32].part in self._old
+
+    def _run(self, number: int) -> Run:
+        position = self._positions[number]
+        return Run(self._blocks[position >> 32], position & 0xFFFFFFFF, 1)

@@ -1,0 +1,32 @@
+"""Equal keys of a column, found in bounded memory."""
+
+from __future__ import annotations
+
+from array import array
+from operator import itemgetter
+
+from rdc.limits.documents import RANGE_ROWS
+from rdc.survey.walk.equal_groups import equal_groups
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["equal_positions"]
+
+
+def equal_positions(keys: array[int]) -> Iterator[array[int]]:
+    """Yields the positions of each key that occurs more than once, in increasing order.
+
+    `keys`: typecode 'Q', hashes. They are sorted a range of values at a time, 40 bytes each.
+    """
+    ranges = -(-len(keys) // RANGE_ROWS)
+    if ranges <= 1:
+        yield from equal_groups(keys, 8)
+        return
+    for number in range(ranges):
+        low, high = (number << 64) // ranges, (number + 1 << 64) // ranges
+        rows = array("I", [row for row, key in enumerate(keys) if low <= key < high])
+        if len(rows) > 1:
+            chosen = array("Q", itemgetter(*rows)(keys))
+            yield from equal_groups(chosen, 8).of(rows)

@@ -1,0 +1,222 @@
+"""Reads documents into parts: without a name, or staged in a directory so that a killed run goes on there."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.documents.nameless_file import NamelessFile
+from rdc.documents.parts.block import COUNTS, BlockLayout, encode_block
+from rdc.documents.parts.open_parts import OpenParts, PartSource
+from rdc.documents.parts.part_file import Block, encode_section, method, part_end, part_start
+from rdc.documents.read.file_units import list_units
+from rdc.documents.read.unit_reader import UnitReader
+from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.files.own.output_file import write_output
+from rdc.progress import Problem, Progressed, check_stop
+from rdc.records import dataclass
+from rdc.survey.read.ordered_threads import in_order, usable_workers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.documents.read.file_units import FileUnit, UnitList
+    from rdc.documents.read.text_batch import TextBatch
+    from rdc.model.documents import DocumentOptions
+    from rdc.progress import Event, Reporter, StopSignal
+
+__all__ = ["Gathered", "gather", "opened_parts", "with_older"]
+
+STAGED_ENDING = ".rdcdocs"
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Documents at rest, to be searched."""
+
+    parts: OpenParts
+    blocks: list[Block]
+    unit: str
+    """Of shingles."""
+    problems: list[Problem]
+    left_out: int
+
+    def encoded(self) -> Iterator[bytes]:
+        """All of it as one part, in spans."""
+        yield from part_start(self.unit)
+        for block in self.blocks:
+            yield from encode_section(b"BLOK", [self.parts.bytes(block, 0, block.layout.end)])
+        yield from part_end(self.problems, self.left_out)
+
+
+def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSignal | None) -> Gathered:
+    """Checks parts, all of the same shingles. Their problems are reported again.
+
+    Raises DocumentPartError for a damaged part, and UsageError for one of other parameters. Both name it.
+    """
+    parts = OpenParts(sources)
+    blocks: list[Block] = []
+    problems: list[Problem] = []
+    unit, left_out = "", 0
+    for number in range(len(sources)):
+        check_stop(stop)
+        reporter(Progressed("read", number, len(sources)))
+        part = parts.check(number)
+        if number and part.unit != unit:
+            raise UsageError(
+                f"{parts.name(number)}: shingles of {part.unit}, those of {parts.name(0)} are of {unit};"
+                f" search again with --shingle={unit}"
+            )
+        unit = part.unit
+        blocks += part.blocks
+        problems += part.problems
+        left_out += part.left_out
+        for problem in part.problems:
+            reporter(problem)
+    reporter(Progressed("read", len(sources), len(sources)))
+    return Gathered(parts, blocks, unit, _ordered(problems), left_out)
+
+
+def gather(
+    paths: Sequence[bytes], options: DocumentOptions, reporter: Reporter, stop: StopSignal | None
+) -> Gathered:
+    """Reads all documents at and below `paths`. Raises StoppedError and UsageError."""
+    walked: list[Problem] = []
+
+    def listed(event: Event, /) -> None:
+        if isinstance(event, Problem):
+            walked.append(event)
+        reporter(event)
+
+    units = list_units(paths, options, listed, stop)
+    work = _Gathering(units, options, reporter, stop)
+    found = work.into_memory() if options.stage is None else work.into_stage(os.fsencode(options.stage))
+    return Gathered(
+        found.parts,
+        found.blocks,
+        found.unit,
+        _ordered([*walked, *found.problems]),
+        found.left_out + len([one for one in walked if one.code]),
+    )
+
+
+def with_older(new: Gathered, path: str) -> Gathered:
+    """Adds the part of an older corpus, as the last one. Its problems do not count. Raises as
+    opened_parts()."""
+    sources = [*new.parts.sources, PartSource(path)]
+    parts = OpenParts(sources)
+    old = parts.check(len(sources) - 1)
+    if old.unit != new.unit:
+        raise UsageError(
+            f"{parts.name(len(sources) - 1)}: shingles of {old.unit}, the new documents have those of"
+            f" {new.unit}; search again with --shingle={old.unit}"
+        )
+    return Gathered(parts, [*new.blocks, *old.blocks], new.unit, new.problems, new.left_out)
+
+
+def _ordered(problems: list[Problem]) -> list[Problem]:
+    """In an order that does not depend on how documents were divided. Problems of one file keep theirs."""
+    return sorted(problems, key=lambda problem: problem.path)
+
+
+class _Gathering:
+    def __init__(
+        self, units: UnitList, options: DocumentOptions, reporter: Reporter, stop: StopSignal | None
+    ) -> None:
+        self._units = units
+        self._options = options
+        self._reporter = reporter
+        self._stop = stop
+        self._workers = options.workers or usable_workers()
+        self._done = 0
+
+    def into_memory(self) -> Gathered:
+        """Reads into a file without a name: columns one after another."""
+        file = NamelessFile()
+        blocks: list[Block] = []
+        problems: list[Problem] = []
+        left_out = 0
+
+        def batches() -> Iterator[TextBatch]:
+            nonlocal left_out
+            for unit in self._units:
+                reader = self._reader(unit)
+                yield from self._noted(reader, unit)
+                problems.extend(reader.problems)
+                left_out += reader.left_out
+
+        start = 0
+        for columns in in_order(self._encode, batches(), self._workers):
+            layout = BlockLayout(*COUNTS.unpack(columns[0]))
+            file.append(columns)
+            blocks.append(Block(0, start, layout))
+            start += layout.end
+        self._reporter(Progressed("read", self._units.bytes, self._units.bytes))
+        return Gathered(
+            OpenParts([PartSource("documents", file)]), blocks, self._options.shingle, problems, left_out
+        )
+
+    def into_stage(self, directory: bytes) -> Gathered:
+        """Reads into one part a unit, named by what the files are. A part that is there is not made again."""
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise RdcError(
+                f"{printable(directory)}: cannot make the directory: {reason}; name another with --stage",
+                code=ExitCode.FILE_IO,
+            ) from error
+        sources = []
+        for unit in self._units:
+            reader = self._reader(unit)
+            try:
+                name = reader.key(method(self._options.shingle)) + STAGED_ENDING
+            except RdcError:
+                # It is read all the same, which names the file.
+                sources.append(self._unnamed(reader, unit))
+                continue
+            path = os.path.join(directory, os.fsencode(name))
+            if not os.path.exists(path):
+                write_output(path, self._part(reader, unit))
+            self._done += unit.bytes
+            sources.append(PartSource(os.fsdecode(path)))
+        return self._opened(sources)
+
+    def _unnamed(self, reader: UnitReader, unit: FileUnit) -> PartSource:
+        file = NamelessFile()
+        file.append(self._part(reader, unit))
+        self._done += unit.bytes
+        return PartSource("documents", file)
+
+    def _opened(self, sources: list[PartSource]) -> Gathered:
+        def report(event: Event, /) -> None:
+            if isinstance(event, Problem):
+                self._reporter(event)
+
+        if not sources:
+            return self.into_memory()
+        return opened_parts(sources, report, self._stop)
+
+    def _part(self, reader: UnitReader, unit: FileUnit) -> Iterator[bytes]:
+        yield from part_start(self._options.shingle)
+        for columns in in_order(self._encode, self._noted(reader, unit, quiet=True), self._workers):
+            yield from encode_section(b"BLOK", columns)
+        yield from part_end(reader.problems, reader.left_out)
+
+    def _reader(self, unit: FileUnit) -> UnitReader:
+        return UnitReader(self._units.files, unit, self._options.field)
+
+    def _encode(self, batch: TextBatch) -> list[bytes]:
+        return encode_block(batch, self._options.shingle)
+
+    def _noted(self, reader: UnitReader, unit: FileUnit, *, quiet: bool = False) -> Iterator[TextBatch]:
+        """The batches of a unit, with progress and, unless `quiet`, its problems."""
+        check_stop(self._stop)
+        for batch in reader.batches():
+            check_stop(self._stop)
+            self._reporter(Progressed("read", self._done + reader.done, self._units.bytes))
+            yield batch
+        if not quiet:
+            self._done += unit.bytes
+            for problem in reader.problems:
+                self._reporter(problem)

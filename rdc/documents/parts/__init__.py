@@ -1,0 +1,1 @@
+"""Parts: what a search keeps of documents, at rest."""

@@ -1,0 +1,123 @@
+"""Block: what is kept of the documents of one batch (DOCUMENTS.md, "A part")."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from operator import sub
+
+from rdc.documents.features import text_features
+from rdc.kernel.blake3_many import NAME_BYTES, name_parts
+from rdc.model.entries import little_endian
+from rdc.records import dataclass
+from rdc.similarity.samples import one_permutation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.documents.read.text_batch import TextBatch
+
+__all__ = ["COUNTS", "DIGEST_BYTES", "SAMPLES", "SAMPLE_BYTES", "SEED", "BlockLayout", "encode_block"]
+
+SAMPLES = 128
+"""Samples a document."""
+
+SAMPLE_BYTES = 4 * SAMPLES
+
+SEED = 1
+
+DIGEST_BYTES = 16
+"""Bytes of the BLAKE3 digest of a text that tell equal texts."""
+
+COUNTS = struct.Struct("<4Q")
+"""Sources, documents, shingles, bytes of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """Where the columns of a block are, from its start."""
+
+    sources: int
+    documents: int
+    shingles: int
+    name_bytes: int
+
+    @property
+    def name_ends(self) -> int:
+        return COUNTS.size
+
+    @property
+    def names(self) -> int:
+        return self.name_ends + 8 * self.sources
+
+    @property
+    def source_of(self) -> int:
+        return self.names + self.name_bytes
+
+    @property
+    def rows(self) -> int:
+        return self.source_of + 4 * self.documents
+
+    @property
+    def sizes(self) -> int:
+        return self.rows + 8 * self.documents
+
+    @property
+    def digests(self) -> int:
+        return self.sizes + 8 * self.documents
+
+    @property
+    def samples(self) -> int:
+        return self.digests + DIGEST_BYTES * self.documents
+
+    @property
+    def shingle_ends(self) -> int:
+        return self.samples + SAMPLE_BYTES * self.documents
+
+    @property
+    def sets(self) -> int:
+        return self.shingle_ends + 8 * self.documents
+
+    @property
+    def end(self) -> int:
+        return self.sets + 4 * self.shingles
+
+
+def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
+    """The columns of a block, in order. Threads may call it in parallel."""
+    column = text_features(batch.text, batch.offsets, unit)
+    samples = one_permutation(column.features, column.offsets, SAMPLES, SEED)
+    ends = array("Q", column.offsets[8:])
+    sizes = array("Q", map(sub, batch.offsets[1:], batch.offsets))
+    sets = _halves(column.features)
+    names, name_ends = bytearray(), array("Q")
+    for path in batch.paths:
+        names += path
+        name_ends.append(len(names))
+    return [
+        COUNTS.pack(len(batch.paths), len(batch), len(sets), len(names)),
+        little_endian(name_ends),
+        bytes(names),
+        little_endian(batch.sources),
+        little_endian(batch.rows),
+        little_endian(sizes),
+        _digests(name_parts(batch.text, sizes), len(batch)),
+        little_endian(array("I", samples.data)),
+        little_endian(ends),
+        little_endian(sets),
+    ]
+
+
+def _digests(names: bytes, count: int) -> bytes:
+    """The first DIGEST_BYTES of each name."""
+    words, digests = array("Q", names), array("Q", bytes(DIGEST_BYTES * count))
+    step = NAME_BYTES // 8
+    digests[0::2], digests[1::2] = words[0::step], words[1::step]
+    return digests.tobytes()
+
+
+def _halves(features: bytes) -> array[int]:
+    """The upper halves of the features. As they are hashes, any 32 bits of them serve."""
+    words = array("I")
+    words.frombytes(features)
+    return words[1 if sys.byteorder == "little" else 0 :: 2]

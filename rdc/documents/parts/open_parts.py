@@ -1,0 +1,97 @@
+"""OpenParts: the columns of many parts, of which only some are open at a time."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import OrderedDict
+
+from rdc.documents.parts.part_file import Part, read_part
+from rdc.errors import ExitCode, RdcError, printable
+from rdc.limits.documents import OPEN_PARTS
+from rdc.model.entries import little_endian_integers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.documents.nameless_file import NamelessFile
+    from rdc.documents.parts.part_file import Block
+
+__all__ = ["OpenParts", "PartSource"]
+
+
+class PartSource:
+    """One part file: a path, or a file without a name."""
+
+    def __init__(self, name: str, file: NamelessFile | None = None) -> None:
+        self.name = name
+        self.file = file
+
+
+class OpenParts:
+    """Parts by number. Raises RdcError for one that cannot be read; it names the part."""
+
+    def __init__(self, sources: Sequence[PartSource]) -> None:
+        self.sources = sources
+        self._open: OrderedDict[int, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __del__(self) -> None:
+        for fd in self._open.values():
+            os.close(fd)
+
+    def name(self, number: int) -> str:
+        """The part in messages."""
+        return printable(self.sources[number].name)
+
+    def check(self, number: int) -> Part:
+        """Reads and checks a whole part. Also raises DocumentPartError and UsageError."""
+        try:
+            with os.fdopen(os.dup(self._descriptor(number)), "rb") as stream:
+                stream.seek(0)
+                return read_part(stream, self.name(number), number)
+        except OSError as error:
+            raise self._unreadable(number, error) from error
+
+    def numbers(self, block: Block, typecode: str, column: int, first: int, count: int) -> array[int]:
+        """`count` numbers of a column of a block, from the `first` on. `column`: where it starts."""
+        width = array(typecode).itemsize
+        return little_endian_integers(typecode, self.bytes(block, column + width * first, width * count))
+
+    def bytes(self, block: Block, at: int, size: int) -> bytes:
+        """`size` bytes of a block from `at` on."""
+        try:
+            content = os.pread(self._descriptor(block.part), size, block.start + at)
+            while len(content) < size:
+                more = os.pread(
+                    self._descriptor(block.part), size - len(content), block.start + at + len(content)
+                )
+                if not more:
+                    raise RdcError(
+                        f"{self.name(block.part)}: it became shorter meanwhile; run again",
+                        code=ExitCode.STREAM,
+                    )
+                content += more
+        except OSError as error:
+            raise self._unreadable(block.part, error) from error
+        return content
+
+    def _descriptor(self, number: int) -> int:
+        source = self.sources[number]
+        if source.file is not None:
+            return source.file.fd
+        fd = self._open.get(number)
+        if fd is None:
+            if len(self._open) == OPEN_PARTS:
+                os.close(self._open.popitem(last=False)[1])
+            fd = self._open[number] = os.open(source.name, os.O_RDONLY | os.O_CLOEXEC)
+        else:
+            self._open.move_to_end(number)
+        return fd
+
+    def _unreadable(self, number: int, error: OSError | ValueError) -> RdcError:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return RdcError(f"{self.name(number)}: cannot read the part: {reason}", code=ExitCode.FILE_IO)

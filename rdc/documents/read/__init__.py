@@ -1,0 +1,1 @@
+"""Reads documents: plain files, rows of JSONL and rows of Parquet, in batches."""

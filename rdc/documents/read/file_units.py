@@ -1,0 +1,88 @@
+"""FileUnit: files that are read as one: a JSONL or Parquet file, or some plain files."""
+
+from __future__ import annotations
+
+from rdc.documents.read.json_lines import JSON_ENDINGS
+from rdc.documents.read.parquet_rows import PARQUET_ENDING, check_pyarrow
+from rdc.model.entries import Kind
+from rdc.records import dataclass
+from rdc.survey.walk.walk_paths import walk_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.model.documents import DocumentOptions
+    from rdc.progress import Reporter, StopSignal
+    from rdc.survey.walk.file_columns import FileColumns
+
+__all__ = ["FileUnit", "UnitList", "list_units"]
+
+UNIT_FILES = 4_096
+"""Plain files of one unit."""
+
+UNIT_BYTES = 64 << 20
+"""Bytes of the plain files of one unit, unless it is a single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileUnit:
+    rows: list[int]
+    """Numbers of the files in the columns, in the order of their paths."""
+    paths: list[bytes]
+    """As the user would type them."""
+    bytes: int
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it is a JSONL or Parquet file."""
+        return self.paths[0].endswith((*JSON_ENDINGS, PARQUET_ENDING))
+
+    @property
+    def is_parquet(self) -> bool:
+        return self.paths[0].endswith(PARQUET_ENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitList:
+    """All files of a search."""
+
+    files: FileColumns
+    rows: list[int]
+    """In the order of their paths."""
+    bytes: int
+
+    def __iter__(self) -> Iterator[FileUnit]:
+        rows: list[int] = []
+        paths: list[bytes] = []
+        size = 0
+        for row in self.rows:
+            path = self.files.shown(row)
+            one = self.files.sizes[row]
+            alone = path.endswith((*JSON_ENDINGS, PARQUET_ENDING))
+            if rows and (alone or len(rows) == UNIT_FILES or size + one > UNIT_BYTES):
+                yield FileUnit(rows, paths, size)
+                rows, paths, size = [], [], 0
+            if alone:
+                yield FileUnit([row], [path], one)
+                continue
+            rows.append(row)
+            paths.append(path)
+            size += one
+        if rows:
+            yield FileUnit(rows, paths, size)
+
+
+def list_units(
+    paths: Sequence[bytes], options: DocumentOptions, reporter: Reporter, stop: StopSignal | None
+) -> UnitList:
+    """All files at and below `paths`. What cannot be listed is reported. Raises UsageError if pyarrow is
+    needed and missing."""
+    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system, stop=stop)
+    files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])
+    rows = sorted(range(len(files)), key=files.shown)
+    for row in rows:
+        if files.shown(row).endswith(PARQUET_ENDING):
+            check_pyarrow(files.shown(row))
+            break
+    return UnitList(files, rows, sum(files.sizes))

@@ -1,0 +1,156 @@
+"""Reads the rows of a Parquet file: one column of texts, a row group at a time.
+
+pyarrow is an optional dependency. Only this module imports it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from operator import sub
+
+from rdc.documents.read.text_batch import TextBatch
+from rdc.errors import UsageError, one_line, printable
+from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
+
+    from rdc.documents.read.row_problems import RowProblems
+
+__all__ = ["PARQUET_ENDING", "check_pyarrow", "read_parquet"]
+
+PARQUET_ENDING = b".parquet"
+
+_NAMES_SHOWN = 8
+
+
+def check_pyarrow(path: bytes) -> None:
+    """Raises UsageError if pyarrow is missing, before anything is read."""
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None:
+        raise UsageError(
+            f"{printable(path)}: reading Parquet needs pyarrow (python3 -m pip install pyarrow);"
+            " JSONL needs nothing"
+        )
+
+
+def read_parquet(path: bytes, stream: BinaryIO, field: str, problems: RowProblems) -> Iterator[TextBatch]:
+    """Yields the texts of the column `field` in batches.
+
+    A row without a text is added to `problems`. A row group that cannot be read is named with its rows, and
+    the next one is read. Arrow holds one column of one row group at a time.
+    """
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    broken = (ArrowException, OSError, ValueError, TypeError, KeyError, EOFError, MemoryError)
+    try:
+        file = ParquetFile(stream)
+        column = _column(file, field, problems)
+        groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+        counts = [group.num_rows for group in groups]
+    except broken as error:
+        problems.note(f"cannot read it as Parquet: {one_line(str(error))[:200]}")
+        problems.count += 1
+        return
+    if column < 0:
+        return
+    first = 1
+    for number, count in enumerate(counts):
+        row = first
+        first += count
+        mean = groups[number].column(column).total_uncompressed_size // max(count, 1)
+        rows = max(1, min(BATCH_DOCUMENTS, BATCH_BYTES // max(mean, 1)))
+        try:
+            for batch in file.iter_batches(batch_size=rows, row_groups=[number], columns=[field]):
+                yield from _batches(path, batch.column(0), row, problems)
+                row += len(batch)
+        except broken as error:
+            problems.note(f"rows {row:,} to {first - 1:,}: cannot read them: {one_line(str(error))[:200]}")
+            problems.count += first - row
+
+
+def _column(file: Any, field: str, problems: RowProblems) -> int:
+    """The number of the leaf column, or -1 with a problem if there is no text of that name."""
+    schema = file.schema_arrow
+    at = schema.get_field_index(field)
+    if at < 0:
+        names = ", ".join(map(printable, schema.names[:_NAMES_SHOWN]))
+        more = ", ..." if len(schema.names) > _NAMES_SHOWN else ""
+        problems.note(
+            f"expected a column '{printable(field)}', found {names or 'none'}{more}; --field names another"
+        )
+        problems.count += file.metadata.num_rows
+        return -1
+    kind = str(schema.field(at).type)
+    if not any(text in kind for text in ("string", "utf8")) or "<" in kind.replace("dictionary<", "", 1):
+        problems.note(
+            f"expected texts in '{printable(field)}', found {printable(kind)}; --field names another"
+        )
+        problems.count += file.metadata.num_rows
+        return -1
+    paths = [file.metadata.schema.column(number).path for number in range(len(file.metadata.schema))]
+    return paths.index(field)
+
+
+def _batches(path: bytes, values: Any, first: int, problems: RowProblems) -> Iterator[TextBatch]:
+    from pyarrow import ArrowInvalid, large_string
+
+    column = values.cast(large_string())
+    count = len(column)
+    if not count:
+        return
+    offsets = array("q")
+    offsets.frombytes(memoryview(column.buffers()[1])[8 * column.offset : 8 * (column.offset + count + 1)])
+    text = memoryview(column.buffers()[2] or b"")
+    sizes = array("q", map(sub, offsets[1:], offsets))
+    try:
+        column.validate(full=True)
+        good = not column.null_count and max(sizes) <= DOCUMENT_BYTES
+    except ArrowInvalid:
+        good = False
+    if good and sum(sizes) <= 2 * BATCH_BYTES:
+        base = offsets[0]
+        if base:
+            offsets = array("q", [offset - base for offset in offsets])
+        rows = array("Q", range(first, first + count))
+        whole = text[base : base + offsets[-1]]
+        yield TextBatch([path], array("I", bytes(4 * count)), rows, whole, offsets)
+        return
+    yield from _checked(path, column.is_valid().to_pylist(), text, offsets, first, problems)
+
+
+def _checked(
+    path: bytes, valid: list[bool], text: memoryview, offsets: array[int], first: int, problems: RowProblems
+) -> Iterator[TextBatch]:
+    """The rows of a batch one by one, where some are bad or long."""
+    texts: list[bytes] = []
+    rows = array("Q")
+    size = 0
+    for at, there in enumerate(valid):
+        content = text[offsets[at] : offsets[at + 1]]
+        if not there:
+            problems.add(first + at, "expected a text, found null")
+            continue
+        if len(content) > DOCUMENT_BYTES:
+            problems.add(first + at, f"{len(content):,} bytes of text, {DOCUMENT_BYTES:,} are the most")
+            continue
+        try:
+            str(content, "utf-8")
+        except UnicodeDecodeError as error:
+            problems.add(
+                first + at,
+                f"expected UTF-8, found byte 0x{error.object[error.start]:02x} at byte {error.start + 1}",
+            )
+            continue
+        texts.append(bytes(content))
+        rows.append(first + at)
+        size += len(content)
+        if size >= BATCH_BYTES:
+            yield TextBatch.of_rows(path, rows, texts)
+            texts, rows, size = [], array("Q"), 0
+    if texts:
+        yield TextBatch.of_rows(path, rows, texts)

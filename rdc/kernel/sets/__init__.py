@@ -1,0 +1,1 @@
+"""What pairs of sets have in common, counted."""

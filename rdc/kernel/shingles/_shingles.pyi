@@ -1,0 +1,9 @@
+"""Features of texts in C. Only rdc.kernel.shingling imports it; reference.py documents each name."""
+
+from _typeshed import ReadableBuffer
+
+def shingle_features(
+    text: ReadableBuffer, offsets: ReadableBuffer, k: int, by_characters: bool, wrap: bool, /
+) -> tuple[bytes, bytes]: ...
+def url_features(text: ReadableBuffer, offsets: ReadableBuffer, /) -> tuple[bytes, bytes]: ...
+def choose(name: str, /) -> str: ...

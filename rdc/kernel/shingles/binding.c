@@ -1,0 +1,227 @@
+/* binding.c - rdc.kernel.shingles._shingles: features of texts as a Python module; reference.py documents each
+ * name.
+ *
+ * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <sys/mman.h>
+
+#include "shingles/shingles.h"
+
+#define LARGE_PAGE ((size_t)1 << 21)
+
+static const rdc_shingling *const variants[] = {
+#if defined(__x86_64__)
+    &rdc_shingling_avx2,
+#elif defined(__aarch64__)
+    &rdc_shingling_neon,
+#endif
+    &rdc_shingling_plain, NULL,
+};
+
+static const rdc_shingling *chosen = &rdc_shingling_plain;
+
+/* A column of texts. */
+typedef struct {
+    Py_buffer text, offsets;
+    const uint8_t *bytes;
+    const int64_t *offset;
+    size_t texts;
+} text_column;
+
+static void release(text_column *column)
+{
+    if (column->text.obj)
+        PyBuffer_Release(&column->text);
+    if (column->offsets.obj)
+        PyBuffer_Release(&column->offsets);
+}
+
+/* Checks what reference.py's texts_of() checks. Returns -1 with an exception set. */
+static int take(text_column *column)
+{
+    if (column->offsets.len % 8) {
+        PyErr_Format(PyExc_ValueError, "offsets: %zd bytes are no whole 64-bit numbers", column->offsets.len);
+        return -1;
+    }
+    const size_t bounds = (size_t)column->offsets.len / 8;
+    column->bytes = column->text.buf;
+    column->offset = column->offsets.buf;
+    if (bounds && (uintptr_t)column->offset % 8) {
+        PyErr_SetString(PyExc_ValueError, "offsets: the numbers are not aligned");
+        return -1;
+    }
+    if (!bounds || column->offset[0] < 0 || column->offset[bounds - 1] > column->text.len) {
+        PyErr_Format(PyExc_ValueError, "offsets: one more than texts, from 0 to at most %zd, are expected",
+                     column->text.len);
+        return -1;
+    }
+    for (size_t i = 1; i < bounds; i++)
+        if (column->offset[i] < column->offset[i - 1]) {
+            PyErr_Format(PyExc_ValueError, "offsets: %lld follows %lld; they must not decrease",
+                         (long long)column->offset[i], (long long)column->offset[i - 1]);
+            return -1;
+        }
+    column->texts = bounds - 1;
+    return 0;
+}
+
+/* Features that grow within a bytes object: a gigabyte of them is never copied. */
+typedef struct {
+    rdc_feature_list list;
+    PyObject *bytes; /* NULL after a failure */
+    PyThreadState *thread;
+} feature_bytes;
+
+/* Pages of 4 KiB cost half of the time of a large result. */
+static void use_large_pages(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = 4096, start = ((uintptr_t)memory + page - 1) / page * page;
+    if (size >= 16 * LARGE_PAGE)
+        (void)madvise((void *)start, (uintptr_t)memory + size - start, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)size;
+#endif
+}
+
+static int resize(feature_bytes *to, size_t room)
+{
+    if (room == to->list.room)
+        return 0;
+    if (room > (size_t)PY_SSIZE_T_MAX / 8 || _PyBytes_Resize(&to->bytes, (Py_ssize_t)(8 * room)))
+        return -1;
+    to->list.features = (uint64_t *)(void *)PyBytes_AS_STRING(to->bytes);
+    to->list.room = room;
+    use_large_pages(to->list.features, 8 * room);
+    return 0;
+}
+
+static int grow(rdc_feature_list *list, size_t more)
+{
+    feature_bytes *to = (feature_bytes *)(void *)list;
+    const size_t half = list->room / 2;
+    PyEval_RestoreThread(to->thread);
+    const int result = resize(to, list->room + (half > more ? half : more));
+    to->thread = PyEval_SaveThread();
+    return result;
+}
+
+/* About how many features a column has: exact for words of ASCII, so that a result need not move. */
+static size_t about_features(rdc_units *units, const text_column *column, size_t k, size_t less)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < column->texts; i++) {
+        const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
+        const size_t count = rdc_about_units(units, column->bytes + column->offset[i], size);
+        found += count >= k ? count - less : count > 0;
+    }
+    return found;
+}
+
+/* Shingles for a k above 0, otherwise bigrams of URLs. */
+static PyObject *features_of(text_column *column, size_t k, int by_characters, int wrap)
+{
+    feature_bytes to = {{NULL, 0, 0, grow}, PyBytes_FromStringAndSize(NULL, 0), NULL};
+    rdc_shingler *shingler = malloc(sizeof *shingler);
+    PyObject *ends = NULL, *result = NULL;
+    int failed = 0;
+    if (!shingler || !to.bytes) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    ends = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * (column->texts + 1)));
+    if (!ends)
+        goto done;
+    int64_t *end = (int64_t *)(void *)PyBytes_AS_STRING(ends);
+    *end++ = 0;
+    to.thread = PyEval_SaveThread();
+    if (k)
+        rdc_shingler_start(shingler, chosen, k, by_characters, wrap, &to.list);
+    else
+        rdc_bigrams_start(shingler, chosen, &to.list);
+    failed = grow(&to.list, about_features(&shingler->units, column, k, wrap || !k ? 0 : k - 1));
+    for (size_t i = 0; i < column->texts && !failed; i++) {
+        const uint8_t *text = column->bytes + column->offset[i];
+        const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
+        failed = k ? rdc_shingle(shingler, text, size) : rdc_url_bigrams(shingler, text, size);
+        *end++ = (int64_t)to.list.count;
+    }
+    PyEval_RestoreThread(to.thread);
+    if (failed)
+        PyErr_NoMemory();
+    else if (!resize(&to, to.list.count))
+        result = PyTuple_Pack(2, to.bytes, ends);
+done:
+    free(shingler);
+    Py_XDECREF(to.bytes);
+    Py_XDECREF(ends);
+    return result;
+}
+
+static PyObject *shingle_features(PyObject *module, PyObject *args)
+{
+    text_column column = {0};
+    Py_ssize_t k;
+    int by_characters, wrap;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*npp:shingle_features", &column.text, &column.offsets, &k, &by_characters, &wrap))
+        return NULL;
+    if (k < 1 || k > RDC_SHINGLE_LIMIT)
+        PyErr_Format(PyExc_ValueError, "%zd units a shingle: 1 to %d are expected", k, RDC_SHINGLE_LIMIT);
+    else if (!take(&column))
+        result = features_of(&column, (size_t)k, by_characters, wrap);
+    release(&column);
+    return result;
+}
+
+static PyObject *url_features(PyObject *module, PyObject *args)
+{
+    text_column column = {0};
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:url_features", &column.text, &column.offsets))
+        return NULL;
+    if (!take(&column))
+        result = features_of(&column, 0, 0, 0);
+    release(&column);
+    return result;
+}
+
+/* The fastest variant from `name` on, in the order of choice.py, that this CPU can run. */
+static PyObject *choose(PyObject *module, PyObject *argument)
+{
+    static const char *const order[] = {"avx512", "avx2", "ssse3", "neon", "c"};
+    const size_t names = sizeof order / sizeof *order;
+    const char *name = PyUnicode_AsUTF8(argument);
+    (void)module;
+    if (!name)
+        return NULL;
+    size_t first = 0;
+    while (first < names && strcmp(order[first], name))
+        first++;
+    for (const rdc_shingling *const *variant = variants; *variant; variant++)
+        for (size_t i = first; i < names; i++)
+            if (!strcmp(order[i], (*variant)->name) && (*variant)->usable()) {
+                chosen = *variant;
+                return PyUnicode_FromString(chosen->name);
+            }
+    return PyErr_Format(PyExc_ValueError, "%s: no variant of shingling", name);
+}
+
+static PyMethodDef methods[] = {
+    {"choose", choose, METH_O, NULL},
+    {"shingle_features", shingle_features, METH_VARARGS, NULL},
+    {"url_features", url_features, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.shingles._shingles", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__shingles(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,46 @@
+"""Limits of the search for near-duplicate documents."""
+
+from __future__ import annotations
+
+DOCUMENT_BYTES = 64 << 20
+"""Bytes of one document's text. Its features take up to eight times as much while it is sampled. A longer one
+is a collection rather than a document; it is named and left out."""
+
+LINE_BYTES = 128 << 20
+"""Bytes of one line of a JSONL file. JSON's escapes and other fields may double a text. The rest of a longer
+line is skipped in pieces, so a row of any length takes no more memory than this."""
+
+READ_BYTES = 4 << 20
+"""Bytes of a file that are read at a time."""
+
+BATCH_BYTES = 4 << 20
+"""Bytes of text that are sampled at a time. Two batches a thread are in memory."""
+
+BATCH_DOCUMENTS = 8_192
+"""Documents that are sampled at a time: 4 MB of samples."""
+
+ROW_PROBLEMS = 10
+"""Bad rows of one file that are named. Further ones are counted in one more line."""
+
+PART_NAMES = 1 << 20
+"""Documents in one block of a part that a reader accepts: sixteen times what a writer puts there."""
+
+PART_BLOCK_BYTES = 1 << 30
+"""Bytes of one block of a part. The longest document's shingles take a quarter of it."""
+
+WINDOW = 32
+"""Neighbours compared with each document among those that share a band. More than 33 documents in one band
+are compared each with the 32 that follow it in the order of names, so a band of any size takes linear time.
+Similar documents beyond this limit are nearly always connected through others."""
+
+PAIRS = 1 << 18
+"""Candidate pairs in memory, some 100 bytes each."""
+
+RANGE_ROWS = 1 << 19
+"""Keys that are sorted at a time, 40 bytes each."""
+
+OVERLAP_BYTES = 64 << 20
+"""Bytes of shingles in memory for exact comparison; at least two documents are."""
+
+OPEN_PARTS = 64
+"""Parts open at a time."""

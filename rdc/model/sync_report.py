@@ -1,0 +1,81 @@
+"""Results of a sync."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from rdc.errors import ExitCode
+from rdc.records import dataclass, field
+
+__all__ = ["MessageCost", "Purpose", "SyncReport"]
+
+
+class Purpose(Enum):
+    """The purpose of a message."""
+
+    MANIFEST = "manifest"
+    """The existing entries, and the differing ones."""
+    ROOTS = "roots"
+    """The files that differ, or that were renamed."""
+    NODES = "nodes"
+    """The chunks of a file that differ."""
+    BLOCKS = "sub-chunks"
+    """The parts of a chunk that differ."""
+    LITERALS = "literals"
+    """Content."""
+    OVERHEAD = "overhead"
+    """Openings, reports, framing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """The result of `rdc.sync`. Sizes are in bytes.
+
+    >>> import os, rdc
+    >>> os.mkdir("src")
+    >>> report = rdc.sync("src/", "copy/", catalog=None)
+    >>> report.files, report.errors, report.exit
+    (0, 0, <ExitCode.OK: 0>)
+    """
+
+    files: int
+    """Regular files of the source after filters."""
+    total_bytes: int
+    """Bytes of these files."""
+    changed: int
+    """Entries created or changed at the destination, done or (in a dry run) planned."""
+    deleted: int
+    moved: int
+    """Files that were renamed at the destination; they are among `changed`."""
+    bytes_sent: int
+    """All bytes that this process wrote to the transport, with framing."""
+    bytes_received: int
+    literal_bytes: int
+    """Bytes of file content sent, before compression."""
+    reused_bytes: int
+    """Bytes of changed files that were found at the destination."""
+    round_trips: int
+    errors: int
+    exit: ExitCode
+    by_kind: tuple[MessageCost, ...] = field(default=())
+
+    @property
+    def by_purpose(self) -> dict[Purpose, int]:
+        """Bytes on the connection in both directions; the sum is bytes_sent + bytes_received."""
+        return {
+            purpose: sum(cost.bytes for cost in self.by_kind if cost.purpose is purpose)
+            for purpose in Purpose
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCost:
+    """The cost of one kind of message in both directions."""
+
+    name: str
+    count: int
+    bytes: int
+    """Bytes on the connection, with framing and compression. All kinds add up to the total."""
+    plain: int
+    """Bytes before compression."""
+    purpose: Purpose

@@ -1,0 +1,1 @@
+"""Near-duplicate documents as text, JSON events, HTML page and JSON lines."""

@@ -1,0 +1,240 @@
+"""Which user and group of this machine each owner at the source becomes.
+
+Only the side that applies owners maps them, so no source chooses an id that the user's maps do not give.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+from rdc.errors import ProtocolError, UsageError, printable
+from rdc.model.entries import little_endian, little_endian_integers
+from rdc.model.owner_maps import parse_owner_map
+from rdc.records import dataclass, field, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterable
+
+    from rdc.model.entries import Listing, Metadata
+    from rdc.model.owner_maps import OwnerRule
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Owners
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["IdMapping", "OwnerMapping", "owner_mapping"]
+
+NO_ID = 0xFFFF_FFFF
+"""The id that nobody has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An item of a map, as it counts on this machine."""
+
+    item: OwnerRule
+    to: int
+    pattern: re.Pattern[bytes] | None
+
+    def matches(self, number: int, name: bytes) -> bool:
+        """Whether it is about the source's id `number`, whose name is `name`; b"" for none."""
+        item = self.item
+        if item.name is None:
+            return item.lowest <= number <= item.highest
+        return name == item.name if self.pattern is None else self.pattern.fullmatch(name) is not None
+
+
+@dataclass(slots=True)
+class IdMapping:
+    """Users, or groups: the first rule that matches counts, then the same name here, then the number."""
+
+    rules: tuple[Rule, ...]
+    look_up: Callable[[bytes], int | None] | None
+    """The id of a name on this machine; None: names count in rules alone."""
+    names: dict[int, bytes] = field(default_factory=dict)
+    """The source's ids that were announced, with their names."""
+    known: dict[int, int] = field(default_factory=dict)
+    """What was decided."""
+
+    def mapped_id(self, number: int) -> int:
+        """The id on this machine that the source's id becomes. Raises ProtocolError for one that was not
+        announced."""
+        found = self.known.get(number)
+        if found is None:
+            name = self.names.get(number)
+            if name is None:
+                raise ProtocolError(f"the far side tells of owner {number}, whose name it did not tell")
+            found = self.known[number] = self._decided(number, name)
+        return found
+
+    def _decided(self, number: int, name: bytes) -> int:
+        for rule in self.rules:
+            if rule.matches(number, name):
+                return rule.to
+        # As in rsync, root is never taken for another user because of a name.
+        found = self.look_up(name) if self.look_up is not None and name and number else None
+        return number if found is None else found
+
+    def announce(self, numbers: Iterable[int], names: Iterable[bytes]) -> None:
+        """Takes names of the source's ids. Only the first name of an id counts."""
+        for number, name in zip(numbers, names, strict=True):
+            self.names.setdefault(number, name)
+
+    @property
+    def changes(self) -> bool:
+        """Whether an announced id becomes another one."""
+        return any(self.mapped_id(number) != number for number in self.names)
+
+    def mapped(self, column: array[int]) -> array[int]:
+        """A column of the source's ids as ids of this machine; the column itself if nothing changes."""
+        if all(self.mapped_id(number) == number for number in set(column)):
+            return column
+        return array("I", map(self.mapped_id, column))
+
+    def unmapped(self, column: array[int]) -> array[int]:
+        """A column of ids of this machine as announced ids that become them.
+
+        Where several do, it is the least of them. Where none does, it is an id that no source has.
+        """
+        sources: dict[int, int] = {}
+        for number in sorted(self.names):
+            sources.setdefault(self.mapped_id(number), number)
+        return array("I", [sources.get(number, NO_ID) for number in column])
+
+
+@dataclass(slots=True)
+class OwnerMapping:
+    """The mapping of one session. The source announces ids with their names before entries that have them."""
+
+    users: IdMapping
+    groups: IdMapping
+    applies: bool = True
+    """Whether owners are kept. Otherwise none changes."""
+    own: tuple[bytearray, bytearray] | None = None
+    """The columns that `unmapped` replaced."""
+
+    def take(self, message: Owners) -> None:
+        """Takes announced names."""
+        self.users.announce(message.users, message.user_names)
+        self.groups.announce(message.groups, message.group_names)
+
+    def metadata(self, metadata: Metadata) -> Metadata:
+        """The metadata of the source's entry, with owners of this machine."""
+        if not self.applies:
+            return metadata
+        uid, gid = self.users.mapped_id(metadata.uid), self.groups.mapped_id(metadata.gid)
+        return replace(metadata, uid=uid, gid=gid)
+
+    def listing(self, listing: Listing) -> Listing:
+        """The source's entries, with owners of this machine."""
+        if not self.applies:
+            return listing
+        uids, gids = self.users.mapped(listing.uids), self.groups.mapped(listing.gids)
+        if uids is listing.uids and gids is listing.gids:
+            return listing
+        return replace(listing, uids=uids, gids=gids)
+
+    @property
+    def changes(self) -> bool:
+        """Whether an announced owner becomes another one."""
+        return self.applies and (self.users.changes or self.groups.changes)
+
+    def as_at_source(self, metadata: Metadata) -> Metadata:
+        """Metadata of this machine, with the owners that the source has if nothing is to be changed."""
+        uids, gids = (
+            self.users.unmapped(array("I", [metadata.uid])),
+            self.groups.unmapped(array("I", [metadata.gid])),
+        )
+        return replace(metadata, uid=uids[0], gid=gids[0])
+
+    def mapped(self, manifest: Manifest) -> None:
+        """Replaces the source's owners in its manifest by owners of this machine."""
+        if self.applies:
+            _replace(manifest, self.users.mapped, self.groups.mapped)
+
+    def unmapped(self, manifest: Manifest) -> None:
+        """Replaces owners of this machine by the source's, so that equal trees have equal digests, until
+        `restore`."""
+        self.own = manifest.uids, manifest.gids
+        _replace(manifest, self.users.unmapped, self.groups.unmapped)
+
+    def restore(self, manifest: Manifest) -> None:
+        """Gives a manifest the owners back that `unmapped` replaced."""
+        if self.own is not None:
+            manifest.set_owners(*self.own)
+            self.own = None
+
+
+def _replace(
+    manifest: Manifest,
+    users: Callable[[array[int]], array[int]],
+    groups: Callable[[array[int]], array[int]],
+) -> None:
+    uids = users(little_endian_integers("I", manifest.uids))
+    gids = groups(little_endian_integers("I", manifest.gids))
+    manifest.set_owners(bytearray(little_endian(uids)), bytearray(little_endian(gids)))
+
+
+def owner_mapping(options: SyncOptions) -> OwnerMapping:
+    """The mapping that the options ask for.
+
+    Raises UsageError for a name that this machine does not have, and for what cannot be combined.
+    """
+    if options.acls:
+        raise UsageError(
+            "--acls goes with owners by number: ACLs name users by their numbers; leave out --usermap,"
+            " --groupmap, --chown and --no-numeric-ids"
+        )
+    users = _rules("--usermap", "user", options.usermap, _look_up_user)
+    groups = _rules("--groupmap", "group", options.groupmap, _look_up_group)
+    by_name = options.owner_names
+    return OwnerMapping(
+        IdMapping(users, _look_up_user if by_name else None),
+        IdMapping(groups, _look_up_group if by_name else None),
+    )
+
+
+def _rules(option: str, kind: str, text: bytes, look_up: Callable[[bytes], int | None]) -> tuple[Rule, ...]:
+    if not text:
+        return ()
+    try:
+        items = parse_owner_map(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+    rules = []
+    for item in items:
+        number = look_up(item.to) if item.number is None else item.number
+        if number is None:
+            shown = printable(item.item)
+            raise UsageError(f"{option}: {shown}: DST has no {kind} '{printable(item.to)}'; give a number")
+        pattern = None
+        if item.wild and item.name is not None:
+            from rdc.tree.wildcards import compile_wildcards
+
+            pattern = compile_wildcards(item.name)
+        rules.append(Rule(item, number, pattern))
+    return tuple(rules)
+
+
+def _look_up_user(name: bytes) -> int | None:
+    import pwd
+
+    try:
+        return pwd.getpwnam(_text(name)).pw_uid
+    except (KeyError, ValueError):
+        return None
+
+
+def _look_up_group(name: bytes) -> int | None:
+    import grp
+
+    try:
+        return grp.getgrnam(_text(name)).gr_gid
+    except (KeyError, ValueError):
+        return None
+
+
+def _text(name: bytes) -> str:
+    return name.decode(sys.getfilesystemencoding(), "surrogateescape")

@@ -1,0 +1,162 @@
+"""Texts as sets: shingles of words or characters, bigrams of URLs, and the text of HTML pages.
+
+Broder, Glassman, Manasse, Zweig, "Syntactic clustering of the Web" (1997): two texts are as alike as their
+sets of shingles. A shingle is a run of words.
+
+Texts are a column in Arrow's layout: `text`, UTF-8, one text after another, and `offsets`, i64, one more
+than there are texts; text t has the bytes from offsets[t] to offsets[t + 1]. Any buffer serves, such as
+bytes, a numpy array or an Arrow buffer, and nothing is copied. rdc/kernel/shingles/reference.py says what is
+a word. Its tables of characters are pinned, so features are equal on every machine and every Python.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+
+from rdc.kernel.shingling import html_texts, shingle_features, url_features
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Literal
+
+    from typing_extensions import Buffer
+
+__all__ = ["FeatureColumn", "TextColumn", "html_text", "shingles", "url_bigrams"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """Many texts."""
+
+    text: bytes
+    """UTF-8, one text after another."""
+    offsets: bytes
+    """i64, one more than texts."""
+
+    def __len__(self) -> int:
+        """The number of texts."""
+        return len(self.offsets) // 8 - 1
+
+    def of(self, row: int) -> bytes:
+        """One text. Raises IndexError."""
+        first, stop = _bounds(self.offsets, row)
+        return self.text[first:stop]
+
+    @staticmethod
+    def join(texts: Iterable[str | bytes]) -> TextColumn:
+        """Makes a column of these texts. Lone surrogates of a `str` become U+FFFD.
+
+        >>> from rdc.similarity import TextColumn
+        >>> column = TextColumn.join(["one text", b"another one"])
+        >>> len(column), column.of(1)
+        (2, b'another one')
+        """
+        rows = [_encoded(one) if isinstance(one, str) else one for one in texts]
+        return TextColumn(b"".join(rows), array("q", accumulate(map(len, rows), initial=0)).tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureColumn:
+    """The features of many texts: sets for `minhash()`, `one_permutation()` and `bottom_k()`.
+
+    Features of one text are in order and repeat. They are spread evenly over 64 bits. They are no defence
+    against texts made to collide.
+    """
+
+    features: bytes
+    """u64, those of one text after another."""
+    offsets: bytes
+    """i64, one more than texts."""
+
+    def __len__(self) -> int:
+        """The number of texts."""
+        return len(self.offsets) // 8 - 1
+
+    def of(self, row: int) -> array[int]:
+        """The features of one text. Raises IndexError."""
+        first, stop = _bounds(self.offsets, row)
+        return array("Q", self.features[8 * first : 8 * stop])
+
+    def resemblance(self, one: int, other: int) -> float:
+        """The Jaccard resemblance of two texts, exact: the share of common features. Two texts without any
+        resemble each other fully."""
+        a, b = set(self.of(one)), set(self.of(other))
+        return len(a & b) / len(a | b) if a or b else 1.0
+
+
+def shingles(
+    text: Buffer,
+    offsets: Buffer,
+    k: int = 5,
+    *,
+    unit: Literal["words", "chars"] = "words",
+    wrap: bool = False,
+) -> FeatureColumn:
+    """All runs of `k` words of each text, or of `k` characters, as features.
+
+    Case, compatibility forms and accents' encodings do not matter: texts are folded as Unicode's
+    compatibility caseless match does. Words are runs of letters, digits, marks and underscores. In scripts
+    without spaces, such as Chinese, Japanese or Thai, each character is a word. With `unit="chars"` that
+    holds for all scripts. What is between words never counts. Bytes that are no UTF-8 separate words. `k` is
+    1 to 256. A text of fewer than `k` words has one feature of all of them, a text without words has none.
+    With `wrap` a text is a ring, and has as many features as words (Broder 1997). Features of different `k`
+    or `unit` never compare: whoever stores them stores both.
+
+    Memory: the result, 8 bytes a word, and up to half as much again while it grows. Raises ValueError for a
+    bad column, another `unit` and another `k`.
+
+    >>> from rdc.similarity import TextColumn, shingles
+    >>> column = TextColumn.join(["A rose is a rose is a rose.", "a ROSE, is a rose", "no"])
+    >>> found = shingles(column.text, column.offsets, 4)
+    >>> [len(found.of(row)) for row in range(len(found))], found.resemblance(0, 1)
+    ([5, 2, 1], 0.6666666666666666)
+    """
+    if unit not in ("words", "chars"):
+        raise ValueError(f"unit={unit!r}: 'words' or 'chars' is expected")
+    return FeatureColumn(*shingle_features(text, offsets, k, unit == "chars", wrap))
+
+
+def url_bigrams(text: Buffer, offsets: Buffer) -> FeatureColumn:
+    """Pairs of neighbouring words of each URL with their position, for finding mirrored sites.
+
+    Bharat, Broder, Dean, Henzinger, "A comparison of techniques to find mirrored hosts on the WWW" (2000).
+    Digits and punctuation separate words. Words such as index and html are left out. A URL of one word has
+    one feature of it. The set of a site is the union over its URLs: of the offsets, keep those where a site
+    begins, and the last one. Raises ValueError for a bad column.
+
+    >>> from rdc.similarity import TextColumn, url_bigrams
+    >>> column = TextColumn.join(["www6.infoseek.com/a.html", "http://www.infoseek.com/a/index.htm"])
+    >>> found = url_bigrams(column.text, column.offsets)
+    >>> len(found.of(0)), found.resemblance(0, 1)
+    (3, 1.0)
+    """
+    return FeatureColumn(*url_features(text, offsets))
+
+
+def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
+    """The text of HTML pages, without markup, scripts and styles.
+
+    Character references are decoded. Links and images leave their addresses behind, images their alternative
+    text, too: pages that differ in them differ. The result is UTF-8, whatever the pages
+    are. rdc/kernel/shingles/html_reference.py defines it. Raises ValueError for a bad column.
+
+    >>> from rdc.similarity import TextColumn, html_text
+    >>> page = TextColumn.join(["<p>Fish &amp; <b>chi</b>ps<p><a href=menu.html>Menu</a>"])
+    >>> html_text(page.text, page.offsets).of(0).split()
+    [b'Fish', b'&', b'chips', b'menu.html', b'Menu']
+    """
+    return TextColumn(*html_texts(text, offsets))
+
+
+def _bounds(offsets: bytes, row: int) -> tuple[int, int]:
+    if not 0 <= row < len(offsets) // 8 - 1:
+        raise IndexError(f"text {row} of {len(offsets) // 8 - 1}")
+    first, stop = array("q", offsets[8 * row : 8 * row + 16])
+    return first, stop
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()

@@ -1,0 +1,166 @@
+"""`rdc similar --text` and `rdc merge` of its parts: options, forms of output, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rdc.cli.verbs import merge, similar
+from rdc.errors import ExitCode, RdcError, UsageError
+from tests.documents.corpora import edited, words, write_jsonl
+from tests.support.running.fake_environment import FakeProcess
+
+HOSTILE = b"\x1b[2J\xff\n.txt"
+
+
+@pytest.fixture(autouse=True)
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two documents that resemble each other, a copy of one, and others; one name is hostile."""
+    monkeypatch.chdir(tmp_path)
+    one, other = " ".join(words(1, 100)), " ".join(edited(1, 100, 1, 1))
+    os.mkdir("docs")
+    write_jsonl(Path("docs/a.jsonl"), [one, "something else", one])
+    with open(b"docs/" + HOSTILE, "w") as file:
+        file.write(other)
+
+
+def run(*given: str, code: ExitCode = ExitCode.OK, verb: Any = similar) -> FakeProcess:
+    process = FakeProcess()
+    assert verb.run(list(given), process.environment) is code
+    return process
+
+
+def test_for_people() -> None:
+    process = run("--text", "docs")
+    lines = process.out.splitlines()
+    assert [re.sub(r"^ *[\d.]+ +~[\d.]+ +[\d.]+ K?B +", "", line) for line in lines] == [
+        "docs/\\x1b[2J\\xff\\x0a.txt",
+        "docs/a.jsonl:1",
+        f"{'':23}= docs/a.jsonl:3",
+    ]
+    assert all(90 < float(line.split()[0]) < 96 for line in lines[:2])
+    assert process.err == (
+        "1 group of 3 documents, out of 4; 2 to keep; 1 copy; 1 pair compared, 1 similar\n"
+    )
+    assert run("--text", "-q", "--threshold=1", "docs/a.jsonl").err == ""
+    assert run("--text", "docs/a.jsonl", "--threshold=1").out.startswith("100.0 ~100.0")
+
+
+def events(process: FakeProcess) -> list[dict[str, Any]]:
+    assert process.out.isascii()
+    found = [json.loads(line) for line in process.out.splitlines()]
+    assert all(event.pop("v") == 1 for event in found)
+    return [event for event in found if event["event"] != "progress"]
+
+
+def test_events() -> None:
+    start, group, summary = events(run("--text", "--json", "docs"))
+    assert start == {"event": "start"}
+    assert list(group) == ["event", "count", "documents"]
+    assert group["count"] == 3
+    first, second = group["documents"]
+    assert list(first) == ["path", "path_b64", "size", "resemblance", "estimate", "like"]
+    assert list(second) == ["path", "row", "size", "resemblance", "estimate", "like", "copies"]
+    assert second["copies"] == [{"path": "docs/a.jsonl", "row": 3}]
+    assert {"documents": 4, "kept": 2, "exit": 0}.items() <= summary.items()
+    write_jsonl(Path("bad.jsonl"), [5])
+    _, error, _ = events(run("--text", "--json", "bad.jsonl", code=ExitCode.PARTIAL))
+    assert (error["event"], error["code"], error["path"]) == ("error", 23, "bad.jsonl")
+    assert error["message"] == "bad.jsonl: row 1: expected a text in 'text', found a number"
+
+
+def test_results_in_files() -> None:
+    run("--text", "-q", "docs", "-o", "a.rdcdocs", "--keep=kept.jsonl", "--html=page.html")
+    kept = [json.loads(line) for line in Path("kept.jsonl").read_text().splitlines()]
+    assert [(line["path"], line.get("row")) for line in kept] == [
+        (os.fsdecode(b"docs/" + HOSTILE).encode("utf-8", "surrogateescape").decode("utf-8", "replace"), None),
+        ("docs/a.jsonl", 2),
+    ]
+    page = Path("page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert page.count("<svg") == 2
+    assert "docs/a.jsonl:1" in page
+    assert "<script" not in page
+    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+    write_jsonl(Path("<x>.jsonl"), [" ".join(words(1, 100))])
+    found = run("--text", "<x>.jsonl", "--against=a.rdcdocs", "--html=page.html", "--keep=kept.jsonl")
+    assert found.out.endswith("<x>.jsonl:1 -> docs/a.jsonl:1\n")
+    assert found.err.startswith("1 document with one like it in the older corpus, out of 1; 0 to keep")
+    assert "<x>" not in Path("page.html").read_text()
+    assert Path("kept.jsonl").read_text() == ""
+
+
+def test_merge() -> None:
+    run("--text", "-q", "docs/a.jsonl", "-o", "a.rdcdocs")
+    run("--text", "-q", os.fsdecode(b"docs/" + HOSTILE), "-o", "b.rdcdocs")
+    whole = run("--text", "docs", "--keep=one.jsonl")
+    both = run("b.rdcdocs", "a.rdcdocs", "--keep=two.jsonl", "-o", "c.rdcdocs", verb=merge)
+    assert (both.out, both.err) == (whole.out, whole.err)
+    assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
+    assert run("c.rdcdocs", verb=merge).out == whole.out
+    json_events = [events(run("--text", "--json", "docs")), events(run("c.rdcdocs", "--json", verb=merge))]
+    for found in json_events:
+        del found[-1]["seconds"]
+    assert json_events[0] == json_events[1]
+    assert run("c.rdcdocs", "--threshold=1", "-q", verb=merge).out.count("\n") == 2
+
+
+def test_kinds_of_parts_do_not_mix() -> None:
+    from rdc.library.scan import scan
+
+    run("--text", "-q", "docs", "-o", "a.rdcdocs")
+    scan("docs", catalog=None, part="a.rdcscan")
+    for names in (["a.rdcdocs", "a.rdcscan"], ["a.rdcscan", "a.rdcdocs"]):
+        with pytest.raises(UsageError, match=r"a\.rdcscan: no part of documents, and a\.rdcdocs is one"):
+            run(*names, verb=merge)
+    with pytest.raises(UsageError, match="--memory: these are parts of documents"):
+        run("a.rdcdocs", "--memory=1g", verb=merge)
+    for option in ("--keep=x", "--against=x", "--threshold=0.5"):
+        with pytest.raises(UsageError, match="these are parts of scans"):
+            run("a.rdcscan", option, verb=merge)
+    with pytest.raises(RdcError, match=r"docs/a\.jsonl: expected a part that rdc similar --text -o wrote"):
+        run("--text", "docs", "--against=docs/a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--text", "--to=x", "docs"], "--to and --text exclude each other"),
+        (["--text", "--csv", "docs"], "--csv and --text exclude each other"),
+        (["--keep=x", "docs"], "--keep: it needs --text"),
+        (["--field=x", "docs"], "--field: it needs --text"),
+        (["--text", "--threshold=0.01", "docs"], "of documents, a part from 0.1 to 1"),
+        (["--text", "--threshold=2", "docs"], "of documents, a part from 0.1 to 1"),
+        (["--text", "--shingle=lines", "docs"], "words or chars is expected"),
+        (["--text", "--field=", "docs"], "--field needs a value"),
+        (["--text", "-o", "x", "--keep=./x", "docs"], "two results cannot go to one file"),
+        (["--text", "--keep=gone/x", "docs"], "cannot write it"),
+        (["--text", "--stage=docs/a.jsonl", "docs"], "docs/a.jsonl: cannot make the directory: File exists"),
+    ],
+)
+def test_contradictions(given: list[str], message: str) -> None:
+    with pytest.raises(RdcError, match=re.escape(message)):
+        run(*given)
+
+
+def test_in_its_own_process() -> None:
+    """Two runs with one stage, other numbers of threads and another hash seed print the same bytes."""
+    outputs = set()
+    for seed, cpus in (("1", "0"), ("2", "0,1")):
+        done = subprocess.run(
+            ["taskset", "-c", cpus, sys.executable, "-m", "rdc", "similar", "--text", "--stage=st", "docs"],
+            capture_output=True,
+            check=False,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        assert done.returncode == 0, done.stderr
+        outputs.add(done.stdout + done.stderr)
+    assert len(outputs) == 1
+    assert len(os.listdir("st")) == 2

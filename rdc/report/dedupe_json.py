@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rdc.model.instances import DedupeReport, Instance
-from rdc.report.change_json import ChangeJson
-from rdc.report.json_events import Value, path_fields
+from rdc.report.json_events import ChangeJson, Value, path_fields
 
 __all__ = ["DedupeJson"]
 

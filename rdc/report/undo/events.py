@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rdc.model.undo import UndoItem
-from rdc.report.change_json import ChangeJson
-from rdc.report.json_events import Value, path_fields
+from rdc.report.json_events import ChangeJson, Value, path_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

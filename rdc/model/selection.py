@@ -6,7 +6,6 @@ import os
 
 from rdc.errors import UsageError, printable
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
-from rdc.model.filter_rules import are_plain
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -101,7 +100,6 @@ def check_options(options: SyncOptions) -> None:
                 ("-x", options.one_file_system),
                 ("--link-dest, --compare-dest or --copy-dest", options.alternates is not None),
                 ("-L, -k or --copy-unsafe-links", follows),
-                ("a rule that reads files of each directory", not are_plain(options.rules)),
             )
             if is_given
         ),

@@ -231,6 +231,10 @@ class SyncOptions:
     """The source takes symlinks to directories for these directories."""
     copy_unsafe_links: bool = False
     """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
+    keep_dirlinks: bool = False
+    """A symlink to a directory at the destination stays where the source has a directory, and what is in it
+    goes there, if the link leads to a directory of the destination. Not together with `backup`, `alternates`
+    and `keep_undo`."""
     munge_links: bool = False
     """Only the side where it is typed counts, as in rsync. As the destination it makes symlinks that lead
     nowhere, with "/rsyncd-munged/" in front of their targets. As the source it takes that away again. Not
@@ -288,7 +292,7 @@ class SyncOptions:
     def visits_all(self) -> bool:
         """Whether each entry is looked at, though the trees seem equal."""
         elsewhere = self.alternates is not None and self.alternates.changes_existing
-        return self.rereads or self.list_unchanged or elsewhere
+        return self.rereads or self.list_unchanged or elsewhere or self.keep_dirlinks
 
     @property
     def removes(self) -> bool:

@@ -33,7 +33,7 @@ UNWATCHED = (
     "list_unchanged", "alternates", "relative", "implied_dirs", "files",
     "recursive", "ignore_missing_args", "guard",
     "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
-    "devices", "specials", "keep_undo", "usermap", "groupmap", "owner_names", "munge_links",
+    "devices", "specials", "keep_undo", "usermap", "groupmap", "owner_names", "munge_links", "keep_dirlinks",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""

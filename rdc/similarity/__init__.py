@@ -40,6 +40,7 @@ _MODULES = {
     "storage_factor": "bbit",
     "supershingles": "banding",
     "url_bigrams": "texts",
+    "weighted_minhash": "weighted",
     "xor_pairs": "bbit",
     "xor_pairs_estimate": "bbit",
     "xor_pairs_variance": "bbit",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from rdc.similarity.key_pairs import KeyPair, agreeing_pairs
     from rdc.similarity.samples import BottomRanks, Samples, bottom_k, minhash, one_permutation
     from rdc.similarity.texts import FeatureColumn, TextColumn, html_text, shingles, url_bigrams
+    from rdc.similarity.weighted import weighted_minhash
 
 __all__ = [
     "Accidents",
@@ -106,6 +108,7 @@ __all__ = [
     "storage_factor",
     "supershingles",
     "url_bigrams",
+    "weighted_minhash",
     "xor_pairs",
     "xor_pairs_estimate",
     "xor_pairs_variance",

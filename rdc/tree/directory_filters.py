@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rdc.tree.rule_files import RuleFileReader
     from rdc.tree.rule_roles import Rule
+    from rdc.tree.rule_scope import RuleScope
 
 __all__ = ["DirectoryFilters", "FilterRole"]
 
@@ -91,15 +92,15 @@ class DirectoryFilters(FilterList):
         role: FilterRole,
         *,
         base: bytes,
-        top: bytes = b"",
+        scope: RuleScope,
         keeps: bool = False,
     ) -> None:
-        """`base`: the absolute path of the root. `top`: the one entry of the root that is the tree; rule
-        files of the root do not count then. `keeps`: rule files count as they are at the first look."""
+        """`base`: the absolute path of the root. `scope`: where rule files count. `keeps`: they count as they
+        are at the first look."""
         self._reader = reader
         self._role = role
         self._base = base
-        self._top = top
+        self._scope = scope
         self._keeps = keeps
         self._files = 0
         self._names: set[bytes] = set()
@@ -177,9 +178,9 @@ class DirectoryFilters(FilterList):
 
     def _entered(self, directory: bytes, above: _State) -> _State:
         """The state of a directory. Raises FileError."""
-        if self._top and not directory:
+        if not self._scope.counts(directory):
             return above
-        is_first = directory == self._top
+        is_first = self._scope.begins(directory)
         slots: dict[_Slot, tuple[_Compiled, ...]] = {}
         waiting = list(above.slots)
         changed = False
@@ -260,11 +261,11 @@ class DirectoryFilters(FilterList):
                     run.append(rule)
                     continue
                 if run:
-                    yield RuleMatcher(run, base=self._base, at=at, from_top=from_top)
+                    yield RuleMatcher(run, base=self._base, real=self._scope.real, at=at, from_top=from_top)
                 run = []
                 yield slots[id(rule)]
             if run:
-                yield RuleMatcher(run, base=self._base, at=at, from_top=from_top)
+                yield RuleMatcher(run, base=self._base, real=self._scope.real, at=at, from_top=from_top)
 
         normal = tuple(items(self._role.rules(rules)))
         emptied = tuple(items(self._role.rules(rules, emptied=True))) if self._role.protects else normal

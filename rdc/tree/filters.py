@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.root.root import Root
+    from rdc.tree.selection import Selection
 
 __all__ = ["DestinationFilters", "FilterList", "FilteredTree", "check_rule_bounds"]
 
@@ -31,6 +32,8 @@ class FilteredTree:
     """The one entry of the root that the tree is; b"" for all entries."""
     served: bytes | None = None
     """The absolute path of the root within a served directory; None if the root lies anywhere."""
+    selection: Selection | None = None
+    """What is selected of the tree; None for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,10 @@ class FilterList:
                 first = number
                 break
         return not self._include[first] if first < len(self._include) else None
+
+    def for_operands(self, root: Root, origin: bytes) -> FilterList:
+        """The rules for selected names below the directory `origin` of `root`. No rule file counts there."""
+        return self
 
     def at_source(self, tree: FilteredTree) -> FilterList:
         """The rules that say which entries of a tree take part. Raises UsageError for too many."""

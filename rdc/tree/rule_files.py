@@ -74,7 +74,7 @@ class RuleFileReader:
         """The directories above `directory`, from the top of the file system, as absolute paths."""
         if not self._above:
             return
-        parts = [part for part in os.path.join(self._base, directory).split(b"/") if part]
+        parts = [part for part in os.path.join(self._base, self._root.real(directory)).split(b"/") if part]
         for count in range(len(parts)):
             yield b"/" + b"/".join(parts[:count])
 

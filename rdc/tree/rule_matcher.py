@@ -12,7 +12,7 @@ from rdc.tree.filters import FilterList, check_rule_bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["RuleMatcher"]
 
@@ -21,14 +21,21 @@ class RuleMatcher(FilterList):
     """Rules of one side, with their modifiers. The first rule that matches an entry decides."""
 
     def __init__(
-        self, rules: Sequence[FilterRule], *, base: bytes = b"/", at: bytes = b"", from_top: bool = False
+        self,
+        rules: Sequence[FilterRule],
+        *,
+        base: bytes = b"/",
+        real: Callable[[bytes], bytes] | None = None,
+        at: bytes = b"",
+        from_top: bool = False,
     ) -> None:
-        """`base`: the absolute path of the tree's root. `at`: the directory at which a leading '/' anchors,
-        relative to the root; `from_top`: absolute, without its leading '/'. Raises UsageError if a bound of
-        rdc.limits is exceeded."""
+        """`base`: the absolute path of the tree's root. `real`: returns where an entry is below it; None: at
+        its own path. `at`: the directory at which a leading '/' anchors, relative to the root; `from_top`:
+        absolute, without its leading '/'. Raises UsageError if a bound of rdc.limits is exceeded."""
         check_rule_bounds(rules)
         self._rules = tuple(rules)
         self._base = base.strip(b"/")
+        self._real = real
         self._parts: list[FilterList | _Special] = []
         self._wild_rules = 0
         plain: list[FilterRule] = []
@@ -60,9 +67,9 @@ class RuleMatcher(FilterList):
     def _special(self, rule: FilterRule, pattern: bytes, *, absolute: bool) -> _Special:
         prefix = self._base + b"/" if absolute and self._base else b""
         matcher = FilterList((FilterRule(RuleAction.EXCLUDE, pattern),))
-        return _Special(
-            matcher, prefix, negated=rule.modifiers.negated, excludes=rule.action is RuleAction.EXCLUDE
-        )
+        excludes = rule.action is RuleAction.EXCLUDE
+        real = self._real if absolute else None
+        return _Special(matcher, prefix, real, negated=rule.modifiers.negated, excludes=excludes)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
@@ -89,16 +96,26 @@ class RuleMatcher(FilterList):
 class _Special:
     """One rule that is negated, or compared with the absolute path."""
 
-    __slots__ = ("_excludes", "_matcher", "_negated", "_prefix")
+    __slots__ = ("_excludes", "_matcher", "_negated", "_prefix", "_real")
 
-    def __init__(self, matcher: FilterList, prefix: bytes, *, negated: bool, excludes: bool) -> None:
+    def __init__(
+        self,
+        matcher: FilterList,
+        prefix: bytes,
+        real: Callable[[bytes], bytes] | None,
+        *,
+        negated: bool,
+        excludes: bool,
+    ) -> None:
         self._matcher = matcher
         self._prefix = prefix
+        self._real = real
         self._negated = negated
         self._excludes = excludes
 
     def decision(self, path: bytes, is_directory: bool) -> bool | None:
-        matches = self._matcher.excluded(self._prefix + path, is_directory)
+        whole = path if self._real is None else self._real(path)
+        matches = self._matcher.excluded(self._prefix + whole, is_directory)
         return None if matches is self._negated else self._excludes
 
 

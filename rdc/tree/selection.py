@@ -102,6 +102,16 @@ class Selection:
         names = self.names(path)
         return names is not None and not names
 
+    def has_rules(self, directory: bytes) -> bool:
+        """Whether rule files of the directory count.
+
+        As in rsync, they do not count in the directory that the names are below, unless it is selected.
+        Without recursion they count only where the contents are selected.
+        """
+        if not self._recursive:
+            return directory in self._opened
+        return bool(directory) or b"" in self._ends
+
     def takes(self, directory: bytes, name: bytes) -> bool:
         """Whether an entry of a directory that takes part does so itself."""
         names = self.names(directory)

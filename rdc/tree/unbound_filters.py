@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.files.root.root import Root
     from rdc.tree.rule_roles import Rule
 
 __all__ = ["UnboundFilters"]
@@ -37,17 +38,26 @@ class UnboundFilters(RuleMatcher):
         chosen = destination_rules(self._all, delete_excluded=False)
         return RuleMatcher([rule for rule in provable_rules(chosen) if not _may_perish(rule)])
 
+    def for_operands(self, root: Root, origin: bytes) -> FilterList:
+        rules = [rule for rule in source_rules(self._all) if isinstance(rule, FilterRule)]
+        base = _base(FilteredTree(root), rules)
+        return RuleMatcher(rules, base=base, real=lambda path: os.path.join(origin, path))
+
     def at_source(self, tree: FilteredTree) -> FilterList:
         base = _base(tree, self._all)
         chosen = source_rules(self._all)
         static = [rule for rule in chosen if isinstance(rule, FilterRule)]
         if len(static) == len(chosen):
-            return RuleMatcher(static, base=base)
+            real = None if tree.selection is None else tree.root.real
+            return RuleMatcher(static, base=base, real=real)
         from rdc.tree.directory_filters import DirectoryFilters, FilterRole
         from rdc.tree.rule_files import RuleFileReader
+        from rdc.tree.rule_scope import RuleScope
 
         reader = RuleFileReader(tree.root, base=base, above=tree.served is None)
-        return DirectoryFilters(self._all, reader, FilterRole(protects=False), base=base, top=tree.top)
+        return DirectoryFilters(
+            self._all, reader, FilterRole(protects=False), base=base, scope=RuleScope(tree)
+        )
 
     def at_destination(
         self, tree: FilteredTree, *, delete: bool, delete_excluded: bool
@@ -67,13 +77,14 @@ class UnboundFilters(RuleMatcher):
         else:
             from rdc.tree.directory_filters import DirectoryFilters, FilterRole
             from rdc.tree.rule_files import RuleFileReader
+            from rdc.tree.rule_scope import RuleScope
 
             protected = DirectoryFilters(
                 self._all,
                 RuleFileReader(tree.root, base=base, above=tree.served is None),
                 FilterRole(protects=True, delete_excluded=delete_excluded),
                 base=base,
-                top=tree.top,
+                scope=RuleScope(tree),
                 keeps=True,
             )
         return DestinationFilters(announced=announced, listed=listed, protected=protected)

@@ -159,7 +159,7 @@ _SUPPORTED = """
 --append --append-verify --no-sparse --no-S
 --link-dest --compare-dest --copy-dest
 --del --delete-during --delete-delay --delete-after --numeric-ids
---munge-links --no-numeric-ids --usermap --groupmap --chown
+--keep-dirlinks -K --munge-links --no-numeric-ids --usermap --groupmap --chown
 """
 SUPPORTED = _SUPPORTED.split()
 

@@ -20,6 +20,7 @@ KIND_GROUP = OptionGroup(
         Option(("-k", "--copy-dirlinks"), "the same for symlinks to directories"),
         Option(("--copy-unsafe-links",), "the same for symlinks that lead out of SRC"),
         Option(("--safe-links",), "make no symlink that leads out of DST"),
+        Option(("-K", "--keep-dirlinks"), "go through a symlink of DST where SRC has a directory"),
         Option(("--munge-links",), "make symlinks lead nowhere, or undo that where SRC is on this machine"),
         Option(("-D",), "the same as --devices --specials; always on, as are these"),
         Option(("--devices",), "copy devices where the receiving side runs as root"),
@@ -45,6 +46,7 @@ def with_kinds(options: SyncOptions, words: Words) -> SyncOptions:
     return replace(
         options,
         munge_links=words.has("--munge-links"),
+        keep_dirlinks=words.has("--keep-dirlinks"),
         copy_links=words.has("--copy-links"),
         copy_dirlinks=words.has("--copy-dirlinks"),
         copy_unsafe_links=words.has("--copy-unsafe-links"),

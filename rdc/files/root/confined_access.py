@@ -72,6 +72,10 @@ class ConfinedAccess:
         """How often in a row the kernel refused to clone from one device to another
         (rdc.files.replace.cloning)."""
 
+    def real(self, path: bytes) -> bytes:
+        """Return the path of an entry below the root's descriptor. It differs where other trees are shown."""
+        return path
+
     def shown(self, path: bytes) -> bytes:
         """Return `path` as messages name it: below the root as the user typed it."""
         return self.label.rstrip(b"/") + b"/" + path if path else self.label

@@ -93,6 +93,11 @@ class FollowedLinks:
             return  # no link
         self._followed(directory.fd, b"", name, target)
 
+    def follow(self, root: ConfinedAccess, path: bytes, name: bytes, target: bytes) -> os.stat_result | None:
+        """Follow one link of the directory at `path` now. Return the stat of what it leads to; None: it is no
+        chosen link. Raises UnfollowedError for one that leads where it may not, RdcError."""
+        return self._followed(root.directory(path).fd, path, name, target)
+
     def shown(
         self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
     ) -> tuple[PackedListing, PackedInodes | None]:

@@ -1,4 +1,5 @@
-"""Min-wise samples in C. Only rdc.kernel.sampling imports it; reference.py documents each name."""
+"""Min-wise samples in C. Only rdc.kernel.sampling imports it; reference.py and
+weighted_reference.py document each name."""
 
 from _typeshed import ReadableBuffer
 
@@ -12,5 +13,8 @@ def bottom_ranks(
 def pack_samples(samples: ReadableBuffer, count: int, bits: int, /) -> bytes: ...
 def sample_matches(
     queries: ReadableBuffer, row: int, packed: ReadableBuffer, sets: int, count: int, bits: int, /
+) -> bytes: ...
+def weighted_samples(
+    features: ReadableBuffer, offsets: ReadableBuffer, weights: ReadableBuffer, count: int, seed: int, /
 ) -> bytes: ...
 def choose(name: str, /) -> str: ...

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "cpu.h"
+#include "mix.h"
 #include "samples/lane_tables.h"
 
 #define ISA __attribute__((target("avx2")))
@@ -21,6 +22,7 @@
 #define UNROLLED 4
 
 #include "samples/vector_body.h"
+#include "samples/weighted_body.h"
 
 /* The ranks of four features: a product modulo 2^64 is that of the low halves and both mixed ones above it. */
 FN __m256i ranks(const uint64_t *features, __m256i keys, __m256i factors, __m256i high_factors)
@@ -151,6 +153,6 @@ static int usable(void)
     return rdc_cpu_has(RDC_CPU_AVX2);
 }
 
-const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, slots, avx2_minima, collect, spread, differences};
+const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, slots, avx2_minima, collect, spread, differences, avx2_weigh};
 
 #endif

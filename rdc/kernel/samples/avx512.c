@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "cpu.h"
+#include "mix.h"
 
 #define ISA __attribute__((target("avx512f,avx512dq,avx512vpopcntdq")))
 #define FN ISA static inline
@@ -20,6 +21,7 @@
 #define UNROLLED 8
 
 #include "samples/vector_body.h"
+#include "samples/weighted_body.h"
 
 /* The ranks of eight features. */
 FN __m512i ranks(const uint64_t *features, __m512i keys, __m512i factors)
@@ -118,6 +120,6 @@ static int usable(void)
     return rdc_cpu_has(RDC_CPU_AVX512F | RDC_CPU_AVX512DQ | RDC_CPU_AVX512VPOPCNTDQ);
 }
 
-const rdc_sampling rdc_sampling_avx512 = {"avx512", usable, high_ranks, slots, avx512_minima, collect, spread, differences};
+const rdc_sampling rdc_sampling_avx512 = {"avx512", usable, high_ranks, slots, avx512_minima, collect, spread, differences, avx512_weigh};
 
 #endif

@@ -1,9 +1,12 @@
-/* binding.c - rdc.kernel.samples._samples: min-wise samples as a Python module; reference.py documents each
+/* binding.c - rdc.kernel.samples._samples: min-wise samples as a Python module; reference.py and
+ * weighted_reference.py document each
  * name.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+
+#include <math.h>
 
 #include "samples/samples.h"
 
@@ -132,6 +135,62 @@ static PyObject *partition_samples(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*y*nKp:partition_samples", &column.features, &column.offsets, &count, &seed, &fill))
         return NULL;
     return samples_of(&column, count, seed, 1, fill);
+}
+
+/* Checks the weights of all sets. Returns -1 with an exception set. */
+static int take_weights(const set_column *column, const Py_buffer *weights)
+{
+    if (whole_numbers(weights, "weights"))
+        return -1;
+    if (weights->len != column->features.len) {
+        PyErr_Format(PyExc_ValueError, "%zd weights of %zd features: one a feature is expected", weights->len / 8,
+                     column->features.len / 8);
+        return -1;
+    }
+    const double *weight = weights->buf;
+    for (int64_t i = column->offset[0]; i < column->offset[column->sets]; i++)
+        if (!(weight[i] >= 0.0 && weight[i] < HUGE_VAL)) {
+            PyObject *shown = PyFloat_FromDouble(weight[i]);
+            if (shown)
+                PyErr_Format(PyExc_ValueError, "weight %lld is %R: 0 or more, and finite, is expected", (long long)i, shown);
+            Py_XDECREF(shown);
+            return -1;
+        }
+    return 0;
+}
+
+static PyObject *weighted_samples(PyObject *module, PyObject *args)
+{
+    set_column column = {0};
+    Py_buffer weights = {0};
+    rdc_weighing weighing = {0};
+    Py_ssize_t count;
+    unsigned long long seed;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*nK:weighted_samples", &column.features, &column.offsets, &weights, &count, &seed))
+        return NULL;
+    if (counted(count) || take(&column) || take_weights(&column, &weights))
+        goto done;
+    if (column.sets > (size_t)PY_SSIZE_T_MAX / 4 / (size_t)count || rdc_weighing_start(&weighing, seed, (size_t)count)) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)column.sets * count * 4);
+    if (result) {
+        uint32_t *samples = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+        const double *weight = weights.buf;
+        Py_BEGIN_ALLOW_THREADS
+        for (size_t i = 0; i < column.sets; i++, samples += count)
+            rdc_weighted_samples(&weighing, chosen->weigh, column.feature + column.offset[i], weight + column.offset[i],
+                                 (size_t)(column.offset[i + 1] - column.offset[i]), samples);
+        Py_END_ALLOW_THREADS
+    }
+done:
+    rdc_weighing_end(&weighing);
+    release(&column);
+    PyBuffer_Release(&weights);
+    return result;
 }
 
 /* How many ranks a set can have. */
@@ -300,6 +359,7 @@ static PyMethodDef methods[] = {
     {"pack_samples", pack_samples, METH_VARARGS, NULL},
     {"partition_samples", partition_samples, METH_VARARGS, NULL},
     {"sample_matches", sample_matches, METH_VARARGS, NULL},
+    {"weighted_samples", weighted_samples, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -5,6 +5,8 @@
 
 #include <arm_neon.h>
 
+#include "mix.h"
+
 #define FN static inline
 #define NAME(f) neon_##f
 #define V uint32x4_t
@@ -17,6 +19,7 @@
 #define UNROLLED 8
 
 #include "samples/vector_body.h"
+#include "samples/weighted_body.h"
 
 static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
 {
@@ -47,6 +50,6 @@ static int usable(void)
     return 1;
 }
 
-const rdc_sampling rdc_sampling_neon = {"neon", usable, high_ranks, rdc_slots, neon_minima, rdc_collect, rdc_spread, differences};
+const rdc_sampling rdc_sampling_neon = {"neon", usable, high_ranks, rdc_slots, neon_minima, rdc_collect, rdc_spread, differences, neon_weigh};
 
 #endif

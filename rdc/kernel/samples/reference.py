@@ -47,13 +47,17 @@ _HALF = (1 << 32) - 1
 _TAG = 1 << 31
 
 
-class _Family:
+class Family:
     """The functions that a seed stands for."""
 
     def __init__(self, seed: int, count: int) -> None:
         self.key = mix(seed)
         self.factor = mix(seed ^ self.key) | 1
         self.factors = [mix((self.factor + j) & _WORD) >> 32 | 1 for j in range(count)]
+
+    def keys(self, count: int) -> list[int]:
+        """What seeds the functions of weighted samples."""
+        return [mix((self.factor + j) & _WORD) for j in range(count)]
 
     def rank(self, feature: int) -> int:
         return (feature ^ feature >> 32 ^ self.key) * self.factor & _WORD
@@ -66,8 +70,8 @@ def minimum_samples(features: ReadableBuffer, offsets: ReadableBuffer, count: in
     outside 1 to COUNT_LIMIT, for buffers that are no whole numbers, and for offsets that decrease or exceed
     the features.
     """
-    _check_count(count)
-    family = _Family(seed, count)
+    check_count(count)
+    family = Family(seed, count)
     samples = array("I")
     for column in _sets(features, offsets):
         high = [family.rank(feature) >> 32 for feature in column]
@@ -86,8 +90,8 @@ def partition_samples(
     keeps it apart from a value of bin j, so both sets have to lack features in bin j for an agreement.
     Errors as for minimum_samples().
     """
-    _check_count(count)
-    family = _Family(seed, count)
+    check_count(count)
+    family = Family(seed, count)
     samples = array("I")
     for column in _sets(features, offsets):
         ranks = [family.rank(feature) for feature in column]
@@ -111,8 +115,8 @@ def bottom_ranks(
 
     The result is a column of sets: ranks (u64) and offsets (i64). Errors as for minimum_samples().
     """
-    _check_count(count)
-    family = _Family(seed, 0)
+    check_count(count)
+    family = Family(seed, 0)
     ranks, ends = array("Q"), array("q", [0])
     for column in _sets(features, offsets):
         ranks.extend(nsmallest(count, {family.rank(feature) for feature in column}))
@@ -129,7 +133,7 @@ def pack_samples(samples: ReadableBuffer, count: int, bits: int, /) -> bytes:
     for each set of the block: bit i of word w is of sample 64 w + i. ValueError for `bits` outside 1 to 16,
     a `count` outside 1 to COUNT_LIMIT, and for samples that are no multiple of `count`.
     """
-    _check_count(count)
+    check_count(count)
     if not 1 <= bits <= 16:
         raise ValueError(f"{bits} bits a sample: 1 to 16 are expected")
     rows = array("I", bytes(memoryview(samples).cast("B")))
@@ -157,7 +161,7 @@ def sample_matches(
     Both buffers come from pack_samples() with the same `count` and `bits`. ValueError if a buffer has no
     whole block or is shorter than `row` or `sets` demand.
     """
-    _check_count(count)
+    check_count(count)
     words = -(-count // 64)
     stride = words * bits * ROW_BLOCK
     one, many = (array("Q", bytes(memoryview(buffer).cast("B"))) for buffer in (queries, packed))
@@ -181,25 +185,31 @@ def sample_matches(
     return found.tobytes()
 
 
-def _check_count(count: int) -> None:
+def check_count(count: int) -> None:
     if not 1 <= count <= COUNT_LIMIT:
         raise ValueError(f"{count} samples a set: 1 to {COUNT_LIMIT} are expected")
 
 
 def _sets(features: ReadableBuffer, offsets: ReadableBuffer) -> Iterator[array[int]]:
     """Yields the features of each set."""
-    column = _numbers("Q", features, "features")
-    bounds = _numbers("q", offsets, "offsets")
+    column = numbers("Q", features, "features")
+    for first, stop in spans_of(column, offsets):
+        yield column[first:stop]
+
+
+def spans_of(column: array[int], offsets: ReadableBuffer) -> Iterator[tuple[int, int]]:
+    """Yields where each set begins and ends in its column."""
+    bounds = numbers("q", offsets, "offsets")
     if not bounds or bounds[0] < 0 or bounds[-1] > len(column):
         raise ValueError(f"offsets: one more than sets, from 0 to at most {len(column)}, are expected")
     for i in range(1, len(bounds)):
         if bounds[i] < bounds[i - 1]:
             raise ValueError(f"offsets: {bounds[i]} follows {bounds[i - 1]}; they must not decrease")
     for i in range(1, len(bounds)):
-        yield column[bounds[i - 1] : bounds[i]]
+        yield bounds[i - 1], bounds[i]
 
 
-def _numbers(typecode: str, buffer: ReadableBuffer, name: str) -> array[int]:
+def numbers(typecode: str, buffer: ReadableBuffer, name: str) -> array[int]:
     content = bytes(memoryview(buffer).cast("B"))
     if len(content) % 8:
         raise ValueError(f"{name}: {len(content)} bytes are no whole 64-bit numbers")

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "samples/weighted.h"
+
 /* Lanes that every variant may read and write at a time; columns of factors are padded to it. */
 #define RDC_SAMPLE_LANES 16
 
@@ -39,6 +41,9 @@ typedef struct {
      * plane. */
     void (*differences)(const uint64_t *query, const uint64_t *packed, size_t blocks, size_t words, unsigned bits,
                         uint32_t *out);
+
+    /* Lets one feature of a weighted set, by the logarithm of its weight, compete in each of `lanes` functions. */
+    rdc_weigh *weigh;
 } rdc_sampling;
 
 /* The first two where their architecture is x86, the third on ARM64. */

@@ -170,6 +170,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "ignore_times": Flag(),
     "implied_dirs": Flag(),
     "inplace": Flag(),
+    "keep_dirlinks": Flag(),
     "keep_undo": KeepUndoItems(),
     "list_unchanged": Flag(),
     "max_delete_share": Integer(0, 100, optional=True),

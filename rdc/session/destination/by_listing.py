@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import ListingPart
     from rdc.session.destination.compared_directories import ComparedDirectories, ListedTree
+    from rdc.session.trees.directory_links import DirectoryLinks
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.manifest import Manifest
@@ -34,11 +35,14 @@ class ListingIntake:
         name: bytes | None,
         attributes: WantedXattrs | None = None,
         owners: OwnerMapping | None = None,
+        dirlinks: DirectoryLinks | None = None,
     ) -> None:
         """`wanted`: takes the entries. `preserved`: what both sides preserve. `only`: the one entry to sync,
         b"" for a whole directory. `name`: its name at the destination, if that differs. `attributes`: the
-        announced extended attributes. `owners`: what owners become; None for the same numbers."""
+        announced extended attributes. `owners`: what owners become; None for the same numbers.
+        `dirlinks`: takes links for directories; None: no links."""
         self._owners = owners
+        self._dirlinks = dirlinks
         self._attributes = attributes
         self._preserved = preserved
         self._wanted = wanted
@@ -69,7 +73,10 @@ class ListingIntake:
         listing = self._renamed(path, listing)
         made = listing if self._attributes is None else self._attributes.guarded(first, listing)
         self._wanted.add(path, made.packed())
-        self._directories.compare(path, first, listing, self._existing(path))
+        existing = self._existing(path)
+        if self._dirlinks is not None and existing is not None:
+            existing = self._dirlinks.existing(path, listing, existing)
+        self._directories.compare(path, first, listing, existing)
 
     def _existing(self, path: bytes) -> Listing | None:
         """The destination's listing of a directory; None if it cannot be read or is lost."""

@@ -104,7 +104,7 @@ def destination_context(
     options = terms.options
     if terms.owners is not None:
         terms.owners.applies = preserved.owner
-    tree = FilteredTree(destination_root.root, start.only, destination_root.served)
+    tree = FilteredTree(destination_root.root, start.only, destination_root.served, terms.selection)
     filters = terms.filters.at_destination(
         tree, delete=options.delete, delete_excluded=options.delete_excluded
     )

@@ -84,7 +84,7 @@ class Destination:
         self._preserved = preserved
         self._start = start
         destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
-        if context.selection is not None or context.owners is not None:
+        if context.selection is not None or context.owners is not None or options.keep_dirlinks:
             in_sync_store = None  # the pairs are of whole trees, and of owners by number
         self._in_sync = InSyncPair(
             in_sync_store, destination_root.root, start, options, filters, preserved=preserved
@@ -150,6 +150,7 @@ class Destination:
             name=destination_root.name,
             attributes=self._xattrs,
             owners=self._owners,
+            dirlinks=destination_root.dirlinks,
         )
 
     def _own_boundary(self) -> MountBoundary | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
+    from rdc.session.trees.directory_links import DirectoryLinks
 
 __all__ = [
     "ANYWHERE",
@@ -141,6 +142,8 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     nearest one that exists. With --owner, owners are set whatever the file system can store.
     """
     preserved = Preserved(keeps_owner(options), attributes=asked_attributes(options))
+    if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
+        raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
     if not site.has_directory(path):
         path = _above(path)
         if options.mkpath:
@@ -187,6 +190,8 @@ class DestinationRoot:
     """The path of `root` within a served directory; None if it lies anywhere."""
     alternates: AlternateDirectories | None = None
     """The alternate directories; None: the run has none."""
+    dirlinks: DirectoryLinks | None = None
+    """Takes symlinks for directories where the source has some; None: there are none."""
 
     def release(self) -> None:
         """Closes all descriptors."""
@@ -222,6 +227,10 @@ def open_destination(
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
     _keep_undo(destination_root.root, options)
+    if options.keep_dirlinks:
+        from rdc.session.trees.directory_links import follow_directory_links
+
+        return replace(destination_root, dirlinks=follow_directory_links(destination_root.root))
     if options.alternates is not None:
         if options.overwrites and options.alternates.use is AlternateUse.LINK:
             raise UsageError(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rdc.model.selection import SelectedName, SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.session.trees.destination_root import Site
+    from rdc.tree.filters import FilterList
 
 __all__ = ["open_selected", "selection_of"]
 
@@ -141,10 +142,11 @@ class _LookUp:
             for name in paths.names:
                 self._note_missing(paths.origin, name, error)
             return
+        filters = self._filters.for_operands(self.base, origin)
         for name in paths.names:
-            self._look(paths.origin, origin, name)
+            self._look(paths.origin, origin, name, filters)
 
-    def _look(self, shown_origin: bytes, origin: bytes, text: bytes) -> None:
+    def _look(self, shown_origin: bytes, origin: bytes, text: bytes, filters: FilterList) -> None:
         name = split_name(text)
         try:
             kind = self.base.kind(_below(origin, name.path))
@@ -153,7 +155,7 @@ class _LookUp:
             return
         if kind is None:
             self._note_missing(shown_origin, text, None)
-        elif not self._filters.excluded(name.path, kind is Kind.DIRECTORY):
+        elif not filters.excluded(name.path, kind is Kind.DIRECTORY):
             self.found.append(_Found(name, origin, kind))
 
     def _note_missing(self, origin: bytes, name: bytes, error: FileError | None) -> None:

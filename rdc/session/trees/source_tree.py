@@ -106,7 +106,7 @@ class SourceTree:
     @property
     def filtered(self) -> FilteredTree:
         """The tree as filter rules are about it."""
-        return FilteredTree(self.root, self.only or b"", self.served)
+        return FilteredTree(self.root, self.only or b"", self.served, self.selection)
 
     def boundary(self, options: SyncOptions) -> MountBoundary | None:
         """The mount boundary of walks; None for no boundary."""

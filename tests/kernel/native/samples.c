@@ -82,6 +82,40 @@ static int samples_agree(generator *g)
     return agree;
 }
 
+static int weights_agree(generator *g)
+{
+    const uint64_t seed = draw(g);
+    const size_t count = 1 + below(g, 80), size = below(g, 20);
+    uint64_t *set = exactly(size * sizeof *set);
+    double *weights = exactly(size * sizeof *weights);
+    uint32_t *wanted = exactly(count * sizeof *wanted), *found = exactly(count * sizeof *found);
+    rdc_weighing weighing;
+    int agree = 1;
+    for (size_t i = 0; i < size; i++) {
+        set[i] = draw(g);
+        /* Any finite double: 0, denormal numbers, and the largest. */
+        weights[i] = below(g, 5) ? rdc_double_of(below(g, UINT64_C(0x7ff0000000000000))) : (double)below(g, 4);
+    }
+    if (rdc_weighing_start(&weighing, seed, count))
+        exit(2);
+    rdc_weighted_samples(&weighing, variants[0]->weigh, set, weights, size, wanted);
+    for (size_t v = 1; v < VARIANTS; v++) {
+        if (!variants[v]->usable())
+            continue;
+        rdc_weighted_samples(&weighing, variants[v]->weigh, set, weights, size, found);
+        if (memcmp(found, wanted, count * sizeof *found)) {
+            printf("%s: %zu weighted samples of %zu features\n", variants[v]->name, count, size);
+            agree = 0;
+        }
+    }
+    rdc_weighing_end(&weighing);
+    free(set);
+    free(weights);
+    free(wanted);
+    free(found);
+    return agree;
+}
+
 static int comparisons_agree(generator *g)
 {
     const size_t count = 1 + below(g, 200), words = (count + 63) / 64, sets = 1 + below(g, 40);
@@ -128,7 +162,7 @@ int main(int argc, char **argv)
     generator g = {strtoull(argv[1], NULL, 10)};
     const long rounds = strtol(argv[2], NULL, 10);
     for (long i = 0; i < rounds; i++)
-        if (!samples_agree(&g) || !comparisons_agree(&g)) {
+        if (!samples_agree(&g) || !weights_agree(&g) || !comparisons_agree(&g)) {
             printf("round %ld differs\n", i);
             return 1;
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 
 from tests.support.oracle.cases import Case
 from tests.support.oracle.operands import CONTENTS
@@ -15,7 +16,7 @@ __all__ = ["comparable"]
 
 SET_ID = stat.S_ISUID | stat.S_ISGID
 RULE_FILES = frozenset({"-C", "--cvs-exclude", "-F"})
-ONE_SOURCE = RULE_FILES | {
+ONE_SOURCE = {
     "-x",
     "--one-file-system",
     "-L",
@@ -27,6 +28,8 @@ ONE_SOURCE = RULE_FILES | {
 """Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
+KEEPING = frozenset({"-K", "--keep-dirlinks"})
+KEPT_APART = frozenset({"-b", "--backup", "--backup-dir"})
 MAPPING = frozenset({"--usermap", "--groupmap", "--chown"})
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
@@ -42,6 +45,8 @@ def comparable(case: Case) -> bool:
         return False  # --chmod with set-id bits: only where owners are kept
     if "--munge-links" in words and words & {*FOLLOWING, "--safe-links"}:
         return False  # refused
+    if words & KEEPING and (words & KEPT_APART or _links_in_the_way(wanted, held)):
+        return False  # refused; or the metadata go to another entry
     if words & MAPPING and (words & NO_OWNER or words & {"-A", "--acls"} or _map_twice(case)):
         return False  # refused
     if case.operands != CONTENTS and not _comparable_operands(case, words):
@@ -80,11 +85,24 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync works through a symlink in the place of such a directory
     if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
         return False  # rdc lists such directories as unchanged
+    if words & {"-F", "-FF"} and (len(case.operands.paths) > 1 or case.operands.listed is not None):
+        return False  # rsync reads the files above one SRC alone
+    if not case.operands.words and case.operands.listed is None and _is_within_another(case.operands.paths):
+        return False  # rdc takes it as a part of the other SRC, and rsync as one of its own
     if words & {"--link-dest", "--compare-dest", "--copy-dest"}:
         return False  # refused
     # After a missing SRC rdc deletes nothing.
-    missing = "missing" in {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
+    named = {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
+    missing = not named.isdisjoint(("missing", "none"))
     return not (missing and words & set(DELETIONS))
+
+
+def _is_within_another(paths: Sequence[str]) -> bool:
+    """Whether a path is below one that is copied with its contents, and further ones may have its name."""
+    tops = {path.rstrip("/") for path in paths}
+    return len(tops) > 1 and any(
+        top != path and (not top or path.startswith(top + "/")) for top in tops for path in tops
+    )
 
 
 def _leads_somewhere(tree: Tree) -> bool:
@@ -111,6 +129,13 @@ def _lengthened(wanted: Tree, held: Tree) -> bool:
 
 def _has_set_id(tree: Tree) -> bool:
     return any(isinstance(node, File | Directory) and node.mode & SET_ID for node in tree.values())
+
+
+def _links_in_the_way(wanted: Tree, held: Tree) -> bool:
+    """Whether DST has a symlink where SRC has a directory."""
+    return any(
+        isinstance(node, Directory) and isinstance(held.get(path), Link) for path, node in wanted.items()
+    )
 
 
 def _map_twice(case: Case) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from tests.support.oracle.cases import Case, run_case
+from tests.support.oracle.comparable import comparable
 from tests.support.oracle.comparison import unlike
+from tests.support.oracle.operands import operands
 from tests.support.oracle.scenes import Scene, Side
 from tests.support.trees.trees import Directory, File, Tree
 
@@ -61,7 +64,7 @@ def trees(draw: st.DrawFn) -> Tree:
 
 @st.composite
 def filter_cases(draw: st.DrawFn) -> Case:
-    """A case whose options are about filters and deletions alone."""
+    """A case whose options are about filters and deletions alone, and sometimes about what is taken."""
     words = [
         f"--filter={rule}" for rule in draw(st.lists(st.one_of(rules, st.sampled_from(FILES)), max_size=4))
     ]
@@ -69,7 +72,9 @@ def filter_cases(draw: st.DrawFn) -> Case:
     words = [*draw(st.permutations(words)), draw(st.sampled_from(DELETIONS))]
     source = draw(trees())
     destination = draw(st.one_of(trees(), st.just(source)))
-    return Case(Scene(Side(source), Side(destination)), tuple(word for word in words if word))
+    case = Case(Scene(Side(source), Side(destination)), tuple(word for word in words if word))
+    taken = replace(case, operands=draw(operands(source))) if draw(st.booleans()) else case
+    return taken if comparable(taken) else case
 
 
 def filter_differences(case: Case) -> list[str]:

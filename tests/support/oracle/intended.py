@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tests.support.oracle.cases import Case, Outcome
+from tests.support.oracle.operands import CONTENTS
 from tests.support.running.compared_trees import Seen, View
 from tests.support.trees.trees import Link
 
@@ -98,6 +99,18 @@ def _seen(change: Callable[[Seen], Seen]) -> Callable[[Outcome], Outcome]:
 def _timeless_directories(outcome: Outcome) -> Outcome:
     outcome = _lines(lambda line: _without_flag(line, "d", "t"))(outcome)
     return _seen(lambda seen: replace(seen, mtime_ns=0) if seen.kind == stat.S_IFDIR else seen)(outcome)
+
+
+def _is_taken_in_part(case: Case) -> bool:
+    return case.operands != CONTENTS
+
+
+def _timeless_tops(outcome: Outcome) -> Outcome:
+    """What is sent again makes the time of the directory that it is in now, also above SRC."""
+    tops = {
+        path: replace(seen, mtime_ns=0) for path, seen in outcome.tree.items() if seen.kind == stat.S_IFDIR
+    }
+    return replace(outcome, tree={**outcome.tree, **tops})
 
 
 def _backed_up(outcome: Outcome) -> Outcome:
@@ -195,6 +208,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
+    Intended("file with another time alone", _is_taken_in_part, _timeless_tops),
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),

@@ -125,6 +125,7 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("--copy-unsafe-links"),
     _plain("--safe-links"),
     _plain("--munge-links"),
+    _plain("-K", "--keep-dirlinks"),
     _plain("-O", "--omit-dir-times"),
     _plain("-J", "--omit-link-times"),
     _plain("-E", "--executability"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,58 @@ def test_a_check_names_the_mistake_of_either_end(tmp_path: Path) -> None:
     assert ended.code == ExitCode.PARTIAL
     assert "source/a/.f: line 1" in ended.err
     assert "copy/a/.f: line 1" in ended.err
+
+
+SELECTED: Tree = {
+    b"": Directory(),
+    b".f": File(b"- top\n"),
+    b"a": Directory(),
+    b"a/.f": File(b"- x\n"),
+    b"a/b": Directory(),
+    b"a/b/x": File(b"1"),
+    b"a/b/top": File(b"1"),
+    b"c": Directory(),
+    b"c/x": File(b"1"),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        pytest.param(("a/b", "c"), {"b", "b/x", "b/top", "c", "c/x"}, id="not the files above SRC"),
+        pytest.param(
+            ("-R", "a/b/x", "a/b/top"), {"a", "a/b", "a/b/top"}, id="those on the way of a kept path"
+        ),
+        pytest.param(("a", "c"), {"a", "a/.f", "a/b", "a/b/top", "c", "c/x"}, id="those below SRC"),
+        pytest.param((".", "c"), {".f", "a", "a/.f", "a/b", "c", "c/x"}, id="those of SRC itself"),
+    ],
+)
+def test_rule_files_count_in_what_several_sources_name(
+    words: tuple[str, ...], found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(tmp_path / "source", SELECTED)
+    monkeypatch.chdir(tmp_path / "source")
+    ended = command("sync", "--no-catalog", "--no-fsync", "--filter=: .f", *words, "../copy/")
+    assert ended.code == 0, ended.err
+    assert {str(path.relative_to(tmp_path / "copy")) for path in (tmp_path / "copy").rglob("*")} == found
+
+
+def test_rules_about_absolute_paths_know_where_several_sources_are(tmp_path: Path) -> None:
+    write_tree(tmp_path / "one", {b"": Directory(), b"x": File(b"1"), b"y": File(b"1")})
+    write_tree(tmp_path / "two", {b"": Directory(), b"z": File(b"1"), b"v": File(b"1")})
+    rules = (
+        f"--filter=-/ {tmp_path}/one/x",
+        f"--filter=-/ {tmp_path}/two/z",
+        f"--filter=-/ {tmp_path}/one/v",
+    )
+    ended = command(
+        "sync",
+        "--no-catalog",
+        "--no-fsync",
+        *rules,
+        f"{tmp_path}/one/",
+        f"{tmp_path}/two/",
+        f"{tmp_path}/copy/",
+    )
+    assert ended.code == 0
+    assert sorted(os.listdir(tmp_path / "copy")) == ["v", "y"]

@@ -69,6 +69,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -s L -l copy-links -d 'tak
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s k -l copy-dirlinks -d 'the same for symlinks to directories'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l copy-unsafe-links -d 'the same for symlinks that lead out of SRC'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l safe-links -d 'make no symlink that leads out of DST'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -s K -l keep-dirlinks -d 'go through a symlink of DST where SRC has a directory'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l munge-links -d 'make symlinks lead nowhere, or undo that where SRC is on this machine'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s D -d 'the same as --devices --specials; always on, as are these'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l devices -d 'copy devices where the receiving side runs as root'

@@ -26,7 +26,7 @@ __all__ = ["REQUEST_BYTES", "FarProcess", "FarServer"]
 REQUEST_BYTES = 1 << 17
 """Most bytes of a request: words and the environment."""
 
-SECONDS = 60
+SECONDS = 300
 """In which a loaded server answers, and one that has to load."""
 
 BEFORE_LOADING = ("LD_", "PYTHON", "RDC_KERNEL", "RDC_TABLE")

@@ -34,7 +34,8 @@ def load() -> None:
     """Loads what a session needs, so that no fork has to."""
     for module in pkgutil.walk_packages(rdc.__path__, "rdc."):
         if module.name.split(".")[1] in LOADED or module.name in ("rdc.cli.main", "rdc.cli.verbs.serve"):
-            importlib.import_module(module.name)
+            with suppress(Exception):  # it fails again in the fork, as after a start
+                importlib.import_module(module.name)
 
 
 def become(process: FarProcess, ends: list[int]) -> None:

@@ -80,7 +80,7 @@ def test_case_and_punctuation_do_not_count(tmp_path: Path) -> None:
 
 def test_limits_of_memory_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same results when pairs wait on disk, keys are sorted by ranges and few shingles are in memory."""
-    texts = [" ".join(edited(1, 60, 1, variant)) for variant in range(45)] + families(30)
+    texts = [" ".join(edited(1, 60, 1, variant)) for variant in range(36)] + families(12)
     path = write_jsonl(tmp_path / "a.jsonl", texts)
     options = DocumentOptions(threshold=0.5)
     before = everything(similar_documents(path, options))

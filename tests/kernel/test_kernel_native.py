@@ -13,7 +13,9 @@ import pytest
 from tests.support.project_paths import KERNEL, NATIVE, TOP
 
 # What has a driver of its own, or only works for a binding.
-OTHERS = re.compile(r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|shingles/.*")
+OTHERS = re.compile(
+    r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|sets/.*|shingles/.*"
+)
 
 
 def sources(topic: str) -> list[str]:

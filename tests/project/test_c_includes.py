@@ -15,7 +15,7 @@ FILES = TOP / "rdc" / "files"
 
 KERNEL_TOPICS: tuple[tuple[str, ...], ...] = (
     ("cut", "hash"),
-    ("columns", "count", "recipe", "rows", "search", "similarity", "x86"),
+    ("columns", "count", "recipe", "rows", "search", "sets", "similarity", "x86"),
 )
 """Folders of rdc/kernel, lowest first. A file includes headers of its own folder and of lower ones."""
 

@@ -1,0 +1,112 @@
+/* binding.c - rdc.kernel.sets._sets: common elements of sets as a Python module; reference.py documents it.
+ *
+ * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "sets/overlaps.h"
+
+typedef struct {
+    Py_buffer values, offsets, pairs;
+    size_t sets, count; /* sets, pairs */
+    size_t largest;     /* elements of the largest set */
+} request;
+
+static int whole_numbers(const Py_buffer *view, Py_ssize_t width)
+{
+    if (view->len % width == 0 && (!view->len || (uintptr_t)view->buf % (size_t)width == 0))
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%zd bytes are no whole numbers of %zd bytes", view->len, width);
+    return -1;
+}
+
+/* Checks what reference.py checks. Returns -1 with an exception set. */
+static int check(request *r)
+{
+    if (whole_numbers(&r->values, 4) || whole_numbers(&r->offsets, 8) || whole_numbers(&r->pairs, 4))
+        return -1;
+    const int64_t *offset = r->offsets.buf;
+    const size_t bounds = (size_t)r->offsets.len / 8, size = (size_t)r->values.len / 4;
+    if (!bounds || offset[0] < 0 || offset[bounds - 1] > (int64_t)size) {
+        PyErr_Format(PyExc_ValueError, "offsets: one more than sets, from 0 to at most %zu, are expected", size);
+        return -1;
+    }
+    r->sets = bounds - 1;
+    for (size_t i = 0; i < r->sets; i++) {
+        if (offset[i + 1] < offset[i]) {
+            PyErr_SetString(PyExc_ValueError, "offsets must not decrease");
+            return -1;
+        }
+        if ((size_t)(offset[i + 1] - offset[i]) > r->largest)
+            r->largest = (size_t)(offset[i + 1] - offset[i]);
+    }
+    const uint32_t *pair = r->pairs.buf;
+    const size_t numbers = (size_t)r->pairs.len / 4;
+    r->count = numbers / 2;
+    for (size_t i = 0; i < numbers; i++)
+        if (pair[i] >= r->sets)
+            r->count = SIZE_MAX;
+    if (r->count == SIZE_MAX || numbers % 2) {
+        PyErr_Format(PyExc_ValueError, "pairs: two numbers below %zu each are expected", r->sets);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *set_overlaps(PyObject *module, PyObject *args)
+{
+    request r = {0};
+    PyObject *result = NULL;
+    uint32_t *sorted = NULL, *room = NULL;
+    size_t *sizes = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*:set_overlaps", &r.values, &r.offsets, &r.pairs))
+        return NULL;
+    if (check(&r))
+        goto done;
+    sorted = malloc((size_t)r.values.len + 4);
+    room = malloc(4 * r.largest + 4);
+    sizes = malloc(sizeof *sizes * (r.sets + 1));
+    if (!sorted || !room || !sizes) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * r.count));
+    if (result) {
+        const int64_t *offset = r.offsets.buf;
+        const uint32_t *pair = r.pairs.buf;
+        uint32_t *found = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+        Py_BEGIN_ALLOW_THREADS
+        if (r.values.len)
+            memcpy(sorted, r.values.buf, (size_t)r.values.len);
+        for (size_t i = 0; i < r.sets; i++)
+            sizes[i] = rdc_sorted_set(sorted + offset[i], (size_t)(offset[i + 1] - offset[i]), room);
+        for (size_t i = 0; i < r.count; i++) {
+            const size_t a = pair[2 * i], b = pair[2 * i + 1];
+            const size_t shared = rdc_shared(sorted + offset[a], sizes[a], sorted + offset[b], sizes[b]);
+            found[2 * i] = (uint32_t)shared;
+            found[2 * i + 1] = (uint32_t)(sizes[a] + sizes[b] - shared);
+        }
+        Py_END_ALLOW_THREADS
+    }
+done:
+    free(sorted);
+    free(room);
+    free(sizes);
+    PyBuffer_Release(&r.values);
+    PyBuffer_Release(&r.offsets);
+    PyBuffer_Release(&r.pairs);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"set_overlaps", set_overlaps, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.sets._sets", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__sets(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,66 @@
+/* overlaps.c - sorts sets of 32-bit numbers, and counts what two of them have in common. */
+#include "sets/overlaps.h"
+
+#include <string.h>
+
+#define FEW 48 /* numbers that insertion sorts faster than counting does */
+
+static void insert(uint32_t *numbers, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const uint32_t one = numbers[i];
+        size_t at = i;
+        for (; at && numbers[at - 1] > one; at--)
+            numbers[at] = numbers[at - 1];
+        numbers[at] = one;
+    }
+}
+
+/* Counting by each byte from the lowest on takes linear time for any numbers. After four passes the numbers are
+ * where they began. */
+static void count_bytes(uint32_t *numbers, size_t count, uint32_t *room)
+{
+    size_t starts[4][256] = {{0}};
+    for (size_t i = 0; i < count; i++)
+        for (unsigned byte = 0; byte < 4; byte++)
+            starts[byte][numbers[i] >> 8 * byte & 255]++;
+    uint32_t *from = numbers, *to = room;
+    for (unsigned byte = 0; byte < 4; byte++) {
+        size_t start = 0;
+        for (unsigned value = 0; value < 256; value++) {
+            const size_t size = starts[byte][value];
+            starts[byte][value] = start;
+            start += size;
+        }
+        for (size_t i = 0; i < count; i++)
+            to[starts[byte][from[i] >> 8 * byte & 255]++] = from[i];
+        uint32_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+}
+
+size_t rdc_sorted_set(uint32_t *numbers, size_t count, uint32_t *room)
+{
+    if (count <= FEW)
+        insert(numbers, count);
+    else
+        count_bytes(numbers, count, room);
+    size_t different = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!different || numbers[i] != numbers[different - 1])
+            numbers[different++] = numbers[i];
+    return different;
+}
+
+size_t rdc_shared(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count)
+{
+    size_t i = 0, j = 0, shared = 0;
+    while (i < a_count && j < b_count) {
+        const uint32_t one = a[i], other = b[j];
+        shared += one == other;
+        i += one <= other;
+        j += other <= one;
+    }
+    return shared;
+}

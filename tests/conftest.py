@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rdc.session import sync_run
+from rdc.transport import child
+from tests.support.children.far_process import FarServer
 from tests.support.trees.loop_images import fresh_directory, image_directory, mounted
 
 # A runner in the background ignores Ctrl-C, and whatever the tests start would inherit that.
@@ -33,6 +36,14 @@ def no_user_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nor is anything written into their state directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_far_sides() -> Iterator[None]:
+    """Far sides behind the stand-in for ssh are forks of a loaded server: see FarServer."""
+    with closing(FarServer()) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "Child", server.start)
         yield
 
 

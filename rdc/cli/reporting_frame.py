@@ -1,15 +1,15 @@
-"""A context manager for verbs that report events: it reports the end of the job and closes the output."""
+"""Context managers for verbs that report events: of mistakes in the command line, and of the job's end."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rdc.cli.environment import OutputClosedError
 from rdc.errors import ExitCode, RdcError
 from rdc.typed import Protocol
 
-__all__ = ["Output", "reporting"]
+__all__ = ["Output", "reporting", "reporting_usage"]
 
 
 class Output(Protocol):
@@ -20,6 +20,20 @@ class Output(Protocol):
 
     def close(self) -> None:
         """Ends the output."""
+
+
+@contextlib.contextmanager
+def reporting_usage(words: Sequence[str], json_output: Callable[[], Output]) -> Iterator[None]:
+    """Reports an RdcError of the block as an event, too, if `words` ask for events, and raises it again.
+
+    The block reads the words, so nothing else knows yet which output they ask for.
+    """
+    try:
+        yield
+    except RdcError as error:
+        if "--json" in words:
+            json_output().fail(error)
+        raise
 
 
 @contextlib.contextmanager

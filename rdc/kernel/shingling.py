@@ -1,16 +1,14 @@
 # ruff: noqa: F403, F405 - a checker takes the names of __all__ from the stub _shingles.pyi
-"""Features of texts: shingles, bigrams of URLs, and the text of HTML pages.
+"""Features of texts: shingles, and bigrams of URLs.
 
-Features come from the C extension if it is built, otherwise from shingles/reference.py, which defines them.
-Texts of pages come from shingles/html_reference.py.
+They come from the C extension if it is built, otherwise from shingles/reference.py, which defines them.
 """
 
 from __future__ import annotations
 
 from rdc.kernel import choice
-from rdc.kernel.shingles.html_reference import html_texts
 
-__all__ = ["html_texts", "shingle_features", "url_features"]
+__all__ = ["shingle_features", "url_features"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,4 +21,4 @@ else:
         from rdc.kernel.shingles import _shingles as _module
 
         _module.choose(kernel_name())
-    choice.bind(globals(), _module, ["shingle_features", "url_features"])
+    choice.bind(globals(), _module, __all__)

@@ -36,8 +36,8 @@ Similar documents beyond this limit are nearly always connected through others."
 PAIRS = 1 << 18
 """Candidate pairs in memory, some 100 bytes each."""
 
-RANGE_ROWS = 1 << 19
-"""Keys that are sorted at a time, 40 bytes each."""
+RANGE_ROWS = 1 << 18
+"""Keys that are sorted at a time, 120 bytes each while they are chosen and sorted."""
 
 OVERLAP_BYTES = 64 << 20
 """Bytes of shingles in memory for exact comparison; at least two documents are."""

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from rdc.model.instances import DedupeReport, Instance
-from rdc.report.json_events import JsonEvents, Value, path_fields
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from rdc.report.json_events import ChangeJson, Value, path_fields
 
 __all__ = ["DedupeJson"]
 
 
-class DedupeJson(JsonEvents):
+class DedupeJson(ChangeJson):
     """Receives the events of one run."""
-
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        flush: Callable[[], None],
-        clock: Callable[[], float],
-        *,
-        dry_run: bool,
-    ) -> None:
-        super().__init__(write, flush, clock)
-        self._dry_run = dry_run
-
-    def start(self) -> None:
-        self.emit("start", dry_run=self._dry_run)
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, Instance):

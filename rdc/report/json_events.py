@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
     from rdc.errors import ExitCode
 
-__all__ = ["EVENT_VERSION", "PROGRESS_INTERVAL", "Field", "JsonEvents", "Value", "json_line", "path_fields"]
+__all__ = [
+    "EVENT_VERSION",
+    "PROGRESS_INTERVAL",
+    "ChangeJson",
+    "Field",
+    "JsonEvents",
+    "Value",
+    "json_line",
+    "path_fields",
+]
 
 EVENT_VERSION = 1
 """`v` of each event. Within one version, fields may be added but never renamed or removed."""
@@ -114,3 +123,21 @@ class JsonEvents:
 
     def close(self) -> None:
         """Does nothing: there is nothing to remove from a terminal."""
+
+
+class ChangeJson(JsonEvents):
+    """Receives the events of one run, which changes files or, as a dry run, only says how."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        flush: Callable[[], None],
+        clock: Callable[[], float],
+        *,
+        dry_run: bool,
+    ) -> None:
+        super().__init__(write, flush, clock)
+        self._dry_run = dry_run
+
+    def start(self) -> None:
+        self.emit("start", dry_run=self._dry_run)

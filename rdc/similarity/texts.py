@@ -14,7 +14,8 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 
-from rdc.kernel.shingling import html_texts, shingle_features, url_features
+from rdc.kernel.page_texts import html_texts
+from rdc.kernel.shingling import shingle_features, url_features
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -141,7 +142,7 @@ def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
 
     Character references are decoded. Links and images leave their addresses behind, images their alternative
     text, too: pages that differ in them differ. The result is UTF-8, whatever the pages
-    are. rdc/kernel/shingles/html_reference.py defines it. Raises ValueError for a bad column.
+    are. rdc/kernel/pages/reference.py defines it. Raises ValueError for a bad column.
 
     >>> from rdc.similarity import TextColumn, html_text
     >>> page = TextColumn.join(["<p>Fish &amp; <b>chi</b>ps<p><a href=menu.html>Menu</a>"])

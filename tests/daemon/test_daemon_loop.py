@@ -180,6 +180,8 @@ def test_every_order_of_one_batch() -> None:
     with DrivenDaemon(settings(limits, "alice")) as daemon:
         for acts in itertools.product(ACTS, repeat=2):
             for doors, late in itertools.product(((), (0,), (0, 1), (0, 0, 1)), (False, True)):
+                if len(doors) > 2 and ACTS.index(acts[0]) > ACTS.index(acts[1]):
+                    continue  # the other way round: only the order in which the two came differs
                 orders: Iterator[tuple[int, ...] | None] = iter((None,))
                 while (order := next(orders, ())) != ():
                     if batches % 3 == 0:

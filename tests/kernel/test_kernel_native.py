@@ -14,7 +14,7 @@ from tests.support.project_paths import KERNEL, NATIVE, TOP
 
 # What has a driver of its own, or only works for a binding.
 OTHERS = re.compile(
-    r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|sets/.*|shingles/.*"
+    r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|sets/.*|shingles/.*|pages/.*"
 )
 
 
@@ -34,6 +34,7 @@ DRIVEN = {
     "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
     "samples": sources("samples"),
     "shingles": sources("shingles"),
+    "pages": sources("pages"),
 }
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
@@ -74,7 +75,9 @@ def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
     agreeing_variants(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples", "shingles"])
+@pytest.mark.parametrize(
+    "driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples", "shingles", "pages"]
+)
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )

@@ -14,8 +14,8 @@ from tests.support.project_paths import KERNEL, TOP
 FILES = TOP / "rdc" / "files"
 
 KERNEL_TOPICS: tuple[tuple[str, ...], ...] = (
-    ("cut", "hash"),
-    ("columns", "count", "recipe", "rows", "search", "sets", "similarity", "x86"),
+    ("cut", "hash", "shingles"),
+    ("columns", "count", "pages", "recipe", "rows", "search", "sets", "similarity", "x86"),
 )
 """Folders of rdc/kernel, lowest first. A file includes headers of its own folder and of lower ones."""
 

@@ -33,7 +33,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "kernel": (
         ("constants",),
         ("columns", "cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),
-        ("count", "search"),
+        ("count", "pages", "search"),
         ("",),
     ),
     "session": (

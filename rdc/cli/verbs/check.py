@@ -13,7 +13,7 @@ from rdc.cli.malloc_settings import keep_freed_memory
 from rdc.cli.options.check_options import CHECK_OPTIONS, CheckRequest, parse_check, read_check
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.table import options_help
-from rdc.cli.reporting_frame import reporting
+from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, RdcError
 from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
 from rdc.model.location import Location, RemoteShell
@@ -88,17 +88,12 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment, *, checker: Checker | None = None) -> ExitCode:
     """Runs `rdc check` with the words after it. Raises RdcError, which the caller prints."""
-    try:
-        with _own_codes():
-            parsed = parse_check(list(words))
-            if parsed.has("--help"):
-                environment.show_help(help_text())
-                return ExitCode.OK
-            request = read_check(parsed, lambda name: read_rule_file(name, environment))
-    except RdcError as error:
-        if "--json" in words:
-            _json_output(environment).fail(error)
-        raise
+    with reporting_usage(words, lambda: _json_output(environment)), _own_codes():
+        parsed = parse_check(list(words))
+        if parsed.has("--help"):
+            environment.show_help(help_text())
+            return ExitCode.OK
+        request = read_check(parsed, lambda name: read_rule_file(name, environment))
     if checker is None:
         from rdc.session.check import check
 

@@ -9,7 +9,7 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_dedupe, read_dedupe
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.table import options_help
-from rdc.cli.reporting_frame import reporting
+from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, RdcError
 from rdc.instances.events import DedupeReporter
 from rdc.model.home import state_directory
@@ -60,16 +60,12 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc dedupe` with the words after it. Raises RdcError, which the caller prints."""
-    try:
+    with reporting_usage(words, lambda: _json_output(environment, dry_run=True)):
         parsed = parse_dedupe(words)
         if parsed.has("--help"):
             environment.show_help(help_text())
             return ExitCode.OK
         request = read_dedupe(parsed, lambda name: read_rule_file(name, environment))
-    except RdcError as error:
-        if "--json" in words:
-            _json_output(environment, dry_run=True).fail(error)
-        raise
     return _perform(request, environment)
 
 

@@ -9,8 +9,8 @@ from rdc.cli.malloc_settings import keep_freed_memory
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
 from rdc.cli.options.table import options_help
-from rdc.cli.reporting_frame import reporting
-from rdc.errors import ExitCode, RdcError, StoppedError
+from rdc.cli.reporting_frame import reporting, reporting_usage
+from rdc.errors import ExitCode, StoppedError
 from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions
@@ -88,7 +88,7 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
     """Runs `rdc sync` with the words after it. Raises RdcError, which the caller prints."""
-    try:
+    with reporting_usage(words, lambda: _json_output(environment)):
         parsed = parse_sync(list(words))
         if parsed.has("--help"):
             environment.show_help(help_text())
@@ -102,11 +102,6 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
             lambda name: read_rule_file(name, environment),
             read_list=lambda name: read_rule_file(name, environment, limit=LIST_BYTES, of="paths"),
         )
-    except RdcError as error:
-        # --json reports every failure as an event, usage errors included.
-        if "--json" in words:
-            _json_output(environment).fail(error)
-        raise
     if syncer is None:
         from rdc.session.sync import sync
 

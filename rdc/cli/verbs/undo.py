@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rdc.cli.environment import Environment
 from rdc.cli.options.table import options_help
 from rdc.cli.options.undo_options import UNDO_OPTIONS, UndoRequest, parse_undo, read_undo
-from rdc.cli.reporting_frame import reporting
+from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
 from rdc.progress import Problem
@@ -61,16 +61,12 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc undo` with the words after it. Raises RdcError, which the caller prints."""
-    try:
+    with reporting_usage(words, lambda: _json_output(environment, dry_run=True)):
         parsed = parse_undo(words)
         if parsed.has("--help"):
             environment.show_help(help_text())
             return ExitCode.OK
         request = read_undo(parsed)
-    except RdcError as error:
-        if "--json" in words:
-            _json_output(environment, dry_run=True).fail(error)
-        raise
     if not os.path.isdir(request.path) and os.path.exists(request.path):
         return _undo_journal(request, environment)
     return _undo_sync(request, environment)

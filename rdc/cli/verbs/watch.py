@@ -11,7 +11,7 @@ from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
-from rdc.cli.reporting_frame import reporting
+from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
@@ -151,16 +151,12 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | None = None) -> ExitCode:
     """Runs `rdc watch` with the words after it. Raises RdcError, which the caller prints."""
-    try:
+    with reporting_usage(words, lambda: _json_output(environment)):
         parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
         if parsed.has("--help"):
             environment.show_help(help_text())
             return ExitCode.OK
         request = _read(parsed, environment)
-    except RdcError as error:
-        if "--json" in words:
-            _json_output(environment).fail(error)
-        raise
     if watcher is None:
         watcher = _watcher()
     return _perform(request, environment, watcher)

@@ -43,13 +43,15 @@ def candidate_batches(
 
 
 def _add_neighbours(positions: Sequence[int], waiting: _WaitingPairs) -> None:
-    if len(positions) <= WINDOW + 1:
+    if len(positions) == 2:
+        waiting.add(positions[0], positions[1])
+    elif len(positions) <= WINDOW + 1:
         for first, second in combinations(positions, 2):
             waiting.add(first, second)
-        return
-    for at, first in enumerate(positions):
-        for second in positions[at + 1 : at + 1 + WINDOW]:
-            waiting.add(first, second)
+    else:
+        for at, first in enumerate(positions):
+            for second in positions[at + 1 : at + 1 + WINDOW]:
+                waiting.add(first, second)
 
 
 def _add_across(positions: Sequence[int], is_old: Callable[[int], bool], waiting: _WaitingPairs) -> None:

@@ -18,7 +18,7 @@ __all__ = ["equal_positions"]
 def equal_positions(keys: array[int]) -> Iterator[array[int]]:
     """Yields the positions of each key that occurs more than once, in increasing order.
 
-    `keys`: typecode 'Q', hashes. They are sorted a range of values at a time, 40 bytes each.
+    `keys`: typecode 'Q', hashes. They are sorted a range of values at a time.
     """
     ranges = -(-len(keys) // RANGE_ROWS)
     if ranges <= 1:

@@ -1,1 +1,1 @@
-"""Features of texts: shingles of words or characters, bigrams of URLs, and the text of HTML pages."""
+"""Features of texts: shingles of words or characters, and bigrams of URLs."""

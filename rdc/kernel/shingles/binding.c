@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "shingles/shingles.h"
+#include "shingles/text_column.h"
 
 #define LARGE_PAGE ((size_t)1 << 21)
 
@@ -21,51 +22,6 @@ static const rdc_shingling *const variants[] = {
 };
 
 static const rdc_shingling *chosen = &rdc_shingling_plain;
-
-/* A column of texts. */
-typedef struct {
-    Py_buffer text, offsets;
-    const uint8_t *bytes;
-    const int64_t *offset;
-    size_t texts;
-} text_column;
-
-static void release(text_column *column)
-{
-    if (column->text.obj)
-        PyBuffer_Release(&column->text);
-    if (column->offsets.obj)
-        PyBuffer_Release(&column->offsets);
-}
-
-/* Checks what reference.py's texts_of() checks. Returns -1 with an exception set. */
-static int take(text_column *column)
-{
-    if (column->offsets.len % 8) {
-        PyErr_Format(PyExc_ValueError, "offsets: %zd bytes are no whole 64-bit numbers", column->offsets.len);
-        return -1;
-    }
-    const size_t bounds = (size_t)column->offsets.len / 8;
-    column->bytes = column->text.buf;
-    column->offset = column->offsets.buf;
-    if (bounds && (uintptr_t)column->offset % 8) {
-        PyErr_SetString(PyExc_ValueError, "offsets: the numbers are not aligned");
-        return -1;
-    }
-    if (!bounds || column->offset[0] < 0 || column->offset[bounds - 1] > column->text.len) {
-        PyErr_Format(PyExc_ValueError, "offsets: one more than texts, from 0 to at most %zd, are expected",
-                     column->text.len);
-        return -1;
-    }
-    for (size_t i = 1; i < bounds; i++)
-        if (column->offset[i] < column->offset[i - 1]) {
-            PyErr_Format(PyExc_ValueError, "offsets: %lld follows %lld; they must not decrease",
-                         (long long)column->offset[i], (long long)column->offset[i - 1]);
-            return -1;
-        }
-    column->texts = bounds - 1;
-    return 0;
-}
 
 /* Features that grow within a bytes object: a gigabyte of them is never copied. */
 typedef struct {
@@ -110,7 +66,7 @@ static int grow(rdc_feature_list *list, size_t more)
 }
 
 /* About how many features a column has: exact for words of ASCII, so that a result need not move. */
-static size_t about_features(rdc_units *units, const text_column *column, size_t k, size_t less)
+static size_t about_features(rdc_units *units, const rdc_text_column *column, size_t k, size_t less)
 {
     size_t found = 0;
     for (size_t i = 0; i < column->texts; i++) {
@@ -122,7 +78,7 @@ static size_t about_features(rdc_units *units, const text_column *column, size_t
 }
 
 /* Shingles for a k above 0, otherwise bigrams of URLs. */
-static PyObject *features_of(text_column *column, size_t k, int by_characters, int wrap)
+static PyObject *features_of(rdc_text_column *column, size_t k, int by_characters, int wrap)
 {
     feature_bytes to = {{NULL, 0, 0, grow}, PyBytes_FromStringAndSize(NULL, 0), NULL};
     rdc_shingler *shingler = malloc(sizeof *shingler);
@@ -163,7 +119,7 @@ done:
 
 static PyObject *shingle_features(PyObject *module, PyObject *args)
 {
-    text_column column = {0};
+    rdc_text_column column = {0};
     Py_ssize_t k;
     int by_characters, wrap;
     PyObject *result = NULL;
@@ -172,22 +128,22 @@ static PyObject *shingle_features(PyObject *module, PyObject *args)
         return NULL;
     if (k < 1 || k > RDC_SHINGLE_LIMIT)
         PyErr_Format(PyExc_ValueError, "%zd units a shingle: 1 to %d are expected", k, RDC_SHINGLE_LIMIT);
-    else if (!take(&column))
+    else if (!rdc_take_texts(&column))
         result = features_of(&column, (size_t)k, by_characters, wrap);
-    release(&column);
+    rdc_release_texts(&column);
     return result;
 }
 
 static PyObject *url_features(PyObject *module, PyObject *args)
 {
-    text_column column = {0};
+    rdc_text_column column = {0};
     PyObject *result = NULL;
     (void)module;
     if (!PyArg_ParseTuple(args, "y*y*:url_features", &column.text, &column.offsets))
         return NULL;
-    if (!take(&column))
+    if (!rdc_take_texts(&column))
         result = features_of(&column, 0, 0, 0);
-    release(&column);
+    rdc_release_texts(&column);
     return result;
 }
 

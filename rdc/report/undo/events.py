@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 from rdc.model.undo import UndoItem
-from rdc.report.json_events import JsonEvents, Value, path_fields
+from rdc.report.json_events import ChangeJson, Value, path_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rdc.model.undo import UndoableSync, UndoReport
 
 __all__ = ["UndoJson"]
 
 
-class UndoJson(JsonEvents):
+class UndoJson(ChangeJson):
     """Receives the events of one undo."""
-
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        flush: Callable[[], None],
-        clock: Callable[[], float],
-        *,
-        dry_run: bool,
-    ) -> None:
-        super().__init__(write, flush, clock)
-        self._dry_run = dry_run
-
-    def start(self) -> None:
-        self.emit("start", dry_run=self._dry_run)
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, UndoItem):

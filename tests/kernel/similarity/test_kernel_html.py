@@ -1,4 +1,4 @@
-"""The text of HTML pages: every variant beside the definition, and the definition beside pages."""
+"""The text of HTML pages: the kernel beside the definition, and the definition beside pages."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ import html
 from array import array
 from html.entities import html5
 from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.kernel.shingles import html_reference
+from rdc.kernel.pages import _pages, reference
+from rdc.kernel.pages.generate_names import names_text
+from tests.support.project_paths import KERNEL
 
 
 def text_of(page: str | bytes) -> str:
     content = page if isinstance(page, bytes) else page.encode()
-    text, offsets = html_reference.html_texts(content, array("q", [0, len(content)]))
+    text, offsets = result = reference.html_texts(content, array("q", [0, len(content)]))
+    assert _pages.html_texts(content, array("q", [0, len(content)])) == result
     assert array("q", offsets) == array("q", [0, len(text)])
     return text.decode()
 
@@ -74,7 +78,68 @@ def test_the_names_of_characters_do_not_change() -> None:
 
 def test_columns_have_a_text_for_each_page() -> None:
     pages = [b"<p>a", b"", b"<script>", b"b"]
-    text, offsets = html_reference.html_texts(
-        b"".join(pages), array("q", accumulate(map(len, pages), initial=0))
-    )
+    text, offsets = _pages.html_texts(b"".join(pages), array("q", accumulate(map(len, pages), initial=0)))
     assert (text, list(array("q", offsets))) == (b" a b", [0, 2, 2, 3, 4])
+
+
+markup = st.sampled_from(
+    [
+        *(
+            "<",
+            "</",
+            ">",
+            "/",
+            "<!--",
+            "-->",
+            "-",
+            "<!",
+            "<?",
+            "a",
+            "p",
+            "B",
+            "script",
+            "<style>",
+            "</STYLE",
+            "img ",
+        ),
+        *(
+            "<a href=",
+            "<img alt=",
+            "area ",
+            "src",
+            "=",
+            "'",
+            '"',
+            " ",
+            "\n",
+            "&",
+            "amp",
+            "amp;",
+            "not",
+            "notin;",
+        ),
+        *("#", "x", "65", ";", "\xe9", "&#x80;", "&#xd800", "&copy=", "&NotEqualTilde;", "0", "\x00"),
+    ]
+)
+
+
+@given(
+    st.lists(st.lists(markup, max_size=30).map("".join), max_size=4), st.sampled_from(["utf-8", "latin-1"])
+)
+def test_the_kernel_equals_the_definition(drawn: list[str], encoding: str) -> None:
+    pages = [page.encode(encoding) for page in drawn]
+    column = b"".join(pages), array("q", accumulate(map(len, pages), initial=0))
+    assert _pages.html_texts(*column) == reference.html_texts(*column)
+
+
+def test_every_name_is_found() -> None:
+    text = " ".join([f"&{name}" for name in html5])
+    assert text_of(text) == html.unescape(text)
+    assert (KERNEL / "pages" / "html_names.h").read_text() == names_text(), "run scripts/kernel_tables"
+
+
+@pytest.mark.parametrize("module", [reference, _pages], ids=["pure", "C"])
+@pytest.mark.parametrize("offsets", [[0, 4], [-1, 3], [], [0, 3, 2]])
+def test_bad_columns_are_refused(module: Any, offsets: list[int]) -> None:
+    with pytest.raises(ValueError):
+        module.html_texts(b"<p>", array("q", offsets))

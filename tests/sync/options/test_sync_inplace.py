@@ -78,14 +78,16 @@ def test_files_keep_their_inodes_and_other_names(way: Way, fsync: bool, tmp_path
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs(plain_trees()))
 @example((HELD, WANTED))
+@example((HELD, tree()))
 def test_any_tree_becomes_the_same_as_without(versions: tuple[Tree, Tree]) -> None:
     held, wanted = versions
     with tempfile.TemporaryDirectory() as place:
         source = write_tree(Path(place, "s"), wanted)
         found = []
-        for name, options in (("plain", SyncOptions(fsync=False, delete=True)), ("into", INPLACE)):
-            top = write_tree(Path(place, name), held)
-            run = run_sync(source, top, SyncOptions(delete=True, fsync=False, inplace=options.inplace))
+        for inplace in (False, True):
+            top = write_tree(Path(place, f"inplace {inplace}"), held)
+            options = SyncOptions(delete=True, force_empty=True, fsync=False, inplace=inplace)
+            run = run_sync(source, top, options)
             assert run.problems == []
             found.append(read_tree(top))
         assert describe(*found) == []

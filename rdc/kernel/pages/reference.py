@@ -1,4 +1,4 @@
-"""The text of HTML pages in plain Python: the definition for html_text.c.
+"""The text of HTML pages in plain Python: the definition for html_text.c and character_references.c.
 
 It follows the tokenizer of the HTML standard as far as words depend on it:
 

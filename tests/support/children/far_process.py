@@ -1,0 +1,135 @@
+"""The far side of a sync in a process of its own, which a loaded server forks: no Python starts for it.
+
+Most tests with a child start `rdc serve --stdio` through PSEUDO_SSH. A start takes 0.1 s of CPU, mostly to
+load modules. Only that is left out here: the process, its pipes, its signals and its end are as after a
+start. Tests of starts, and all with another remote shell, do not come here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rdc.transport.child import Child
+from tests.support.project_paths import PSEUDO_SSH, TOP
+
+__all__ = ["REQUEST_BYTES", "FarProcess", "FarServer"]
+
+REQUEST_BYTES = 1 << 17
+"""Most bytes of a request: words and the environment."""
+
+SECONDS = 300
+"""In which a loaded server answers, and one that has to load."""
+
+BEFORE_LOADING = ("LD_", "PYTHON", "RDC_KERNEL", "RDC_TABLE")
+"""Beginnings of variables that count when a program is loaded."""
+
+FAR = [sys.executable, "-m", "rdc"]
+
+
+@dataclass(frozen=True, slots=True)
+class FarProcess:
+    """One process to start."""
+
+    words: list[str]
+    environ: dict[str, str]
+    directory: str
+    umask: int
+
+    def packet(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def read(cls, packet: bytes) -> FarProcess:
+        return cls(**json.loads(packet))
+
+
+def _umask() -> int:
+    # os.umask can only tell it by a change, which would hold for other threads.
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("\nUmask:")[2].split(None, 1)[0], 8)
+
+
+def _fixed() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(BEFORE_LOADING)}
+
+
+class FarServer:
+    """Starts processes of rdc. Belongs to the process that made it."""
+
+    def __init__(self) -> None:
+        # Both ends stay open here from the start: to tests that count descriptors they are nothing new.
+        self._socket, self._other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(SECONDS)
+        self._owner = (os.getpid(), os.geteuid())
+        self._fixed = _fixed()
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        self._socket.close()
+        self._other.close()
+        if self._server is not None:
+            self._server.wait()
+
+    def _request(self, process: FarProcess) -> _Forked:
+        if self._server is None:
+            end = self._other.fileno()
+            words = [sys.executable, "-m", "tests.support.children.far_server", str(end)]
+            self._server = subprocess.Popen(words, cwd=TOP, pass_fds=(end,))
+        return _Forked(self._socket, process)
+
+    def start(self, argv: Sequence[str]) -> Child | _Forked:
+        """What `Child(argv)` makes, by a fork where that is the same."""
+        if (
+            list(argv[:1]) != [str(PSEUDO_SSH)]
+            or list(argv[2:5]) != FAR
+            or (os.getpid(), os.geteuid()) != self._owner
+            or _fixed() != self._fixed
+        ):
+            return Child(argv)
+        return self._request(FarProcess(list(argv[5:]), dict(os.environ), os.getcwd(), _umask()))
+
+
+class _Forked:
+    """As rdc.transport.child.Child, whose methods it has."""
+
+    def __init__(self, server: socket.socket, process: FarProcess) -> None:
+        child_in, self.stdin = os.pipe()
+        self.stdout, child_out = os.pipe()
+        self._status, status = os.pipe()
+        theirs = (child_in, child_out, status)
+        try:
+            socket.send_fds(server, [process.packet()], [child_in, child_out, 2, status])
+            self._pid = int(server.recv(64))
+        finally:
+            for fd in theirs:
+                os.close(fd)
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.wait(0)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._code is None and select.select([self._status], [], [], timeout)[0]:
+            # Nothing, not even a status, comes of a server that was killed.
+            self._code = int(os.read(self._status, 64) or b"-9")
+            os.close(self._status)
+        return self._code
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self._pid, number)

@@ -285,7 +285,7 @@ def _max_delete_share(words: Words) -> int | None:
     last = words.last("--max-delete")
     if last is None or not last.value.endswith("%"):
         return None
-    from rdc.cli.options.guard import read_share
+    from rdc.cli.options.sizes import read_share
 
     return read_share("--max-delete", last.value)
 
@@ -294,7 +294,7 @@ def _guard(words: Words) -> int | None:
     last = words.last("--guard", "--no-guard")
     if last is None or last.key == "--no-guard":
         return None
-    from rdc.cli.options.guard import read_share
+    from rdc.cli.options.sizes import read_share
 
     return read_share("--guard", last.value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.model.guard import is_stop
+from rdc.model.guard import DEFAULT_SHARE, is_stop
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 
     from rdc.cli.environment import Environment
     from rdc.cli.options.sync_options import SyncRequest
+    from rdc.cli.options.table import Words
     from rdc.errors import ExitCode, RdcError
+    from rdc.model.sync import SyncOptions
     from rdc.model.sync_report import SyncReport
     from rdc.progress import Event
     from rdc.report.log_file import SyncOutput
 
-__all__ = ["perform_guarded"]
+__all__ = ["asks", "perform_guarded", "with_default_guard"]
 
 ANSWER_BYTES = 64
 
@@ -73,3 +75,16 @@ def _agrees(environment: Environment) -> bool:
     except OSError:
         return False
     return answer.strip().lower() in (b"y", b"yes")
+
+
+def asks(words: Words, environment: Environment) -> bool:
+    """Whether someone is there who can be asked, and no program reads what is said."""
+    silent = words.has("--json", "--dry-run", "--quiet", "--no-guard")
+    return not silent and environment.stdin.isatty()
+
+
+def with_default_guard(options: SyncOptions, words: Words) -> SyncOptions:
+    """`options` with the guard that holds where someone can be asked."""
+    if not options.delete or words.has("--guard", "--no-guard"):
+        return options
+    return replace(options, guard=DEFAULT_SHARE)

@@ -109,11 +109,10 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         syncer = sync
     if not environment.stderr_is_terminal:
         return _perform(request, environment, syncer)
-    from rdc.cli.options.guard import asks, with_default_guard
+    from rdc.cli.verbs.guarded_sync import asks, perform_guarded, with_default_guard
 
     if not asks(parsed, environment):
         return _perform(request, environment, syncer)
-    from rdc.cli.verbs.guarded_sync import perform_guarded
 
     guarded = replace(request, options=with_default_guard(request.options, parsed))
     return perform_guarded(

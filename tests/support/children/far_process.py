@@ -62,6 +62,15 @@ def _fixed() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(BEFORE_LOADING)}
 
 
+def _can_serve() -> bool:
+    """Whether the kernel tells of the end of a process by a descriptor, as the server needs."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
 class FarServer:
     """Starts processes of rdc. Belongs to the process that made it."""
 
@@ -71,6 +80,7 @@ class FarServer:
         self._socket.settimeout(SECONDS)
         self._owner = (os.getpid(), os.geteuid())
         self._fixed = _fixed()
+        self._can_serve = _can_serve()
         self._server: subprocess.Popen[bytes] | None = None
 
     def close(self) -> None:
@@ -89,7 +99,8 @@ class FarServer:
     def start(self, argv: Sequence[str]) -> Child | _Forked:
         """What `Child(argv)` makes, by a fork where that is the same."""
         if (
-            list(argv[:1]) != [str(PSEUDO_SSH)]
+            not self._can_serve
+            or list(argv[:1]) != [str(PSEUDO_SSH)]
             or list(argv[2:5]) != FAR
             or (os.getpid(), os.geteuid()) != self._owner
             or _fixed() != self._fixed

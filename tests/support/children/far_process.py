@@ -123,13 +123,19 @@ class _Forked:
         finally:
             for fd in theirs:
                 os.close(fd)
+        self._ended = select.poll()  # select.select takes only descriptors below 1,024
+        self._ended.register(self._status, select.POLLIN)
         self._code: int | None = None
+
+    def __del__(self) -> None:
+        if self._code is None:
+            os.close(self._status)
 
     def poll(self) -> int | None:
         return self.wait(0)
 
     def wait(self, timeout: float | None = None) -> int | None:
-        if self._code is None and select.select([self._status], [], [], timeout)[0]:
+        if self._code is None and self._ended.poll(None if timeout is None else timeout * 1000):
             # Nothing, not even a status, comes of a server that was killed.
             self._code = int(os.read(self._status, 64) or b"-9")
             os.close(self._status)

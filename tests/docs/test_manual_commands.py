@@ -214,6 +214,10 @@ def test_each_option_in_the_text_exists() -> None:
             known |= {name for option in group.options for name in option.names}
     for script in (
         "bench_sync.py",
+        "bench_samples.py",
+        "bench_shingles.py",
+        "bench_documents.py",
+        "bench_reconciliation.py",
         "bench_scan.py",
         "bench_dedupe.py",
         "bench_cow.py",

@@ -197,3 +197,19 @@ def indexed(traits: rdc.Traits) -> list[rdc.Match]:
     first: rdc.SimilarPair | None = next(iter(pairs), None)
     print(estimate.jaccard, first)
     return index.query(traits)
+
+
+def documents() -> list[rdc.Document]:
+    options = rdc.DocumentOptions(field="body", threshold=0.9, rules=RULES)
+    report: rdc.DocumentReport = rdc.similar_documents("corpus", options, part="corpus.rdcdocs", stop=STOP)
+    summary: rdc.DocumentSummary = report.summary
+    print(summary.documents, summary.pairs)
+    labels = [group.label for group in groups(rdc.merge_documents(["corpus.rdcdocs"], options))]
+    return [*labels, *report.kept]
+
+
+def groups(report: rdc.DocumentReport) -> list[rdc.DocumentGroup]:
+    found = list(report.groups)
+    members: list[rdc.SimilarDocument] = [member for group in found for member in group.documents]
+    print([(member.document.path, member.resemblance, member.like.row) for member in members])
+    return found

@@ -20,7 +20,7 @@ from tests.support.trees.loop_images import fresh_directory, image_directory, mo
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes is the machine's affair. Forty of each kind here; scripts/soak runs the long searches.
+# How long an example takes is the machine's affair. scripts/soak runs the long searches.
 settings.register_profile(
     "any machine", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

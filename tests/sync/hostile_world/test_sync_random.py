@@ -57,7 +57,7 @@ options = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(pairs(), options)
 def test_in_one_process(pair: tuple[Tree, Tree], options: SyncOptions) -> None:
     wanted, held = pair

@@ -148,8 +148,7 @@ def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
         raise RdcError(
             f"{path}: cannot read what it names: {error.strerror or error}", code=ExitCode.FILE_IO
         ) from error
-    except Exception as error:
-        # Paths and keys come from the user: the system may refuse some of them in unforeseen ways.
+    except Exception as error:  # the user's paths and keys may be refused in ways that nobody foresaw
         raise UsageError(f"{path}: cannot be used: {type(error).__name__}: {str(error)[:200]}") from error
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["SHINGLE_SIZES", "SHINGLE_VERSION", "text_features"]
 
 SHINGLE_VERSION = 1
-"""Of rdc/kernel/shingles/reference.py. Features of other rules must not meet these in one search."""
+"""Version of the rules in rdc/kernel/shingles/reference.py. One search compares features of one version."""
 
 SHINGLE_SIZES = {"words": 5, "chars": 8}
 """How many words or characters make a shingle."""

@@ -37,7 +37,7 @@ class Gathered:
     parts: OpenParts
     blocks: list[Block]
     unit: str
-    """Of shingles."""
+    """The unit of the shingles: words or chars."""
     problems: list[Problem]
     left_out: int
 

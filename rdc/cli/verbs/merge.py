@@ -87,7 +87,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _are_documents(names: Sequence[str]) -> bool:
-    """Whether the parts are of documents. Raises UsageError if some are and others are not."""
+    """Returns True if the parts hold documents. Raises UsageError if some are and others are not."""
     from rdc.documents.parts.part_file import is_document_part
 
     kinds = [is_document_part(name) for name in names]

@@ -60,7 +60,7 @@ class Corpus:
         self._old = old
         self._blocks = blocks
         self._positions = array("Q")
-        """Of each document: the number of its block times 2^32, plus its position there."""
+        """One number for each document: that of its block times 2^32, plus its position there."""
         self._order()
 
     def __len__(self) -> int:

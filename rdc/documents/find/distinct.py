@@ -27,9 +27,9 @@ class Distinct:
     compared: array[int]
     """Typecode 'I', increasing: those with shingles."""
     empty: array[int]
-    """Those without."""
+    """The documents without shingles, as in `compared`."""
     kinds: bytearray
-    """Of each document: COPY if a lesser one has its text, COPIED if it is the least of several."""
+    """A code for each document: COPY if a lesser one has its text, COPIED if it is the least of several."""
     _copies: array[int]
     """Typecode 'Q', increasing: a document times 2^32, plus a copy of it."""
 

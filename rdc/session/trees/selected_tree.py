@@ -276,15 +276,5 @@ def _top(found: Sequence[_Found]) -> bytes:
     return next((each.origin for each in found if each.name.with_top), found[0].origin if found else b"")
 
 
-def _is_covered(found: _Found, whole: set[tuple[bytes, bytes]]) -> bool:
-    """Whether a directory above it is selected with everything below it."""
-    path = found.name.path
-    while path:
-        path = path.rpartition(b"/")[0]
-        if (found.origin, path) in whole:
-            return True
-    return False
-
-
 def _below(directory: bytes, path: bytes) -> bytes:
     return join(directory, path) if path else directory

@@ -30,6 +30,8 @@ from __future__ import annotations
 from operator import attrgetter
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 
+from rdc.record_patterns import INITIALIZERS
+
 TYPE_CHECKING = False  # as in typing, without loading typing
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,38 +216,9 @@ class _Initializer:
         return made if record is None else made.__get__(record)
 
 
-# Patterns of __init__ by number of fields. Each takes the functions that store the fields. These return None,
-# so `or` calls them all. Python caches the patterns with this file's bytecode. Without this table, a sync
-# compiles them from text, which takes 1.5 ms (40 paired runs of a local sync).
-_MAKERS: dict[int, Any] = {
-    0: lambda: lambda self: None,
-    1: lambda a: lambda self, p: a(self, p),  # noqa: PLW0108
-    2: lambda a, b: lambda self, p, q: a(self, p) or b(self, q),
-    3: lambda a, b, c: lambda self, p, q, r: a(self, p) or b(self, q) or c(self, r),
-    4: lambda a, b, c, d: lambda self, p, q, r, s: a(self, p) or b(self, q) or c(self, r) or d(self, s),
-    5: lambda a, b, c, d, e: lambda self, p, q, r, s, t: (
-        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t)
-    ),
-    6: lambda a, b, c, d, e, f: lambda self, p, q, r, s, t, u: (
-        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u)
-    ),
-    7: lambda a, b, c, d, e, f, g: lambda self, p, q, r, s, t, u, v: (
-        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u) or g(self, v)
-    ),
-    8: lambda a, b, c, d, e, f, g, h: lambda self, p, q, r, s, t, u, v, w: (
-        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u) or g(self, v)
-        or h(self, w)
-    ),
-    9: lambda a, b, c, d, e, f, g, h, i: lambda self, p, q, r, s, t, u, v, w, x: (
-        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u) or g(self, v)
-        or h(self, w) or i(self, x)
-    ),
-}  # fmt: skip
-
-
 def _pattern(count: int) -> CodeType:
     """Returns the code of __init__(self, p0, p1, ...) for `count` fields."""
-    make = _MAKERS.get(count)
+    make = INITIALIZERS.get(count)
     if make is None:
         rows = [f"{i:03}" for i in range(count)]
         source = (
@@ -255,7 +228,7 @@ def _pattern(count: int) -> CodeType:
         )
         # Only numbers enter the source. eval() avoids the first call of compile(), which makes the classes of
         # the syntax tree and takes 1.2 ms.
-        make = _MAKERS[count] = eval(source)  # noqa: S307
+        make = INITIALIZERS[count] = eval(source)  # noqa: S307
     code: CodeType = make(*[None] * count).__code__
     return code
 

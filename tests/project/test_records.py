@@ -103,6 +103,14 @@ def test_they_do_what_dataclasses_do(
         assert results[0] == results[1] or (options["slots"] and change not in names)
 
 
+@pytest.mark.parametrize("count", range(26))
+def test_each_number_of_fields_is_stored_in_order(count: int) -> None:
+    cls = made(rdc.records, ["plain"] * count, {"frozen": True, "slots": True}, False)
+    record = cls(*range(count))
+    assert [getattr(record, f"f{number}") for number in range(count)] == [*range(count)]
+    assert list(inspect.signature(cls).parameters) == [f"f{number}" for number in range(count)]
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     kind: ClassVar[str] = "point"

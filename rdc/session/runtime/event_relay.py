@@ -153,18 +153,30 @@ class EventRelay:
         """Number of problems beyond PROBLEMS_WAITING, by exit code."""
         self.codes: set[ExitCode] = set()
         self.errors = 0
+        self._troubled: set[bytes] | None = None
+        """Paths with problems; None: nobody asks for them."""
 
     def report(self, event: Event) -> None:
         """Reports one event, now or at the next `send_waiting`."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self.codes.add(event.code)
             self.errors += 1
+            if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
+                self._troubled.add(event.path)
         if self._reporter is not None:
             self._reporter(event)
         elif isinstance(event, ItemChanged) and not self._items:
             pass
         elif not (isinstance(event, Progressed) and self._too_soon(event)):
             self._wait(event)
+
+    def note_troubled(self) -> None:
+        """Remembers the paths of problems from now on."""
+        self._troubled = set()
+
+    def is_troubled(self, path: bytes) -> bool:
+        """Whether there was a problem with `path`; b"": with no path in particular."""
+        return self._troubled is None or path in self._troubled
 
     def _wait(self, event: Event) -> None:
         """Stores an event until `send_waiting`.

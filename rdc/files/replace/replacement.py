@@ -275,7 +275,12 @@ class Replacement:
         try:
             if self._reserved.size > self.size:
                 os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
-            set_on_descriptor(self._fd, self._created, metadata, owner=owner)
+            if self.root.fakes:
+                from rdc.files.base.faked_stat import set_faked_open
+
+                set_faked_open(self._fd, metadata, owner=owner)
+            else:
+                set_on_descriptor(self._fd, self._created, metadata, owner=owner)
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "set the metadata of its new content") from error

@@ -1,8 +1,8 @@
 """What --fake-super keeps of an entry in an extended attribute, in rsync's form.
 
-An entry that this user may not make is a plain file, and what it stands for is in `user.rsync.%stat`: mode with
-format, number of a device, owner and group, as "100644 0,0 1000:1000". The owner of the real entry can always
-read and write it. An entry without the attribute is what it is.
+An entry that this user may not make is a plain file. What it stands for is in `user.rsync.%stat`: mode with
+format, number of a device, owner and group, as "100644 0,0 1000:1000". The owner of the real entry can
+always read and write it. An entry without the attribute is what it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["FAKED_NAME", "Faked", "read_faked", "set_faked_on_name", "set_faked_
 
 FAKED_NAME = "user.rsync.%stat"
 
-_FORM = re.compile(rb"([0-7]{1,7}) ([0-9]{1,10}),([0-9]{1,10}) ([0-9]{1,10}):([0-9]{1,10})")
+_PATTERN = re.compile(rb"([0-7]{1,7}) ([0-9]{1,10}),([0-9]{1,10}) ([0-9]{1,10}):([0-9]{1,10})")
 _NONE = {errno.ENODATA, errno.EOPNOTSUPP, errno.ENOENT, errno.EPERM}
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _ID_LIMIT = 1 << 32
@@ -60,7 +60,7 @@ def read_faked(entry: bytes | int, found: os.stat_result) -> Faked | None:
         if error.errno in _NONE:
             return None
         raise
-    match = _FORM.fullmatch(value)
+    match = _PATTERN.fullmatch(value)
     if match is None:
         raise ValueError(repr(value[:40]))
     faked = Faked(int(match[1], 8), *map(int, match.groups()[1:]))
@@ -80,8 +80,8 @@ def set_faked_on_name(
     timed: bool = True,
 ) -> None:
     """Set the metadata of an entry of the open directory `directory`, as far as this user may, and keep the
-    rest. `new`: the format and the device number of an entry that was just made; None: they stay. `timed`: the
-    mtime is set. Raises OSError, ValueError as `read_faked` does."""
+    rest. `new`: the format and the device number of an entry that was just made; None: they stay. `timed`:
+    the mtime is set. Raises OSError, ValueError as `read_faked` does."""
     fd = os.open(name, _PATH, dir_fd=directory)
     try:
         found = os.fstat(fd)

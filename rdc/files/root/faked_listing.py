@@ -63,7 +63,7 @@ class FakedListing:
                     continue
                 kind = _kind(root, faked)
                 if kind is Kind.SYMLINK:
-                    links[row] = _target(root, entry)
+                    links[row] = _link_text(root, entry)
             except FileError as error:
                 if isinstance(error.__cause__, FileNotFoundError):
                     continue
@@ -92,7 +92,7 @@ def _kind(root: ConfinedAccess, faked: Faked) -> Kind:
     return kind if kind in root.shown_nodes else Kind.SPECIAL
 
 
-def _target(root: ConfinedAccess, path: bytes) -> bytes:
+def _link_text(root: ConfinedAccess, path: bytes) -> bytes:
     """Read the target of a symlink, which is the content of the file that stands for it."""
 
     def read(name: bytes, parent: int) -> bytes:
@@ -102,10 +102,10 @@ def _target(root: ConfinedAccess, path: bytes) -> bytes:
         finally:
             os.close(fd)
 
-    target = root.perform(path, "read the link that it stands for", read, reading=True)
-    if not target or b"\0" in target or len(target) > PATH_BYTES:
-        raise _wrong(root, path, "the target of a link in it", repr(target[:40]))
-    return target
+    text = root.perform(path, "read the link that it stands for", read, reading=True)
+    if not text or b"\0" in text or len(text) > PATH_BYTES:
+        raise _wrong(root, path, "the target of a link in it", repr(text[:40]))
+    return text
 
 
 def _wrong(root: ConfinedAccess, path: bytes, expected: str, found: str) -> FileError:

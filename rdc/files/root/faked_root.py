@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.files.base.faked_stat import Faked, set_faked_on_name
+from rdc.files.base.faked_stat import Faked, set_faked_on_name, set_faked_open
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.faked_listing import faked_at, show_faked
@@ -92,6 +92,9 @@ class FakedRoot(Root):
             set_faked_on_name(aside, parent, wanted, owner=owner, new=faked, timed=timed)
 
         self._replace(path, f"make the {kind.name.lower()}", kind, make, None, owner=owner, new=new)
+
+    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
+        set_faked_open(fd, metadata, owner=owner)
 
     def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
         """Set what this user may set, and keep the rest, like Root.set_metadata."""

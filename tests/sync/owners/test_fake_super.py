@@ -93,7 +93,9 @@ def test_what_changes_is_kept_too(tmp_path: Path) -> None:
         assert not run.problems
     assert not run.items
     kept = {path.name: os.listxattr(path) for path in top.iterdir()}
-    assert [name for name in sorted(kept) if not kept[name] and not name.startswith(("closed", "l"))] == ["suid"]
+    assert [name for name in sorted(kept) if not kept[name] and not name.startswith(("closed", "l"))] == [
+        "suid"
+    ]
     assert os.getxattr(top / "open", FAKED_NAME).startswith(b"120777 ")
     assert (top / "open").read_text() == "elsewhere"
     assert (top / "link").read_text() == "no link any more" and not os.listxattr(top / "link")
@@ -143,7 +145,9 @@ def test_links_on_the_way_lead_nowhere(tmp_path: Path) -> None:
     assert (top / "sub" / "p").is_file()
 
 
-@pytest.mark.parametrize("value", [b"", b"garbage", b"100644 0,0 0:99999999999", b"40755 0,0 0:0", b"9" * 300])
+@pytest.mark.parametrize(
+    "value", [b"", b"garbage", b"100644 0,0 0:99999999999", b"40755 0,0 0:0", b"9" * 300]
+)
 def test_a_wrong_attribute_is_named(value: bytes, tmp_path: Path) -> None:
     source, top = tmp_path / "s", tmp_path / "d"
     (source / "sub").mkdir(parents=True)

@@ -220,7 +220,6 @@ complete -c rdc -n '__fish_seen_subcommand_from watch' -l no-specials -d 'copy n
 complete -c rdc -n '__fish_seen_subcommand_from watch' -s E -l executability -d 'keep who may execute a file; always on, with the other permissions'
 complete -c rdc -n '__fish_seen_subcommand_from watch' -l owner -d 'keep owners and groups, root or not'
 complete -c rdc -n '__fish_seen_subcommand_from watch' -l no-owner -l no-o -d 'never keep owners and groups'
-complete -c rdc -n '__fish_seen_subcommand_from watch' -l super -d 'set owners and make devices, root or not, as far as the system lets'
 complete -c rdc -n '__fish_seen_subcommand_from watch' -l numeric-ids -d 'keep owners and groups by number (default)'
 complete -c rdc -n '__fish_seen_subcommand_from watch' -s e -l rsh -x -d 'the remote shell (default: ssh)'
 complete -c rdc -n '__fish_seen_subcommand_from watch' -s s -l secluded-args -l protect-args -d 'no path goes through that shell; always on'

@@ -62,7 +62,7 @@ class DestinationParts:
         self._preserved = preserved
         self._events = events
         if options.remove_source_files:
-            events.note_troubled()
+            events.note_paths(made=options.ignore_existing)
         self.wanted = Manifest()
         self.landing = FileCommits(
             destination_root.root,

@@ -54,7 +54,7 @@ class ConfirmedFiles:
 
     def confirm(self, round_: int) -> Conversation[int]:
         """Tells the source, and waits for its answers. Returns the round to go on with."""
-        if self._events.is_troubled(b""):
+        if self._events.is_uncertain(b""):
             return round_  # what failed is not known
         for number, path in enumerate(self._wanted.directories):
             rows = self._landed(number, path)
@@ -93,7 +93,7 @@ class ConfirmedFiles:
         return [
             first + row
             for row in self._equal_rows(wanted, existing)
-            if not self._events.is_troubled(prefix + wanted.names[row])
+            if not self._events.is_uncertain(prefix + wanted.names[row])
         ]
 
     def _equal_rows(self, wanted: Listing, existing: Listing) -> Iterator[int]:

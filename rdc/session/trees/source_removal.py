@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedInodes
+    from rdc.progress import Reporter
     from rdc.protocol.messages.registry import Landed
-    from rdc.session.runtime.event_relay import EventRelay
     from rdc.tree.manifest import Manifest
 
 __all__ = ["SourceRemoval"]
@@ -44,7 +44,7 @@ class SourceRemoval:
         self._inodes.extend(little_endian_integers("Q", inodes.inodes))
         self._ctimes.extend(little_endian_integers("q", inodes.ctimes))
 
-    def take(self, message: Landed, manifest: Manifest, events: EventRelay) -> int:
+    def take(self, message: Landed, manifest: Manifest, report: Reporter) -> int:
         """Removes these entries, and returns how many are gone. Reports those that stay.
 
         Raises ProtocolError for entries that no destination may name.
@@ -71,7 +71,7 @@ class SourceRemoval:
                 gone += self._removal.remove(entry.path, identity)
             except OSError as error:
                 failed = self._root.failure(error, entry.path, "remove it")
-                events.report(Problem(failed.code, entry.path, str(failed)))
+                report(Problem(failed.code, entry.path, str(failed)))
             except FileError as error:
-                events.report(Problem(error.code, entry.path, str(error)))
+                report(Problem(error.code, entry.path, str(error)))
         return gone

@@ -305,8 +305,8 @@ def test_what_a_far_side_may_not_name_stays(tmp_path: Path) -> None:
     events = EventRelay(None)
     for files in ((0,), (1, 2)):
         with pytest.raises(ProtocolError, match="no destination may name"):
-            removal.take(Landed(files, bytes(16)), manifest, events)
-    assert removal.take(Landed((2,), bytes(16)), manifest, events) == 1
+            removal.take(Landed(files, bytes(16)), manifest, events.report)
+    assert removal.take(Landed((2,), bytes(16)), manifest, events.report) == 1
     assert leaves(tmp_path) == {b"g"}
     source.release()
 

@@ -59,6 +59,10 @@ class LayeredRoot(Root):
         self._base.release()
         super().release()
 
+    def keep_atimes(self) -> None:
+        super().keep_atimes()
+        self._base.keep_atimes()
+
     @property
     def base(self) -> Root:
         return self._base

@@ -221,6 +221,8 @@ def open_destination(
         destination_root = replace(destination_root, served=served_path(here, site))
     if options.fake_super:
         destination_root = _faked(destination_root, options)
+    if options.open_noatime:
+        destination_root.root.keep_atimes()
     destination_root.root.write_sparsely(options.sparse)
     destination_root.root.keep_long_holes(not options.allocate)
     if options.untimed:
@@ -245,6 +247,8 @@ def open_destination(
         opened = open_alternates(
             options.alternates, lambda directory: site.open(site.beside(here, directory))
         )
+        for root in opened.roots if options.open_noatime else ():
+            root.keep_atimes()
         return replace(destination_root, alternates=opened)
     return destination_root
 

@@ -70,6 +70,8 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
     except BaseException:
         lookup.release()
         raise
+    if options.open_noatime:
+        root.keep_atimes()
     if options.munge_links:
         from rdc.files.root.listing_view import show_unmunged
 

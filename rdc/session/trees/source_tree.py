@@ -95,6 +95,8 @@ class SourceTree:
 
     def _show(self, site: Site, options: SyncOptions, destination: bytes | None) -> None:
         """Has the root show entries as `options` ask."""
+        if options.open_noatime:
+            self.root.keep_atimes()
         if options.untimed:
             from rdc.files.root.listing_view import omit_times
 

@@ -60,7 +60,6 @@ def test_what_is_read_keeps_its_access_time(way: Way, checksum: bool, tmp_path: 
     for top in (source, destination):
         os.utime(top, (5, 5))
     assert describe(read_tree(source), read_tree(destination)) == []
-    )
 
 
 def test_it_is_as_with_rsync_and_needs_the_option(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ from tests.sync.hostile_world.test_sync_rsync import rsync
 OLD = 981_220_662 * 10**9
 """Nanoseconds, in 2001: any read would change an access time so far back, on a relatime mount too."""
 
-CONTENTS = {
+CONTENTS: dict[str, bytes] = {
     **{f"small/{number}": b"content %d" % number for number in range(20)},
     "large": os.urandom(300_000),
     "changed": b"new" * 9_000,
     "same": b"same",
 }
-HELD = {"changed": File(b"new" * 8_000, 0o644, 5), "same": b"same", "extra": b"content of an extra file"}
+HELD: dict[str, File | bytes] = {"changed": File(b"new" * 8_000, 0o644, 5), "same": b"same", "extra": b"content of an extra file"}
 OPTIONS = SyncOptions(open_noatime=True, fsync=False)
 
 

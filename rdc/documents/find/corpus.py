@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
+from itertools import groupby
 
 from rdc.documents.parts.block import DIGEST_BYTES, SAMPLE_BYTES
 from rdc.model.documents import Document
@@ -49,6 +50,13 @@ class Run:
     first: int
     """The position of the first one in the block."""
     count: int
+
+
+class _Span(NamedTuple):
+    run: Run
+    """From the first to the last of some documents of a block."""
+    rows: list[int]
+    """Their positions in the block."""
 
 
 class Corpus:
@@ -170,11 +178,16 @@ class Corpus:
             )
         return array("Q", [0]) + self.column(run, "Q", run.block.layout.shingle_ends)
 
-    def shingles(self, number: int) -> bytes:
-        """The shingles of one document: u32, little-endian, in the order of its text."""
-        run = self._run(number)
-        start, end = self.shingle_bounds(run)
-        return self._parts.bytes(run.block, run.block.layout.sets + 4 * start, 4 * (end - start))
+    def shingles(self, block: Block, start: int, end: int) -> bytes:
+        """Shingles of a block by their positions there: u32, little-endian, in the order of the texts."""
+        return self._parts.bytes(block, block.layout.sets + 4 * start, 4 * (end - start))
+
+    def spans(self, numbers: Sequence[int]) -> Iterator[_Span]:
+        """The documents of these numbers, which increase, by block."""
+        places = map(self._positions.__getitem__, numbers)
+        for number, group in groupby(places, (32).__rrshift__):
+            rows = [place & 0xFFFFFFFF for place in group]
+            yield _Span(Run(self._blocks[number], rows[0], rows[-1] - rows[0] + 1), rows)
 
     def document(self, number: int) -> Document:
         """The name and size of one document."""

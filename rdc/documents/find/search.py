@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
+from itertools import compress
 
 from rdc.documents.find.band_keys import BandKeys
 from rdc.documents.find.candidates import candidate_batches
@@ -58,9 +59,9 @@ class Search:
         for batch in candidate_batches(keys, len(compared), is_old):
             check_stop(stop)
             self.candidates += len(batch)
-            for pair, found in zip(batch, resemblances(self._corpus, compared, batch), strict=True):
-                if found >= self._threshold:
-                    self._add(pair >> 32, pair & _NONE, found)
+            found = resemblances(self._corpus, compared, batch, self._threshold)
+            for pair, one in compress(zip(batch, found, strict=True), found):
+                self._add(pair >> 32, pair & _NONE, one)
             reporter(Progressed("compare", batch[-1] >> 32, len(compared)))
         reporter(Progressed("compare", len(compared), len(compared)))
 

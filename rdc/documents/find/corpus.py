@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["Corpus", "Run"]
 
 READ_ROWS = 256
-"""Documents of a block read at a time, where blocks are merged."""
+"""Documents of a block read at a time, where blocks are merged or names are needed."""
+
+WINDOWS = 128
+"""So many times READ_ROWS names are in memory."""
+
+_ROW = (1 << 32) - 1
+"""The part of a position that says where in its block a document is."""
 
 
 class _Entry(NamedTuple):
@@ -52,6 +58,14 @@ class Run:
     count: int
 
 
+class _Window(NamedTuple):
+    sources: array[int]
+    rows: array[int]
+    sizes: array[int]
+    paths: list[bytes]
+    """From the first of the sources on."""
+
+
 class _Span(NamedTuple):
     run: Run
     """From the first to the last of some documents of a block."""
@@ -69,6 +83,7 @@ class Corpus:
         self._blocks = blocks
         self._positions = array("Q")
         """One number for each document: that of its block times 2^32, plus its position there."""
+        self._windows: dict[int, _Window] = {}
         self._order()
 
     def __len__(self) -> int:
@@ -138,7 +153,7 @@ class Corpus:
         while at < len(positions):
             position = positions[at]
             block = self._blocks[position >> 32]
-            start = position & 0xFFFFFFFF
+            start = position & _ROW
             most = min(block.layout.documents - start, len(positions) - at)
             count = most
             if positions[at + most - 1] != position + most - 1:
@@ -159,7 +174,10 @@ class Corpus:
 
     def samples_of(self, number: int) -> bytes:
         """The samples of one document."""
-        return self.samples(self._run(number))
+        position = self._positions[number]
+        block = self._blocks[position >> 32]
+        at = block.layout.samples + SAMPLE_BYTES * (position & _ROW)
+        return self._parts.bytes(block, at, SAMPLE_BYTES)
 
     def digests(self, run: Run) -> bytes:
         """The digests of the documents of a run."""
@@ -186,16 +204,37 @@ class Corpus:
         """The documents of these numbers, which increase, by block."""
         places = map(self._positions.__getitem__, numbers)
         for number, group in groupby(places, (32).__rrshift__):
-            rows = [place & 0xFFFFFFFF for place in group]
+            rows = [place & _ROW for place in group]
             yield _Span(Run(self._blocks[number], rows[0], rows[-1] - rows[0] + 1), rows)
 
     def document(self, number: int) -> Document:
         """The name and size of one document."""
-        run = self._run(number)
-        layout = run.block.layout
-        (source,), (row,) = self.column(run, "I", layout.source_of), self.column(run, "Q", layout.rows)
-        (size,) = self.column(run, "Q", layout.sizes)
-        return Document(self._paths(run.block, source, source + 1)[0], row, size)
+        position = self._positions[number]
+        row = position & _ROW
+        window = self._windows.get(position - row % READ_ROWS)
+        if window is None:
+            window = self._window(position - row % READ_ROWS)
+        at = row % READ_ROWS
+        return Document(
+            window.paths[window.sources[at] - window.sources[0]], window.rows[at], window.sizes[at]
+        )
+
+    def _window(self, start: int) -> _Window:
+        """Reads what document() needs of some documents side by side, and keeps it for others."""
+        block, first = self._blocks[start >> 32], start & _ROW
+        layout = block.layout
+        count = min(READ_ROWS, layout.documents - first)
+        sources = self._parts.numbers(block, "I", layout.source_of, first, count)
+        found = _Window(
+            sources,
+            self._parts.numbers(block, "Q", layout.rows, first, count),
+            self._parts.numbers(block, "Q", layout.sizes, first, count),
+            self._paths(block, sources[0], sources[-1] + 1),
+        )
+        if len(self._windows) == WINDOWS:
+            del self._windows[next(iter(self._windows))]
+        self._windows[start] = found
+        return found
 
     def is_old(self, number: int) -> bool:
         """Whether a document is of the older corpus."""
@@ -203,4 +242,4 @@ class Corpus:
 
     def _run(self, number: int) -> Run:
         position = self._positions[number]
-        return Run(self._blocks[position >> 32], position & 0xFFFFFFFF, 1)
+        return Run(self._blocks[position >> 32], position & _ROW, 1)

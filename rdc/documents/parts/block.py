@@ -37,7 +37,7 @@ COUNTS = struct.Struct("<4Q")
 """Sources, documents, shingles, bytes of names."""
 
 
-SLICE_BYTES = 128 << 10
+SLICE_BYTES = 256 << 10
 """Bytes of texts whose features are made and used before those of others. They take about as much."""
 
 

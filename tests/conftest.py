@@ -14,15 +14,16 @@ from hypothesis import HealthCheck, settings
 from rdc.session import sync_run
 from rdc.transport import child
 from tests.support.children.far_process import FarServer
+from tests.support.share import examples
 from tests.support.trees.loop_images import fresh_directory, image_directory, mounted
 
 # A runner in the background ignores Ctrl-C, and whatever the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes is the machine's affair. scripts/soak runs the long searches.
+# How long an example takes is the machine's affair. scripts/soak tests runs all of them.
 settings.register_profile(
-    "any machine", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "any machine", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACCESS_ACL",
     "DEFAULT_ACL",
+    "FAKED_PREFIX",
     "UNREADABLE",
     "AttributeKinds",
     "Attributes",
@@ -27,6 +28,9 @@ Attributes: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 ACCESS_ACL = b"system.posix_acl_access"
 DEFAULT_ACL = b"system.posix_acl_default"
+
+FAKED_PREFIX = b"user.rsync.%"
+"""Begins the names of attributes that keep what --fake-super may not set."""
 
 _OWNER, _NAMED_USER, _OWNING_GROUP, _NAMED_GROUP, _MASK, _OTHERS = 1, 2, 4, 8, 16, 32
 """Tags of an ACL's entries."""
@@ -48,7 +52,10 @@ class AttributeKinds(IntFlag):
     """POSIX ACLs: rights of users and groups beyond the mode, and defaults for new entries of a directory."""
 
     def has(self, name: bytes) -> bool:
-        """Whether an attribute with this name is of one of these kinds."""
+        """Whether an attribute with this name is of one of these kinds. Those in which rsync keeps what
+        --fake-super may not set are of none."""
+        if name.startswith(FAKED_PREFIX):
+            return False
         if name.startswith(b"user."):
             return bool(self & AttributeKinds.USER)
         if name in (ACCESS_ACL, DEFAULT_ACL):

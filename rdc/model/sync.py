@@ -257,6 +257,13 @@ class SyncOptions:
     the same numbers. Not together with `acls`."""
     groupmap: bytes = b""
     """The same for groups."""
+    fake_super: bool = False
+    """Only the side where it is typed counts, as in rsync. As the destination it keeps owners, devices and
+    the like in extended attributes, in rsync's form, and does not set them. As the source it sends what such
+    attributes say. Not together with `acls`, `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
+    `follows`."""
+    super_user: bool = False
+    """Set owners and make devices as if the destination ran as root; the system decides."""
     owner_names: bool = False
     """Users and groups that no map names become those of the same name, if the destination has them. Not
     together with `acls`."""

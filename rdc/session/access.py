@@ -77,6 +77,8 @@ def _check_changes(options: SyncOptions, access: Access) -> None:
     if options.maps_owners and not access.owners:
         name = "--usermap" if options.usermap else "--groupmap" if options.groupmap else "--no-numeric-ids"
         raise TrustError(f"{title} keeps no owners: leave out {name} (--chown is such a map, too)")
+    if options.super_user and not access.owners:
+        raise TrustError(f"{title} keeps no owners: leave out --super")
     if options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")
 

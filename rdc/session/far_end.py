@@ -68,7 +68,12 @@ def _here(run: SyncRun) -> SyncReport:
         contextlib.closing(FileSigner(catalog=run.signer.catalog)) as signer,
         contextlib.nullcontext() if clones is None else contextlib.closing(clones),
     ):
-        admit = partial(as_asked, destination=run.destination.path, munge_links=run.options.munge_links)
+        admit = partial(
+            as_asked,
+            destination=run.destination.path,
+            munge_links=run.options.munge_links,
+            fake_super=run.options.fake_super,
+        )
         link = InProcessLink(run.fetch(clones), answer(signer, admit, clones=clones), run.stop)
         return run.totals(link.run(), link)
 

@@ -76,12 +76,14 @@ Admission: TypeAlias = "Callable[[Open], Admitted]"
 """Decides what an Open may have. It refuses with an RdcError, which goes to the far side."""
 
 
-def as_asked(open_: Open, destination: bytes | None = None, *, munge_links: bool = False) -> Admitted:
+def as_asked(
+    open_: Open, destination: bytes | None = None, *, munge_links: bool = False, fake_super: bool = False
+) -> Admitted:
     """Grants everything: a peer that can start this process may do what the process's user may.
 
-    `destination`: as in Admitted. `munge_links`: of SyncOptions, which no Open carries.
+    `destination`: as in Admitted. `munge_links`, `fake_super`: of SyncOptions, which no Open carries.
     """
-    options = replace(open_.asked, munge_links=munge_links)
+    options = replace(open_.asked, munge_links=munge_links, fake_super=fake_super)
     return Admitted(ANYWHERE, open_.path or b".", options, destination)
 
 

@@ -28,6 +28,7 @@ from rdc.files.root.source_file import SourceFile
 from rdc.limits.catalog import CATALOG_IN_SYNC
 from rdc.signature.build import sign
 from rdc.signature.tree import SignatureTree
+from tests.support.share import examples
 
 SMALL = ChunkParams(64, 256)
 LATER = 10 * LOCAL_MARGIN_NS
@@ -237,7 +238,7 @@ operations = st.lists(
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -25,6 +25,7 @@ from rdc.files.root.source_file import SourceFile
 from rdc.signature.build import TreeBuilder, sign
 from rdc.signature.codec import decode_signature, encode_signature
 from tests.support.kernel.kernel_streams import streams
+from tests.support.share import examples
 
 SMALL = ChunkParams(64, 256)
 
@@ -92,7 +93,7 @@ def test_threads_give_what_one_gives(
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -112,7 +113,7 @@ def test_one_file_shared_between_threads(
     root.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(min_size=1, max_size=256), st.booleans())
 def test_a_file_of_one_chunk_has_the_tree_that_a_builder_makes(data: bytes, featured: bool) -> None:
     data = data * 4 if featured else data

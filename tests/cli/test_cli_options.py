@@ -161,7 +161,7 @@ _SUPPORTED = """
 --del --delete-during --delete-delay --delete-after --numeric-ids
 --dirs -d --no-dirs --no-d --old-dirs --old-d --no-recursive --no-r --prune-empty-dirs -m
 --no-prune-empty-dirs --no-m --delete-missing-args
---keep-dirlinks -K --munge-links --no-numeric-ids --usermap --groupmap --chown
+--keep-dirlinks -K --munge-links --no-numeric-ids --usermap --groupmap --chown --super --fake-super
 """
 SUPPORTED = _SUPPORTED.split()
 

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from rdc.daemon.config import DaemonConfig, Limits
 from rdc.errors import TrustError, UsageError
 from tests.support.daemon.driven_daemon import Batch, DrivenDaemon, Peer, every_fault, settings
+from tests.support.share import examples
 
 HANDSHAKES = 3
 LIMITS = Limits(
@@ -152,7 +153,7 @@ class Loop(RuleBasedStateMachine):
 
 
 TestLoop = Loop.TestCase
-TestLoop.settings = hypothesis_settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestLoop.settings = hypothesis_settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.running.deduping import TIME, Seen, dedupe, seen
+from tests.support.share import examples
 
 CONTENTS = (b"", b"a", b"b" * 5_000, b"c" * 5_000, bytes(70_000), b"d" * 70_000 + b"e")
 
@@ -53,7 +54,7 @@ def kinds(found: dict[str, Seen], top: Path, *, protected: str) -> int:
     return len(own) + len(kept) + len({what for what in found.values() if what.size} - covered)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(trees, links)
 def test_hard_links_and_back(
     tree: list[tuple[str, bytes, int, int, bool]], more: list[tuple[int, str]]

@@ -12,6 +12,7 @@ from rdc.instances.runs import ChunkedFile, RunFinder
 from rdc.model.instances import EqualRuns, RootedPath
 from rdc.signature.build import sign
 from tests.support.running.deduping import blob
+from tests.support.share import examples
 
 PARAMS = ChunkParams(64, 256)
 BLOCK = 512
@@ -54,7 +55,7 @@ pieces = st.lists(
 ).map(lambda parts: b"".join(blob(seed, size) for seed, size in parts))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(pieces, min_size=1, max_size=4))
 def test_runs_are_what_they_say(contents: list[bytes]) -> None:
     check(found_in(*contents), tuple(contents))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.running.deduping import TIME, Run, Seen, dedupe, dupes, seen
+from tests.support.share import examples
 
 CONTENTS = (b"a", b"b" * 5_000, b"c" * 5_000, bytes(70_000))
 DIRECTORIES = ("", "a/", "a/b/", "keep/", "k\n\x1b[2J/")
@@ -108,7 +109,7 @@ def links_to(top: Path, gone: set[str], before: dict[str, Seen], stay: set[str])
         assert before[real].digest == before[path].digest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(files, max_size=12),
     links,

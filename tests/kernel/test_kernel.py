@@ -16,6 +16,7 @@ from rdc.errors import UsageError
 from rdc.kernel import _kernel, choice
 from rdc.kernel import reference as pure
 from tests.support.kernel.kernel_streams import LIMITS, STREAMS, random_splits, run, streams
+from tests.support.share import examples
 
 VARIANTS = _kernel.usable()
 limits = pytest.mark.parametrize("sizes", LIMITS, ids=lambda sizes: f"{sizes[0]}-{sizes[1]}")
@@ -47,7 +48,7 @@ def test_every_variant_cuts_like_the_pure_one(kind: str, sizes: tuple[int, int])
                 assert run(_kernel.Cutter(*sizes, variant=variant), data, spans) == expected, (variant, spans)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(streams(), st.sampled_from(LIMITS), st.lists(st.integers(0, 300), max_size=40))
 def test_splits_do_not_matter(data: bytes, sizes: tuple[int, int], spans: list[int]) -> None:
     expected = run(pure.Cutter(*sizes), data)
@@ -64,7 +65,7 @@ def test_byte_by_byte(variant: str) -> None:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(streams(), st.sampled_from(LIMITS[:5]))
 def test_chunks_keep_their_bounds(data: bytes, sizes: tuple[int, int]) -> None:
     cuts, _ = run(_kernel.Cutter(*sizes), data)

@@ -15,6 +15,7 @@ from rdc.kernel import _kernel
 from rdc.kernel import reference as pure
 from rdc.kernel.search.reference import BlockHash, block_polynomial
 from rdc.rabin import Fingerprint, is_irreducible, remainder, remainder_of_product
+from tests.support.share import examples
 
 KEY = bytes(range(16))
 NOWHERE = (1 << 64) - 1
@@ -80,7 +81,7 @@ def test_parts_have_blocks_of_their_own(
                 module.block_fingerprints(key, data, size, width, rows)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(keys, texts, st.data(), sizes, widths)
 def test_both_find_the_same_offsets(
     key: bytes, base: bytes, data: st.DataObject, size: int, width: int

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
 from rdc.kernel import reference as pure
+from tests.support.share import examples
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 
@@ -38,7 +39,7 @@ def test_what_is_no_column_is_refused(module: Any) -> None:
             module.equal_rows(column, width)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.data(), st.integers(1, 40), st.integers(0, 300), st.integers(1, 400))
 def test_both_agree(data: st.DataObject, width: int, count: int, kinds: int) -> None:
     """Few values, many values, values that differ in their last byte only."""

@@ -15,6 +15,7 @@ from rdc.kernel import _kernel
 from rdc.kernel.reference import block_fingerprints
 from rdc.kernel.search import gap_reference as pure_gaps
 from rdc.kernel.search.gap_reference import NOWHERE, Match, Outcome, Span, search_gap
+from tests.support.share import examples
 
 KEY = bytes(range(16))
 every_kernel = pytest.mark.parametrize("module", [pure_gaps, _kernel], ids=["pure", "C"])
@@ -56,7 +57,7 @@ def questions(draw: st.DrawFn) -> tuple[Any, ...]:
     return KEY, windows, size, width, draw(st.integers(0, 20)), gaps, ranges, matches, fingerprints
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(questions())
 def test_both_say_the_same(asked: tuple[Any, ...]) -> None:
     assert _kernel.search_gaps(*asked) == pure_gaps.search_gaps(*asked)
@@ -70,7 +71,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(questions(), st.data())
 def test_numbers_that_do_not_add_up_are_refused_by_both(asked: tuple[Any, ...], data: st.DataObject) -> None:
     """One number of a column is another, or a column is cut short: the same, or ValueError, from both."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rdc.kernel import _kernel
 from rdc.kernel import reference as pure
 from tests.kernel.test_kernel_blocks import KEY, NOWHERE, every_kernel, keys, sizes, texts, widths
+from tests.support.share import examples
 
 UNKNOWN = NOWHERE
 
@@ -37,7 +38,7 @@ def found_matches(
 base_offsets = st.one_of(st.integers(0, 500), st.just(UNKNOWN))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(keys, texts, st.data(), sizes, widths, st.integers(0, 40))
 def test_both_find_the_same_matches(
     key: bytes, base: bytes, data: st.DataObject, size: int, width: int, reach: int

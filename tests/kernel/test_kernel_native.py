@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.project_paths import KERNEL, NATIVE, TOP
+from tests.support.share import examples
 
 # What has a driver of its own, or only works for a binding.
 OTHERS = re.compile(
@@ -65,14 +66,14 @@ def agreeing_variants(program: Path, seed: int, count: int, *files: str) -> list
 @pytest.mark.parametrize("flags", [(), ("-DRDC_ASSUME_OLD",)], ids=["this CPU", "without extensions"])
 def test_variants_agree_under_sanitizers(tmp_path: Path, flags: tuple[str, ...]) -> None:
     program = build(tmp_path, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *flags)
-    variants = agreeing_variants(program, 1, 150, *FIXTURES)
+    variants = agreeing_variants(program, 1, examples(150), *FIXTURES)
     assert variants[-1] == "c"
     if platform.machine() in ("x86_64", "aarch64"):
         assert len(variants) > 1
 
 
 def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
-    agreeing_variants(build(tmp_path, "-O2"), 1_000_000, 1000)
+    agreeing_variants(build(tmp_path, "-O2"), 1_000_000, examples(1000))
 
 
 @pytest.mark.parametrize(
@@ -83,9 +84,10 @@ def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
 )
 def test_index_and_search_agree_with_plain_loops(tmp_path: Path, driver: str, flags: tuple[str, ...]) -> None:
     program = build(tmp_path, *flags, driver=driver)
-    result = subprocess.run([program, "1", "100"], capture_output=True, text=True)
+    rounds = examples(100)
+    result = subprocess.run([program, "1", str(rounds)], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == "100 rounds from seed 1 agree\n"
+    assert result.stdout == f"{rounds} rounds from seed 1 agree\n"
 
 
 def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rdc.kernel import _kernel
 from rdc.kernel.columns import node_reference as pure
 from rdc.model.entries import Kind
+from tests.support.share import examples
 from tests.support.trees.manifests import Rows, build, entry, in_order, parent_of, randoms, trees
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
@@ -84,7 +85,7 @@ def test_columns_of_nodes_are_the_rows(rng: random.Random, count: int, widths: l
         assert module.node_columns(ends, first, columns) == expected
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(trees().filter(len), randoms)
 def test_what_does_not_fit_is_refused_by_both_alike(rows: Rows, rng: random.Random) -> None:
     columns, ends = list(named(rows)), some_ends(rng, len(rows))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel.sets import _sets, reference
+from tests.support.share import examples
 
 SETS = st.lists(st.lists(st.integers(0, 80) | st.integers(0, (1 << 32) - 1), max_size=120), max_size=6)
 
@@ -22,7 +23,7 @@ def column(sets: list[list[int]]) -> tuple[array[int], array[int]]:
     return values, offsets
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SETS, st.randoms(use_true_random=False), st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 0.8, 1.0]))
 def test_c_compares_as_defined(sets: list[list[int]], chosen: random.Random, threshold: float) -> None:
     pairs = array("I", [chosen.randrange(len(sets)) for _ in range(12)] if sets else [])

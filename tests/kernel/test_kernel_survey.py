@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rdc.kernel.count import _survey
 from rdc.kernel.count import reference as pure_survey
 from tests.support.project_paths import KERNEL, NATIVE
+from tests.support.share import examples
 
 KEY_MAX = (1 << 64) - 1
 VARIANTS = [_survey, pure_survey]
@@ -186,7 +187,7 @@ def test_folding(items: list[list[tuple[int, int]]], least: int, more: int) -> N
     assert len(set(names.values())) == len(names)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(keys, max_size=300), st.integers(0, KEY_MAX), st.integers(0, 8))
 def test_selecting(rows: list[int], salt: int, shift: int) -> None:
     chosen = _survey.select_chunks(column(rows), salt, shift)

@@ -20,6 +20,7 @@ from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.settings import read_settings
 from rdc.model.sizes import parse_size
 from rdc.report.sizes import size_text
+from tests.support.share import examples
 
 UNITS = {"": 1, "b": 1}
 for power, letter in enumerate("kmgtp", start=1):
@@ -88,7 +89,7 @@ def test_a_size_is_its_number_times_its_unit(typed: tuple[str, str, str, bool], 
     assert parse_size(text.upper() if upper else text, unit=plain) == min(int(value), SIZE_LIMIT)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TYPED)
 def test_every_place_reads_the_same(tmp_path: Path, typed: tuple[str, str, str, bool]) -> None:
     number, space, letters, upper = typed

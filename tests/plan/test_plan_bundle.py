@@ -18,6 +18,7 @@ from rdc.plan import block_search as blocks
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.large_gaps import Step, Window
 from rdc.signature.short import ShortSignatures, sign_short
+from tests.support.share import examples
 
 KEY = bytes(range(16))
 BLOCK, WIDTH = 1024, 8
@@ -183,7 +184,7 @@ def versions(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
     return old, new
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(versions(), st.integers(0, 4))
 def test_what_is_found_is_true(pair: tuple[list[bytes], list[bytes]], rounds: int) -> None:
     ends = Ends(*pair)

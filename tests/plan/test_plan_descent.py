@@ -15,6 +15,7 @@ from rdc.signature.build import TreeBuilder, sign
 from rdc.signature.records import NodeRecords, decode_records, encode_records
 from rdc.signature.tree import SignatureTree
 from tests.support.kernel.range_rows import pairs_of
+from tests.support.share import examples
 
 PARAMS = ChunkParams(64, 256)
 KEY = bytes(range(16))
@@ -85,7 +86,7 @@ files = st.lists(
 ).map(lambda spans: b"".join(BLOCKS[i] * n for i, n in spans)[:200_000])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(files, st.lists(files, max_size=3), st.sampled_from([4, 8, 32]))
 def test_the_recipe_makes_the_wanted_file(wanted: bytes, bases: list[bytes], width: int) -> None:
     trees = [sign(base, PARAMS) for base in bases]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 from pathlib import Path
 
@@ -98,6 +99,7 @@ PURE_EXCEPTIONS = {("kernel/choice.py", "os")}
 """The choice of the kernel variant reads RDC_KERNEL from the environment."""
 
 
+@functools.cache
 def imported(path: Path) -> list[str]:
     """Modules and names that a file imports anywhere, in functions and for the type checker as well."""
     names: list[str] = []
@@ -118,9 +120,14 @@ def name_of(path: Path) -> str:
     return ".".join(("rdc", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
 
 
+@functools.cache
+def known_modules() -> set[str]:
+    return {name_of(path) for path in PACKAGE.rglob("*.py*") if path.suffix in (".py", ".pyi")}
+
+
 def targets_of(path: Path) -> set[str]:
     """The modules of rdc that a file imports, extension modules included."""
-    known = {name_of(path) for path in PACKAGE.rglob("*.py*") if path.suffix in (".py", ".pyi")}
+    known = known_modules()
     targets = {name if name in known else name.rpartition(".")[0] for name in imported(path)}
     return {target for target in targets if target in known}
 

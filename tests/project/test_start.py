@@ -154,7 +154,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     }
     idle |= {"rdc.session.destination.in_sync_tree", "rdc.plan.compare"}
     idle |= {"rdc.chunking.chunker", "rdc.plan.descent", "rdc.plan.block_search", "rdc.signature.build"}
-    check(start, modules=213, own=177, compiled=18, heavy=(SLOW | idle) - {"threading"})
+    check(start, modules=214, own=178, compiled=18, heavy=(SLOW | idle) - {"threading"})
 
 
 def test_a_sync_of_one_new_file_here(tmp_path: Path, places: tuple[Path, Path]) -> None:
@@ -163,7 +163,7 @@ def test_a_sync_of_one_new_file_here(tmp_path: Path, places: tuple[Path, Path]) 
     start = started(tmp_path, "sync", f"{source}/", f"{destination}/")
     assert start.code == 0
     assert (destination / "file").read_bytes() == b"the same"
-    check(start, modules=261, own=222, compiled=25, heavy=SLOW - {"threading"})
+    check(start, modules=262, own=223, compiled=25, heavy=SLOW - {"threading"})
 
 
 def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from rdc.session.source.tree_description import Description
 from rdc.tree import fold as fold_module
 from tests.support.running.paired_sync import Remembering, kinds, sync_in_turns
 from tests.support.running.sync_model import outcome
+from tests.support.share import examples
 from tests.support.trees.manifest_runs import DIALLERS, LISTED, LOOKED, equal, many, wire
 from tests.support.trees.tree_strategies import pairs
 from tests.support.trees.trees import (
@@ -62,7 +63,7 @@ def test_collisions_end_in_a_listing_and_the_right_tree(
     assert wire(sync_in_turns(source, destination, dialler=dialler)) <= 600
 
 
-SLOW = settings(max_examples=150, deadline=None)
+SLOW = settings(max_examples=examples(150), deadline=None)
 
 
 @DIALLERS

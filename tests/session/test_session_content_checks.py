@@ -197,7 +197,7 @@ def some_files(draw: st.DrawFn) -> File:
     return File(draw(st.sampled_from([True, True, True, False])), theirs, listed)
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(some_files(), max_size=16), st.lists(st.integers(1, 16), max_size=2))
 def test_what_differs_is_fetched_and_the_rest_settled(
     small: None, tmp_path_factory: pytest.TempPathFactory, files: list[File], cuts: list[int]

@@ -18,10 +18,11 @@ from rdc.progress import Event, ItemChanged, Problem
 from rdc.session.applying.deletion import Deletion
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.tree.filters import FilterList
+from tests.support.share import examples
 from tests.support.trees.tree_strategies import plain_trees
 from tests.support.trees.trees import Directory, Tree, parent_of, read_tree, write_tree
 
-SLOW = settings(deadline=None, max_examples=60)
+SLOW = settings(deadline=None, max_examples=examples(60))
 
 
 class Deleting:

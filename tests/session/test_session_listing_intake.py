@@ -16,6 +16,7 @@ from rdc.model.preserved import EVERYTHING
 from rdc.protocol.messages.registry import ListingPart
 from rdc.session.destination.by_listing import ListingIntake
 from rdc.tree.manifest import Manifest
+from tests.support.share import examples
 from tests.support.trees.manifests import (
     Rows,
     build,
@@ -82,7 +83,7 @@ def parts_of(rng: random.Random, found: Listing) -> list[Listing]:
     return [found.rows(range(start, stop)) for start, stop in pairwise((0, *cuts, len(found)))]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(trees(), randoms)
 def test_what_came_in_parts_is_the_tree(rows: Rows, rng: random.Random) -> None:
     """Each directory is compared when its last part is there, with the row at which it begins."""

@@ -25,6 +25,7 @@ from rdc.session.destination.in_sync_tree import InSyncTree
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
+from tests.support.share import examples
 from tests.support.trees.manifests import Rows, build, columns, entry, pairs, randoms
 
 FILTERS = FilterList((FilterRule(RuleAction.EXCLUDE, b"*.o"),))
@@ -85,7 +86,7 @@ def edit(rng: random.Random, top: Path) -> set[bytes]:
     return changed
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.builds(random.Random, st.integers(0, 1 << 32)), st.sampled_from((0, 3, 20, 60)))
 def test_an_amended_tree_is_the_one_that_a_walk_finds(rng: random.Random, size: int) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -153,7 +154,7 @@ def settled_by_rule(wanted: Manifest, before: Manifest, changed: set[bytes]) -> 
     return own
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(pairs(), randoms, st.sampled_from((0, 0.5, 1)))
 def test_what_a_run_without_deletions_did_is_known_without_a_look(
     pair: tuple[Rows, Rows], rng: random.Random, more: float

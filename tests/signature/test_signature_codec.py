@@ -12,6 +12,7 @@ from rdc.errors import ProtocolError
 from rdc.signature.build import TreeBuilder, sign
 from rdc.signature.codec import SignatureError, decode_signature, encode_signature
 from rdc.signature.records import decode_records, encode_records, reference_width
+from tests.support.share import examples
 
 PARAMS = ChunkParams(64, 256)
 
@@ -23,7 +24,7 @@ def sample(runs: list[tuple[int, int]]) -> bytes:
     return encode_signature(builder.finish(b"123456789"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 255), st.integers(1, 1 << 30)), max_size=80))
 def test_round_trip(runs: list[tuple[int, int]]) -> None:
     data = sample(runs)
@@ -47,7 +48,7 @@ def test_every_cut_and_every_flipped_bit_is_refused() -> None:
             decode_signature(bytes(damaged))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=300))
 def test_garbage_is_refused(data: bytes) -> None:
     for prefix in (b"", b"RDCS\x01"):
@@ -55,7 +56,7 @@ def test_garbage_is_refused(data: bytes) -> None:
             decode_signature(prefix + data)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.binary(min_size=1, max_size=4000), st.sampled_from([4, 5, 8, 32]))
 def test_wire_records_round_trip(data: bytes, width: int) -> None:
     tree = sign(data, PARAMS)
@@ -69,7 +70,7 @@ def test_wire_records_round_trip(data: bytes, width: int) -> None:
         assert len(set(records.references)) == len({level.digest(i) for i in rows})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=120), st.sampled_from([4, 8, 32]))
 def test_wire_garbage_is_a_protocol_error(data: bytes, width: int) -> None:
     try:

@@ -20,6 +20,7 @@ from rdc.signature import codec
 from rdc.signature.build import sign
 from rdc.signature.short import ShortSignatures, sign_short
 from rdc.signature.short_codec import decode_short, encode_short
+from tests.support.share import examples
 
 SMALLEST = ChunkParams(64, 256)
 NOISE = random.Random(5).randbytes(60_000)
@@ -36,7 +37,7 @@ def signed(streams: list[bytes], params: ChunkParams) -> ShortSignatures:
     return sign_short(b"".join(streams), array("Q", map(len, streams)), params)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(STREAMS, st.sampled_from([SMALLEST, ChunkParams.for_mean(4096)]))
 def test_each_row_is_the_signature_of_its_stream(
     streams: list[list[tuple[bytes, int, int]]], params: ChunkParams
@@ -59,7 +60,7 @@ def test_each_row_is_the_signature_of_its_stream(
 
 
 @given(st.lists(PARTS, min_size=1, max_size=5), st.integers(0, 1 << 30), st.integers(0, 255))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_damage_costs_the_row_that_has_it(parts: list[tuple[bytes, int, int]], at: int, byte: int) -> None:
     contents = made([[one] for one in parts])
     encoded = encode_short(signed(contents, SMALLEST))

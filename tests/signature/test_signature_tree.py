@@ -12,6 +12,7 @@ from rdc.signature import build
 from rdc.signature.build import FOLD_CHUNKS, TreeBuilder, sign
 from rdc.signature.digests import NODE_KEY, ROOT_KEY
 from rdc.signature.tree import SignatureTree
+from tests.support.share import examples
 
 Record = tuple[bytes, int, int]
 PARAMS = ChunkParams(64, 256)
@@ -72,7 +73,7 @@ fresh = st.integers(0, 10**6).map(lambda i: blake3(i.to_bytes(4, "big")).digest(
 items = st.lists(st.one_of(names, fresh), max_size=400).map(lambda ds: [(d, 1 + d[0]) for d in ds])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     items, st.lists(st.integers(1, 50), max_size=30), st.integers(1, 12), st.sampled_from([1, 7, FOLD_CHUNKS])
 )
@@ -95,7 +96,7 @@ def test_any_batches_give_the_defined_tree(
     assert tree.size == sum(n for _, n in chunk_items)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(items)
 def test_children_lead_down_to_every_record(chunk_items: list[tuple[bytes, int]]) -> None:
     builder = TreeBuilder(PARAMS)
@@ -112,7 +113,7 @@ def test_children_lead_down_to_every_record(chunk_items: list[tuple[bytes, int]]
         assert at == below.records
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(fresh, st.integers(1, 5)), min_size=1, max_size=60))
 def test_repeat_is_the_same_as_adding_one_by_one(spans: list[tuple[bytes, int]]) -> None:
     one, many = TreeBuilder(PARAMS), TreeBuilder(PARAMS)
@@ -140,7 +141,7 @@ def test_parameters_and_length_enter_the_root() -> None:
     assert len({sign(bytes(n), PARAMS).root for n in (0, 1, 2, 256, 257, 512)}) == 6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.binary(max_size=6000), st.integers(1, 1000))
 def test_sign_equals_chunks_of_any_spans(data: bytes, span: int) -> None:
     from rdc.chunking.chunker import chunks

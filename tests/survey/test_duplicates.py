@@ -25,6 +25,7 @@ from rdc.survey.walk import unique_walk
 from rdc.survey.walk.file_columns import FileColumns
 from rdc.tree.filters import FilterList
 from rdc.tree.inode_walk import InodeWalk
+from tests.support.share import examples
 from tests.support.trees.duplicate_files import Collector, make, names_in
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 
@@ -105,7 +106,7 @@ def no_problems(event: Event) -> None:
     assert not isinstance(event, Problem), event
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     file_trees(), st.booleans(), st.booleans(), st.sampled_from([1, 3]), st.sampled_from(list(DuplicateOrder))
 )

@@ -21,6 +21,7 @@ from rdc.survey.count.resembling_files import (
     ResemblingFiles,
     likely_resemblance,
 )
+from tests.support.share import examples
 
 
 def traits(values: list[int]) -> bytes:
@@ -64,7 +65,7 @@ def connected(packed: list[bytes]) -> list[tuple[list[int], int]]:
     return [(sorted(group), fewest[min(group)]) for group in groups if len(group) > 1]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(relatives())
 def test_groups_are_what_all_pairs_connect(packed: list[bytes]) -> None:
     files = ResemblingFiles()

@@ -26,12 +26,13 @@ from rdc.records import dataclass
 from rdc.session.runtime.commands import Command, Conversation, Send
 from rdc.typed import Annotated
 from tests.support.running.paired_sync import Program, kinds, sync_in_turns
+from tests.support.share import examples
 from tests.support.trees.random_changes import Changes
 from tests.support.trees.random_contents import Contents
 from tests.support.trees.trees import describe, read_tree
 
 T = TypeVar("T")
-SEEDS = 34
+SEEDS = examples(34)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

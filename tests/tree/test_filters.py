@@ -25,6 +25,7 @@ from rdc.tree.filter_list import filter_list
 from rdc.tree.filters import FilterList
 from rdc.tree.rule_text import RuleListBuilder
 from rdc.tree.wildcards import compile_wildcards
+from tests.support.share import examples
 
 EXCLUDE, INCLUDE = RuleAction.EXCLUDE, RuleAction.INCLUDE
 
@@ -155,13 +156,13 @@ PATTERNS = st.lists(
 TEXTS = st.lists(st.sampled_from([b"a", b"a", b"b", b"/"]), max_size=24).map(b"".join)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 @given(PATTERNS, TEXTS)
 def test_wildcards_match_by_definition(pattern: bytes, text: bytes) -> None:
     assert (compile_wildcards(pattern).fullmatch(text) is not None) == plain_match(pattern, text)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 @given(PATTERNS, TEXTS)
 def test_floating_means_after_any_slash(pattern: bytes, text: bytes) -> None:
     starts = [0, *(i + 1 for i, byte in enumerate(text) if byte == 0x2F)]
@@ -252,7 +253,7 @@ def taken_by_rdc(paths: list[tuple[bytes, bool]], rules: FilterList) -> set[byte
     return taken
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(6)))
 def test_decides_as_rsync_does(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     root = os.fsencode(tmp_path / "tree")

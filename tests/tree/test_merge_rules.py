@@ -14,6 +14,7 @@ from rdc.limits.paths import FILTER_BYTES, FILTER_MERGE_DEPTH, FILTER_RULES
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
 from rdc.tree.filter_list import filter_list
 from rdc.tree.rule_text import RuleListBuilder
+from tests.support.share import examples
 
 EXCLUDE, INCLUDE = RuleAction.EXCLUDE, RuleAction.INCLUDE
 
@@ -57,7 +58,7 @@ def taken_by_rdc(texts: list[bytes], folder: Path) -> set[bytes] | ExitCode:
     return {name.encode() for name in NAMES if not rules.excluded(name.encode(), False)}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(examples(6)))
 def test_takes_what_rsync_takes(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     (tmp_path / "tree").mkdir()

@@ -22,6 +22,7 @@ from rdc.tree import walk
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import PackedDirectory, PackedWalk, Walk
 from tests.files.root.root_entries import as_nobody
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 
 NO_RULES = FilterList(())
@@ -90,7 +91,7 @@ names = st.sampled_from([b"a", b"b", b"a-", b"\xff", b"\n"])
 paths = st.lists(names, min_size=1, max_size=4).map(b"/".join)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.sets(paths, max_size=12), st.sets(paths, max_size=12), st.lists(names | paths, max_size=2))
 def test_any_tree(directories: set[bytes], files: set[bytes], excluded: list[bytes]) -> None:
     filters = exclude(*excluded)

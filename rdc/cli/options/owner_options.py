@@ -21,6 +21,11 @@ OWNER_GROUP = OptionGroup(
     (
         Option(("--owner",), "keep owners and groups, root or not"),
         Option(("--no-owner", "--no-o"), "never keep owners and groups"),
+        Option(("--super",), "set owners and make devices, root or not, as far as the system lets"),
+        Option(
+            ("--fake-super",),
+            "keep owners, devices and the like in extended attributes, in rsync's form, on this machine",
+        ),
         Option(("--numeric-ids",), "keep owners and groups by number (default)"),
         Option(("--no-numeric-ids",), "keep them by name where DST has the name, else by number"),
         Option(("--usermap",), "what users become: FROM:TO items, such as 0-99:nobody,wayne:admin", "MAP"),
@@ -40,7 +45,13 @@ def with_owners(options: SyncOptions, words: Words) -> SyncOptions:
         owner_names=names is not None and names.key == "--no-numeric-ids",
         usermap=users,
         groupmap=groups,
+        fake_super=words.has("--fake-super"),
+        super_user=words.has("--super"),
     )
+    if options.fake_super:
+        from rdc.session.trees.destination_root import check_faked
+
+        check_faked(options)
     if options.maps_owners:
         _check(options, words)
     return options

@@ -27,7 +27,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",
     ("--atimes", "-U", "--open-noatime"): "modification times are kept, no others",
     ("--crtimes", "-N"): "Linux cannot set the time at which a file was made",
-    ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
+    ("--copy-as",): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",

@@ -69,6 +69,7 @@ _WITHOUT = {
     *(option.key for option in SELECTION_GROUP.options),
     *(f"--{use.value}-dest" for use in AlternateUse),
     "--chown",
+    "--super",
     "--no-numeric-ids",
     "--info",
     "--list-only",

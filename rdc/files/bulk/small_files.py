@@ -74,7 +74,7 @@ def stage_small(
     where they would inherit ACLs that must be removed.
     """
     size = memoryview(content).nbytes
-    if _extension is None or not root.may_spend(size, entries=listing.count):
+    if _extension is None or root.stages_singly or not root.may_spend(size, entries=listing.count):
         return None
     try:
         opened = root.directory(directory)
@@ -143,7 +143,7 @@ def stage_versions(
     root: Root, versions: NewVersions, content: Buffer, *, owner: bool
 ) -> StagedVersions | None:
     """Write new versions of files in any directories under temporary names; otherwise like `stage_small`."""
-    if root.append_only:
+    if root.append_only or root.stages_singly:
         return None  # the caller repeats each file singly, and its refusal names the file
     size = memoryview(content).nbytes
     expected = _columns(versions.expected)

@@ -82,7 +82,7 @@ def move_file(
 
             take_acl(old_name, there.fd, found)
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
-        narrow_name(old_name, there.fd, found, wanted, owner=owner)
+        narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
         if error.errno in _CANNOT:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from types import TracebackType
 
 from rdc.errors import RdcError
-from rdc.files.base.metadata import set_on_descriptor
 from rdc.files.base.syscalls import punch_hole
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.replace.reservation import Reservation
@@ -275,7 +274,7 @@ class Replacement:
         try:
             if self._reserved.size > self.size:
                 os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
-            set_on_descriptor(self._fd, self._created, metadata, owner=owner)
+            self.root.set_on_open(self._fd, self._created, metadata, owner=owner)
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "set the metadata of its new content") from error

@@ -99,7 +99,12 @@ class _Change(NamedTuple):
 
             take_acl(name, parent, now)
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        set_on_name(name, parent, now, self.metadata, owner=self.owner)
+        if self.root.fakes:
+            from rdc.files.base.faked_stat import set_faked_on_name
+
+            set_faked_on_name(name, parent, self.metadata, owner=self.owner)
+        else:
+            set_on_name(name, parent, now, self.metadata, owner=self.owner)
         if now.st_nlink > 1:
             self._note(now, os.stat(name, dir_fd=parent, follow_symlinks=False))
         return True
@@ -116,7 +121,12 @@ class _Change(NamedTuple):
 
             take_acl_of(fd, now)
             now = os.fstat(fd)
-        set_on_found(fd, now, self.metadata, owner=self.owner)
+        if self.root.fakes:
+            from rdc.files.base.faked_stat import set_faked_open
+
+            set_faked_open(fd, self.metadata, owner=self.owner)
+        else:
+            set_on_found(fd, now, self.metadata, owner=self.owner)
         if now.st_nlink > 1:
             self._note(now, os.fstat(fd))
 

@@ -60,6 +60,12 @@ class ConfinedAccess:
     untimed: frozenset[Kind] = frozenset()
     """Kinds of entries whose mtimes are shown as 0 and never set."""
 
+    fakes = False
+    """Whether what this user may not set is kept in an attribute (rdc.files.root.faked_root)."""
+
+    stages_singly = False
+    """Whether each new file is written by itself, as a Replacement."""
+
     followed: LinkView | None = None
     """The links that are taken for what they lead to, one of the views; None: no link is followed."""
 

@@ -15,6 +15,7 @@ from rdc.files.base.metadata import (
     kind_of,
     narrow_name,
     narrowed_metadata,
+    set_on_descriptor,
     set_on_name,
     would_change,
 )
@@ -318,6 +319,10 @@ class EntryWriter(WritePermission):
                 return False
             raise
         return True
+
+    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
+        """Set the metadata of a new file, as `set_on_descriptor` does. Raises OSError."""
+        set_on_descriptor(fd, made, metadata, owner=owner)
 
     def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
         """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry of this kind.

@@ -186,6 +186,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "rules_after": Flag(),
     "safe_links": Flag(),
     "specials": Flag(),
+    "super_user": Flag(),
     "usermap": OwnerMapText(),
     "whole_file": Flag(),
 }

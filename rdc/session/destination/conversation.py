@@ -84,8 +84,8 @@ class Destination:
         self._preserved = preserved
         self._start = start
         destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
-        if context.selection is not None or context.owners is not None or options.keep_dirlinks:
-            in_sync_store = None  # the pairs are of whole trees, and of owners by number
+        if context.selection or context.owners or options.keep_dirlinks or options.fake_super:
+            in_sync_store = None  # the pairs are of whole trees as they are, and of owners by number
         self._in_sync = InSyncPair(
             in_sync_store, destination_root.root, start, options, filters, preserved=preserved
         )

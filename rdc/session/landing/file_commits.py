@@ -259,7 +259,7 @@ class FileCommits:
             return []
         if self._dry:
             outcomes = bytes([METADATA_SET]) * len(files)
-        elif self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS):
+        elif self._root.fakes or (self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS)):
             outcomes = bytes([FAILED]) * len(files)  # one by one: ACLs have to be removed first
         else:
             outcomes = opened.set_metadata(rows, files, self._entries, owner=self.owner)

@@ -26,6 +26,7 @@ __all__ = [
     "DestinationRoot",
     "Site",
     "asked_attributes",
+    "check_faked",
     "keeps",
     "make_nodes",
     "open_destination",
@@ -117,7 +118,7 @@ def served_path(path: bytes, site: Site) -> bytes | None:
 
 def keeps_owner(options: SyncOptions) -> bool:
     """Whether this side, as the destination, sets uid and gid."""
-    return os.geteuid() == 0 if options.owner is None else options.owner
+    return os.geteuid() == 0 or options.super_user if options.owner is None else options.owner
 
 
 def asked_attributes(options: SyncOptions) -> AttributeKinds:
@@ -141,7 +142,8 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     If nothing is at `path`, nothing will be compared, and the directory above decides; with --mkpath, the
     nearest one that exists. With --owner, owners are set whatever the file system can store.
     """
-    preserved = Preserved(keeps_owner(options), attributes=asked_attributes(options))
+    owner = keeps_owner(options) or (options.fake_super and options.owner is not False)
+    preserved = Preserved(owner, attributes=asked_attributes(options))
     if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
         raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
     if not site.has_directory(path):
@@ -159,7 +161,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
             kinds = attribute_kinds_of(root)
-            if not preserved.owner:
+            if not preserved.owner or options.fake_super:
                 # Setting a capability is as powerful as setting an owner, so both need the same permission.
                 kinds &= ~AttributeKinds.ROOT
     finally:
@@ -217,6 +219,8 @@ def open_destination(
     here = path if destination_root.name is None else os.path.dirname(path)
     if site is not ANYWHERE:
         destination_root = replace(destination_root, served=served_path(here, site))
+    if options.fake_super:
+        destination_root = _faked(destination_root, options)
     destination_root.root.write_sparsely(options.sparse)
     destination_root.root.keep_long_holes(not options.allocate)
     if options.untimed:
@@ -245,11 +249,39 @@ def open_destination(
     return destination_root
 
 
+def _faked(destination_root: DestinationRoot, options: SyncOptions) -> DestinationRoot:
+    """Has the root keep what may not be set in attributes. Raises UsageError beside what does not go with
+    it."""
+    check_faked(options)
+    from rdc.files.root.faked_root import FakedRoot
+
+    root = destination_root.root
+    faked = FakedRoot(os.dup(root.fileno()), root.label)
+    root.release()
+    return replace(destination_root, root=faked)
+
+
+def check_faked(options: SyncOptions) -> None:
+    """Raises UsageError for options that do not go with `fake_super`."""
+    excluded = (
+        ("--acls", options.acls),
+        ("--inplace and --append", options.overwrites),
+        ("--link-dest and its like", options.alternates is not None),
+        ("--keep-undo", options.keep_undo is not None),
+        ("--keep-dirlinks", options.keep_dirlinks),
+        ("-L, -k and --copy-unsafe-links", options.follows is not None),
+    )
+    for names, given in excluded:
+        if given:
+            raise UsageError(f"--fake-super goes with no {names}: leave one of them out")
+
+
 def make_nodes(root: Root, options: SyncOptions) -> None:
     """Has a destination's `root` show special files as what they are, and make those that this process may
     make: devices are made by root alone, as in rsync."""
     root.shown_nodes = options.nodes
-    root.made_nodes = options.nodes if os.geteuid() == 0 else options.nodes - DEVICES
+    makes_devices = os.geteuid() == 0 or options.super_user or root.fakes
+    root.made_nodes = options.nodes if makes_devices else options.nodes - DEVICES
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:

@@ -74,6 +74,10 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
         from rdc.files.root.listing_view import show_unmunged
 
         show_unmunged(root)
+    if options.fake_super:
+        from rdc.files.root.faked_listing import show_faked
+
+        show_faked(root)
     if options.untimed:
         from rdc.files.root.listing_view import omit_times
 

@@ -102,6 +102,10 @@ class SourceTree:
             from rdc.files.root.listing_view import show_unmunged
 
             show_unmunged(self.root)
+        if options.fake_super:
+            from rdc.files.root.faked_listing import show_faked
+
+            show_faked(self.root)
         if options.follows is not None:
             from rdc.session.trees.link_following import follow_links
 

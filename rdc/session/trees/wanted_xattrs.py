@@ -9,9 +9,11 @@ from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits.wire import ATTRIBUTES_PENDING_BYTES
 from rdc.model.attributes import (
     ACCESS_ACL,
+    FAKED_PREFIX,
     UNREADABLE,
     AttributeKinds,
     bits_before_acl,
+    pack_attributes,
     unpack_attributes,
 )
 from rdc.model.entries import Kind, Listing
@@ -125,6 +127,12 @@ class WantedXattrs:
         self._sets.append(packed)
         if packed != UNREADABLE:
             attributes = dict(unpack_attributes(packed))
+            if any(name.startswith(FAKED_PREFIX) for name in attributes):
+                # An older source sends them. They count as absent.
+                attributes = {
+                    name: value for name, value in attributes.items() if not name.startswith(FAKED_PREFIX)
+                }
+                self._sets[number] = pack_attributes(tuple(attributes.items()))
             odd = [name for name in attributes if not self.kinds.has(name)]
             if odd:
                 raise ProtocolError(f"an extended attribute {odd[0]!r}, which nobody asked for")

@@ -23,6 +23,7 @@ from rdc.files.bulk.snapshot import identities_of
 from rdc.files.replace.replace import CommitGroup, Replacement
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.trees import File, Node, litter, read_tree
 
@@ -90,7 +91,7 @@ MEDDLING: dict[str, Callable[[Path], object]] = {
 }
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.builds(random.Random, st.integers(0, 1 << 32)), st.booleans(), st.sampled_from((3, 1000)))
 def test_the_same_comes_of_both_ways(rng: random.Random, fsync: bool, files: int) -> None:
     """In C, and file by file, whatever happens to the old files before and after the new ones are written."""

@@ -15,6 +15,7 @@ from rdc.files.bulk import open_many as opened
 from rdc.files.bulk.open_many import CHANGED, FAILED, METADATA_SET, OpenedFiles
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, PackedListing
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 
@@ -115,7 +116,7 @@ def test_paths_of_any_directories_in_any_order(tmp_path: Path, root: Root) -> No
     more = ["aside/a", "aside/b", "gone/a", "gone/b", "d", "d/e", "a/b", "a/c"]
     rng = random.Random(5)
     before = open_descriptors()
-    for _ in range(50):
+    for _ in range(examples(50)):
         asked = rng.choices(names + more, k=rng.randrange(1, 40))
         asked = sorted(asked) if rng.random() < 0.5 else asked
         with OpenedFiles(root, paths_of(*asked)) as files:

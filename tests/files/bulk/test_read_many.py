@@ -19,6 +19,7 @@ from rdc.files.bulk import _contents
 from rdc.files.bulk import read_many as contents
 from rdc.files.bulk.read_many import REPLACED, RESIZED, TOUCHED, Contents, content_bytes, content_error
 from rdc.files.root import packed_listing as packed
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 
@@ -52,7 +53,7 @@ def read_below(
 sizes = st.sampled_from([0, 1, 7, 8, 9, 15, 16, 17, 100]) | st.integers(0, 40)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.tuples(st.booleans(), sizes), max_size=8), st.integers(0, 20), st.integers(0, 20))
 def test_any_files(files: list[tuple[bool, int]], head: int, tail: int) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as made:

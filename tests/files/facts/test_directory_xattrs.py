@@ -21,6 +21,7 @@ from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
 from rdc.model.entries import strings
 from tests.files.facts.xattr_reads import take
+from tests.support.share import examples
 from tests.support.trees.xattr_ways import ALL, WAYS, Read, read
 from tests.sync.options.test_sync_attributes import acl, give
 
@@ -111,7 +112,7 @@ def mark(
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

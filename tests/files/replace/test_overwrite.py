@@ -15,6 +15,7 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.overwrite import BLOCK_BYTES, Overwrite
 from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
+from tests.support.share import examples
 from tests.support.trees.trees import litter, read_tree
 
 METADATA = Metadata(0o640, 7, os.getuid(), os.getgid())
@@ -45,7 +46,7 @@ def overwrite(top: Path, *, sparse: bool = False) -> tuple[Root, Overwrite]:
     return root, Overwrite(root, b"file", root.identity(b"file"), size=1 << 20)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     moves(), st.lists(st.tuples(st.integers(0, 1 << 17), st.binary(min_size=1, max_size=5000)), max_size=3),
     st.booleans(), st.booleans(),

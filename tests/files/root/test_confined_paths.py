@@ -23,6 +23,7 @@ from rdc.files.root.root import Root
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, Metadata
 from tests.files.root.root_entries import OPERATIONS, PLAIN, get, names, put
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 
 
@@ -38,7 +39,7 @@ def snapshot(top: bytes) -> dict[bytes, tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(names, min_size=1, max_size=6, unique=True))
 def test_any_name_is_written_listed_read_and_removed(entries: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as where:
@@ -94,7 +95,7 @@ components = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(components, min_size=1, max_size=5), st.sampled_from(sorted(OPERATIONS)))
 def test_no_path_leaves_the_root(parts: list[bytes], operation: str) -> None:
     with tempfile.TemporaryDirectory() as where:

@@ -23,6 +23,7 @@ from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, PackedListing
 from tests.files.root.listings import in_c, in_python, make, opened
 from tests.support.project_paths import NATIVE, TOP
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 
 
@@ -35,7 +36,7 @@ def test_reading_begins_at_the_beginning(tmp_path: Path) -> None:
             assert reader(fd, None, DIRECTORY_BYTES).count == 10
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.dictionaries(st.sampled_from((b"a", b"b", b"c", b"\xff")), st.sampled_from(list(Kind)[:4])))
 def test_a_directory_below_another_in_one_call(entries: dict[bytes, Kind]) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -23,6 +23,7 @@ from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import Kind, PackedListing, strings
 from tests.files.root.listings import in_c, in_python, make, names, opened
 from tests.files.root.root_entries import as_nobody
+from tests.support.share import examples
 
 NANOSECONDS_MIN, NANOSECONDS_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -45,7 +46,7 @@ def read(path: bytes, limit: int = DIRECTORY_BYTES) -> PackedListing:
     return whole
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.dictionaries(names, st.sampled_from(list(Kind)[:4]), max_size=40), st.integers(0, 1 << 30))
 def test_any_directory(entries: dict[bytes, Kind], turn: int) -> None:
     with tempfile.TemporaryDirectory() as made:

@@ -17,6 +17,7 @@ from rdc.kernel.shingles import _shingles, reference, unicode_data
 from rdc.kernel.shingles.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
 from rdc.kernel.shingles.generate_tables import keys_text, tables_text
 from tests.support.project_paths import KERNEL
+from tests.support.share import examples
 
 VARIANTS = ("avx2", "neon", "c")
 
@@ -69,7 +70,7 @@ def test_characters_are_letters_with_their_marks_and_syllables() -> None:
     assert found == ["n", "e\u0301", "\u1100\u1161\u11a8", "\u1100\u1161", "1"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.text(max_size=20), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_equivalent_texts_have_equal_shingles(text: str, normal: Any) -> None:
     """Normal forms of a character are stable as soon as a version of Unicode knows it."""
@@ -77,7 +78,7 @@ def test_equivalent_texts_have_equal_shingles(text: str, normal: Any) -> None:
     assert shingled(unicodedata.normalize(normal, known)) == shingled(unicodedata.normalize("NFC", known))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.text(max_size=20))
 def test_case_does_not_matter(text: str) -> None:
     known = unicodedata.normalize("NFKD", "".join([c for c in text if unicodedata.category(c) != "Cn"]))
@@ -124,7 +125,7 @@ def test_long_runs_of_marks_are_sorted_in_runs() -> None:
     ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(texts, st.integers(1, 6), st.booleans(), st.booleans())
 def test_shingles_are_as_many_as_runs_of_units(
     rows: list[str], k: int, by_characters: bool, wrap: bool
@@ -226,7 +227,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(rows, st.integers(1, 7) | st.just(256), st.booleans(), st.booleans())
 def test_variants_equal_the_definition(drawn: list[bytes], k: int, by_characters: bool, wrap: bool) -> None:
     given = column(drawn)

@@ -29,6 +29,7 @@ from rdc.transport.base import Exchange
 from rdc.transport.memory import pair
 from tests.support.running.driven_pairs import LIMIT, LINKS, Meter, Recorded, Talk, both_threads, follow
 from tests.support.running.run_pair import run_pair
+from tests.support.share import share
 from tests.support.wire.wire_script import HELLO, PREAMBLE, opening, raw
 
 
@@ -55,15 +56,16 @@ def recorded(dialler: Role, compress: bool) -> tuple[bytes, bytes]:
 @pytest.mark.parametrize("compress", [True, False])
 @pytest.mark.parametrize("dials", [True, False])
 def test_a_stream_cut_anywhere_is_a_stream_error(dialler: Role, compress: bool, dials: bool) -> None:
-    """One end follows the script against the other's recorded bytes, cut at every offset."""
+    """One end follows the script against the other's recorded bytes, cut at every offset or a share."""
     stream = recorded(dialler, compress)[1 if dials else 0]
     assert len(stream) > 250
-    for end in range(len(stream)):
+    hello = len(PREAMBLE + raw(HELLO))
+    for end in sorted({*share(range(len(stream))), hello - 1, hello}):
         with pytest.raises(StreamError) as caught:
             run(follow(dialler, dials), Connection(dials, HELLO, compress), Recorded(stream[:end]))
         assert caught.value.code == 12
         assert type(caught.value) is StreamError
-        assert caught.value.before_hello is (end < len(PREAMBLE + raw(HELLO)))
+        assert caught.value.before_hello is (end < hello)
     for step in (1, 3, 1 << 20):
         run(follow(dialler, dials), Connection(dials, HELLO, compress), Recorded(stream, step))
 

@@ -31,6 +31,7 @@ from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 from tests.support.children.catalog_child import later
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 
 PARAMS = ChunkParams(64, 256)
@@ -78,7 +79,7 @@ def test_roots_at_all_borders(tmp_path: Path, params: ChunkParams) -> None:
 
 @settings(
     deadline=None,
-    max_examples=30,
+    max_examples=examples(30),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

@@ -16,6 +16,7 @@ from rdc.model.check import CheckOptions
 from rdc.model.sync import SyncOptions
 from tests.support.running.checking import Checked, check_in_turns, compare_slowly, run_check, snapshot
 from tests.support.running.syncing import Way
+from tests.support.share import examples
 from tests.support.trees.tree_strategies import pairs
 from tests.support.trees.trees import Tree, write_tree
 
@@ -39,7 +40,7 @@ def without_kinds(found: dict[bytes, frozenset[str]]) -> dict[bytes, frozenset[s
 @given(
     pair=pairs(), way=st.sampled_from(Way), times=st.booleans(), modes=st.booleans(), seed=st.integers(0, 3)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_finds_what_a_slow_comparer_finds(
     pair: tuple[Tree, Tree], way: Way, times: bool, modes: bool, seed: int
 ) -> None:

@@ -14,6 +14,7 @@ from rdc.errors import ExitCode, RdcError
 from tests.support.project_paths import RELAY_SSH
 from tests.support.running.damaged_sync import HELD, OPTIONS, WANTED, Attempt, check_after_cut, finish, renew
 from tests.support.running.syncing import Way, run_sync, shell
+from tests.support.share import examples
 from tests.support.trees.trees import describe, read_tree, write_tree
 
 
@@ -29,7 +30,9 @@ def attempt(request: pytest.FixtureRequest, places: tuple[Path, Path]) -> Attemp
 
 def test_a_stream_cut_anywhere(attempt: Attempt) -> None:
     total = attempt.total()
-    positions = sorted({*range(1, 40), *range(40, total, max(1, total // 80)), *range(total - 12, total)})
+    positions = sorted(
+        {*range(1, 40), *range(40, total, max(1, total // examples(80))), *range(total - 12, total)}
+    )
     for position in positions:
         code = attempt.run(cut=position)
         found = check_after_cut(attempt.destination)
@@ -42,8 +45,8 @@ def test_a_stream_cut_anywhere(attempt: Attempt) -> None:
 def test_any_bit_changed(attempt: Attempt) -> None:
     total = attempt.total()
     rng = random.Random(5)
-    early = [rng.randrange(8 * min(total, 3000)) for _ in range(80)]
-    late = [rng.randrange(8 * total) for _ in range(40)]
+    early = [rng.randrange(8 * min(total, 3000)) for _ in range(examples(80))]
+    late = [rng.randrange(8 * total) for _ in range(examples(40))]
     codes = Counter(attempt.run(flip=position) for position in early + late)
     # Anything but a mistake in the use of rdc itself, which is what an internal error ends with.
     assert ExitCode.USAGE not in codes

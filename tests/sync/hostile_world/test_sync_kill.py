@@ -9,6 +9,7 @@ import pytest
 
 from rdc.files.bulk import small_files as small
 from tests.support.running.killed_sync import HELD, WANTED, Killer, Scene, steps_of
+from tests.support.share import examples
 from tests.support.trees.trees import describe, read_tree
 
 
@@ -46,7 +47,7 @@ def test_kills_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     longer."""
     monkeypatch.setenv("RDC_CATALOG", str(tmp_path / "catalog"))
     killer = Killer(Scene(tmp_path), seed=1)
-    while killer.tally.kills < 35:
+    while killer.tally.kills < examples(66):
         killer.kill_once()
     # These say that the kills came when something was going on.
     assert killer.tally.between > 0, killer.tally

@@ -18,6 +18,7 @@ from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
 from tests.support.running.sync_model import outcome
 from tests.support.running.syncing import Way, run_sync
+from tests.support.share import examples
 from tests.support.trees.tree_strategies import edited, pairs, trees
 from tests.support.trees.trees import Tree, describe, read_tree, write_tree
 
@@ -57,7 +58,7 @@ options = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=SLOW)
 @given(pairs(), options)
 def test_in_one_process(pair: tuple[Tree, Tree], options: SyncOptions) -> None:
     wanted, held = pair
@@ -74,7 +75,7 @@ def test_through_a_child(way: Way, pair: tuple[Tree, Tree], options: SyncOptions
         check(write_tree(place / "source", wanted), wanted, held, options, way)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=SLOW)
 @given(st.data(), trees(), options)
 def test_what_is_remembered_never_stands_for_what_is_there(
     data: st.DataObject, wanted: Tree, options: SyncOptions

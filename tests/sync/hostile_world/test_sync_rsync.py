@@ -28,6 +28,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.running.syncing import command
+from tests.support.share import examples
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
 
@@ -118,13 +119,13 @@ def check(wanted: Tree, held: Tree, *words: str) -> None:
         assert describe(without_now(read_tree(theirs)), without_now(read_tree(ours))) == []
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pairs(plain_trees()), st.sets(st.sampled_from(("--delete", "-c"))).map(sorted))
 def test_random_trees(pair: tuple[Tree, Tree], words: list[str]) -> None:
     check(*pair, *words)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     pairs(plain_trees()),
     st.sets(st.sampled_from(NARROWING), min_size=1, max_size=2),
@@ -142,7 +143,7 @@ def test_what_is_left_alone(pair: tuple[Tree, Tree], words: set[str], more: set[
     check(wanted, held, *sorted(words | more))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     pairs(plain_trees()),
     st.lists(st.sampled_from(RULES), min_size=1, max_size=4),

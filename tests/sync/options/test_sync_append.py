@@ -14,6 +14,7 @@ from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import Way, command, run_sync
+from tests.support.share import examples
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 from tests.sync.hostile_world.test_sync_rsync import rsync
 
@@ -69,7 +70,7 @@ def test_beside_rsync(option: str, tmp_path: Path) -> None:
     assert describe(read_tree(theirs), read_tree(ours)) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.binary(max_size=3000), st.binary(max_size=3000), st.booleans())
 def test_a_shorter_file_becomes_as_at_the_source_whatever_it_holds(
     tmp_path_factory: pytest.TempPathFactory, old: bytes, new: bytes, begins: bool

@@ -15,6 +15,7 @@ from rdc.errors import ExitCode
 from rdc.model.entries import Metadata
 from rdc.session.applying.set_xattrs import XattrSetter
 from tests.support.running.syncing import run_sync
+from tests.support.share import examples
 from tests.support.trees.trees import Directory, Link, tree, write_tree
 from tests.sync.options.test_sync_attributes import (
     BOTH,
@@ -61,7 +62,7 @@ PATHS = ("", "a", "b", "d", "d/a", "d/b", "d/e")
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -14,6 +14,7 @@ from rdc.errors import ExitCode
 from rdc.model.sync import Backup, SyncOptions
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import Way, command, run_sync
+from tests.support.share import examples
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import Directory, File, Link, Node, Tree, describe, read_tree, tree, write_tree
 from tests.sync.hostile_world.test_sync_rsync import rdc, rsync
@@ -160,7 +161,7 @@ def test_what_cannot_be_is_refused_by_name(words: list[str], code: int, said: st
     assert describe(HELD, read_tree(top)) == []
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     pairs(plain_trees()),
     st.sampled_from([(b"", b"~"), (b"", b".o"), (b"kept/", b""), (b"kept/x/", b"~")]),

@@ -19,6 +19,7 @@ from rdc.model.mode_changes import parse_mode_changes
 from rdc.model.sync import SyncOptions
 from rdc.protocol.wire.added_options import ADDED_OPTIONS, added_values
 from tests.support.running.syncing import Way, command, run_sync
+from tests.support.share import examples
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
 from tests.sync.hostile_world.test_sync_rsync import check, rsync
 
@@ -51,7 +52,7 @@ def umask() -> int:
     return mask
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(changes)
 @example("Dg+s,ug+w,Fo-w,+X")
 @example("g=u,o-g,+t,=s")

@@ -24,6 +24,7 @@ from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.syncing import Way, command, run_sync
+from tests.support.share import examples
 from tests.support.trees.loop_images import memory_mounted
 from tests.support.trees.trees import (
     LONG_AGO,
@@ -315,7 +316,7 @@ def test_what_it_does_not_go_with(source: Path, tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=30,
+    max_examples=examples(30),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

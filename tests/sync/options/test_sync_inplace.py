@@ -18,6 +18,7 @@ from rdc.errors import ExitCode
 from rdc.model.sync import Backup, SyncOptions
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import Way, command, run_sync
+from tests.support.share import examples
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import File, Link, Tree, describe, litter, read_tree, tree, write_tree
 from tests.sync.hostile_world.test_sync_rsync import rsync
@@ -96,7 +97,7 @@ def test_any_tree_becomes_the_same_as_without(versions: tuple[Tree, Tree]) -> No
 ranges = st.lists(st.tuples(st.integers(0, 19), st.integers(1, 8)), min_size=1, max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ranges, st.sampled_from((16 << 10, 10_007)))
 @example([(10, 8), (10, 8), (0, 8), (0, 8)], 16 << 10)
 def test_ranges_that_move_within_a_file(order: list[tuple[int, int]], unit: int) -> None:

@@ -16,6 +16,7 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, command, run_sync
+from tests.support.share import examples
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
 
 SPARSE = SyncOptions(sparse=True, fsync=False)
@@ -77,7 +78,7 @@ def test_what_is_not_written_is_zeros_and_every_block_of_them(parts: list[bytes]
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

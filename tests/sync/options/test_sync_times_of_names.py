@@ -25,6 +25,7 @@ from rdc.model.entries import Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.session.transfer.content_checks import ALIKE_FILES
 from tests.support.running.syncing import Way, run_sync
+from tests.support.share import examples
 from tests.support.trees.trees import LONG_AGO, Directory, File, litter, read_tree, tree, write_tree
 from tests.support.trees.unprivileged import NOBODY, as_nobody, place_of_nobody
 from tests.sync.options.test_sync_hard_links import group, groups, link
@@ -187,7 +188,7 @@ def test_where_the_time_does_not_decide_it_is_set_in_place(
 
 
 @settings(
-    max_examples=30,
+    max_examples=examples(30),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -17,6 +17,7 @@ from rdc.model.owner_maps import parse_owner_map
 from rdc.model.sync import SyncOptions
 from rdc.protocol.wire.added_options import ADDED_OPTIONS
 from tests.support.running.syncing import command
+from tests.support.share import examples
 from tests.sync.hostile_world.test_sync_rsync import rsync
 
 IDS = (0, 1, 2, 7, 1000, 12_345, 65_534)
@@ -133,7 +134,7 @@ def test_a_hostile_map_is_refused(raw: object) -> None:
         ADDED_OPTIONS["usermap"].unpack(raw)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.binary(max_size=12) | st.text("0123456789-:,*[?ab", max_size=12).map(str.encode))
 def test_any_text_is_parsed_or_refused(text: bytes) -> None:
     try:

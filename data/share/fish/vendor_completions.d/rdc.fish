@@ -90,6 +90,8 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -s J -l omit-link-times -d
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s E -l executability -d 'keep who may execute a file; always on, with the other permissions'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l owner -d 'keep owners and groups, root or not'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-owner -l no-o -d 'never keep owners and groups'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l super -d 'set owners and make devices, root or not, as far as the system lets'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l fake-super -d 'keep owners, devices and the like in extended attributes, in rsync'\''s form, on this machine'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l numeric-ids -d 'keep owners and groups by number (default)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-numeric-ids -d 'keep them by name where DST has the name, else by number'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l usermap -x -d 'what users become: FROM:TO items, such as 0-99:nobody,wayne:admin'

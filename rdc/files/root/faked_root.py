@@ -1,0 +1,116 @@
+"""FakedRoot: the destination of --fake-super."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from rdc.files.base.faked_stat import Faked, set_faked_on_name, set_faked_open
+from rdc.files.base.metadata import kind_of
+from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.faked_listing import faked_at, show_faked
+from rdc.files.root.node_kinds import FORMAT_OF_KIND
+from rdc.files.root.root import Root
+from rdc.limits.paths import PATH_BYTES
+from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
+
+__all__ = ["FakedRoot"]
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FakedRoot(Root):
+    """A Root whose entries stand for others, as rdc.files.base.faked_stat says. Needs no rights of root."""
+
+    fakes = stages_singly = True
+
+    def __init__(self, fd: int, label: bytes) -> None:
+        super().__init__(fd, label)
+        show_faked(self)
+
+    def metadata(self, path: bytes) -> Metadata:
+        found, faked = super().metadata(path), faked_at(self, path)
+        if faked is None:
+            return found
+        return Metadata(stat.S_IMODE(faked.mode), found.mtime_ns, faked.uid, faked.gid)
+
+    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+        super().narrow_directory(path, metadata, owner=False)
+
+    def replace_symlink(
+        self,
+        path: bytes,
+        target: bytes,
+        metadata: Metadata | None = None,
+        *,
+        owner: bool = False,
+        new: bool = False,
+    ) -> None:
+        """Make `path` a file that stands for a symlink, like Root.replace_symlink."""
+        if not target or b"\0" in target or len(self.munge + target) > PATH_BYTES:
+            raise self.refused(
+                path,
+                "make the link",
+                expected="a link target without NUL bytes",
+                found=repr(target[:40]),
+                advice="this link is left alone",
+            )
+        self._stand_for(path, stat.S_IFLNK, (0, 0), self.munge + target, metadata, owner=owner, new=new)
+
+    def replace_node(
+        self, path: bytes, kind: Kind, number: int, metadata: Metadata, *, owner: bool, new: bool
+    ) -> None:
+        """Make `path` an empty file that stands for a special file, like Root.replace_node."""
+        device = major_and_minor(number) if kind in DEVICES else (0, 0)
+        self._stand_for(path, FORMAT_OF_KIND[kind], device, b"", metadata, owner=owner, new=new)
+
+    def _stand_for(
+        self,
+        path: bytes,
+        format_: int,
+        device: tuple[int, int],
+        content: bytes,
+        metadata: Metadata | None,
+        *,
+        owner: bool,
+        new: bool,
+    ) -> None:
+        kind = kind_of(format_)
+        timed = metadata is not None and kind not in self.untimed
+        wanted = metadata or Metadata(0o777, 0, os.geteuid(), os.getegid())
+
+        def make(aside: bytes, parent: int) -> None:
+            fd = os.open(aside, _CREATE, 0o600, dir_fd=parent)
+            try:
+                if content:
+                    os.write(fd, content)
+                    os.fsync(fd)  # its name must never lead to a link without a target
+                found = os.fstat(fd)
+            finally:
+                os.close(fd)
+            faked = Faked(format_, *device, found.st_uid, found.st_gid)
+            set_faked_on_name(aside, parent, wanted, owner=owner, new=faked, timed=timed)
+
+        self._replace(path, f"make the {kind.name.lower()}", kind, make, None, owner=owner, new=new)
+
+    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
+        set_faked_open(fd, metadata, owner=owner)
+
+    def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
+        """Set what this user may set, and keep the rest, like Root.set_metadata."""
+        faked = faked_at(self, path)
+
+        def apply(name: bytes, parent: int) -> None:
+            now = stat_entry(name, parent)
+            found = kind_of(now.st_mode if faked is None else faked.mode)
+            if found != kind:
+                raise self.refused(
+                    path,
+                    "set its metadata",
+                    expected=f"a {kind.name.lower()}",
+                    found=f"a {found.name.lower()}",
+                    advice="run again once nothing else changes this tree",
+                )
+            set_faked_on_name(name, parent, metadata, owner=owner, timed=kind not in self.untimed)
+
+        self.perform(path, "set its metadata", apply)

@@ -202,9 +202,9 @@ class Corpus:
 
     def spans(self, numbers: Sequence[int]) -> Iterator[_Span]:
         """The documents of these numbers, which increase, by block."""
-        places = map(self._positions.__getitem__, numbers)
-        for number, group in groupby(places, (32).__rrshift__):
-            rows = [place & _ROW for place in group]
+        found = map(self._positions.__getitem__, numbers)
+        for number, group in groupby(found, (32).__rrshift__):
+            rows = [position & _ROW for position in group]
             yield _Span(Run(self._blocks[number], rows[0], rows[-1] - rows[0] + 1), rows)
 
     def document(self, number: int) -> Document:

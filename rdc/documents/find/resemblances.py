@@ -46,6 +46,6 @@ def _compared(sets: ShingleSets, numbers: array[int], threshold: float) -> array
 
 
 def _numbered(numbers: array[int], chosen: list[int]) -> array[int]:
-    """Replaces each number by its place among the chosen ones."""
-    places = dict(zip(chosen, range(len(chosen)), strict=True))
-    return array("I", map(places.__getitem__, numbers))
+    """Replaces each number by its position among the chosen ones."""
+    order = dict(zip(chosen, range(len(chosen)), strict=True))
+    return array("I", map(order.__getitem__, numbers))

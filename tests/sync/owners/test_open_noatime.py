@@ -24,7 +24,11 @@ CONTENTS: dict[str, bytes] = {
     "changed": b"new" * 9_000,
     "same": b"same",
 }
-HELD: dict[str, File | bytes] = {"changed": File(b"new" * 8_000, 0o644, 5), "same": b"same", "extra": b"content of an extra file"}
+HELD: dict[str, File | bytes] = {
+    "changed": File(b"new" * 8_000, 0o644, 5),
+    "same": b"same",
+    "extra": b"content of an extra file",
+}
 OPTIONS = SyncOptions(open_noatime=True, fsync=False)
 
 

@@ -143,7 +143,9 @@ def removing_source_files(place: Path, library: Path) -> Scene:
         ),
     )
     tree_before, before = read_tree(top), snapshot(top)
-    calls = record(library, top, place / "log", "sync", "--remove-source-files", f"{top}/s/", f"{top}/d/")
+    calls = record(
+        library, top, place / "log", "sync", "--no-fsync", "--remove-source-files", f"{top}/s/", f"{top}/d/"
+    )
     after = read_tree(top)
     assert not any(path.startswith(b"s/") and isinstance(node, File) for path, node in after.items())
 

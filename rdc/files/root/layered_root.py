@@ -94,6 +94,10 @@ class LayeredRoot(Root):
         ]
         return (found or list(layers))[0]
 
+    def reals(self, path: bytes) -> tuple[bytes, ...]:
+        """Return the paths below the base of all directories that are shown as the one at `path`."""
+        return tuple(layer.path for layer in self._layers_of(path))
+
     def _layers_of(self, path: bytes) -> Sequence[Layer]:
         found = self._layers.get(path)
         return (Layer(self.real(path), None),) if found is None else found

@@ -90,6 +90,7 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
         changes_of(options.chmod),
         selection=selection,
         problems=tuple(lookup.problems),
+        layered=root,
         origins=_origins(base, lookup.found),
         prunes=options.prune_empty_dirs,
     )

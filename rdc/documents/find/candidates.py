@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from typing_extensions import Buffer
-
     from rdc.documents.find.band_keys import BandKeys
     from rdc.survey.walk.equal_groups import Groups
 
@@ -68,7 +66,7 @@ def _add_across(groups: Groups, is_old: Callable[[int], bool], waiting: _Waiting
                 continue
             near = old[max(passed - WINDOW // 2, 0) : passed + WINDOW // 2]
             pairs = [min(position, other) << 32 | max(position, other) for other in near]
-            waiting.add(array("Q", pairs))
+            waiting.add(array("Q", pairs).tobytes())
 
 
 class _WaitingPairs:
@@ -80,7 +78,7 @@ class _WaitingPairs:
         self._waiting: list[array[int]] = [array("Q") for _ in range(0, count, self._span)]
         self._files: list[NamelessFile | None] = [None] * len(self._waiting)
 
-    def add(self, pairs: Buffer) -> None:
+    def add(self, pairs: bytes) -> None:
         """Adds pairs (u64), each with the smaller position first."""
         if len(self._waiting) == 1:
             self._extend(0, array("Q", pairs))

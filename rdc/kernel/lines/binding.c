@@ -13,20 +13,24 @@ static PyObject *texts_of(const Py_buffer *block, const Py_buffer *field, size_t
     Py_BEGIN_ALLOW_THREADS
     lines = rdc_count_lines(block->buf, (size_t)block->len);
     Py_END_ALLOW_THREADS
-    if (lines > (size_t)PY_SSIZE_T_MAX / 8 - 1 || block->len > PY_SSIZE_T_MAX - 8)
+    if (lines > (size_t)PY_SSIZE_T_MAX / 8 - 1 || block->len > PY_SSIZE_T_MAX - 16)
         return PyErr_NoMemory();
-    texts = PyBytes_FromStringAndSize(NULL, block->len + 8);
+    /* Room that never shrinks comes from the heap again and again. Bytes that did would be mapped anew each time. */
+    uint8_t *room = malloc((size_t)block->len + 16);
     bounds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * (lines + 1)));
     left = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)lines);
-    if (texts && bounds && left) {
+    if (!room)
+        PyErr_NoMemory();
+    if (room && bounds && left) {
         Py_BEGIN_ALLOW_THREADS
-        size = rdc_json_texts(block->buf, (size_t)block->len, field->buf, (size_t)field->len, most,
-                              (uint8_t *)PyBytes_AS_STRING(texts), (int64_t *)(void *)PyBytes_AS_STRING(bounds),
-                              (uint8_t *)PyBytes_AS_STRING(left));
+        size = rdc_json_texts(block->buf, (size_t)block->len, field->buf, (size_t)field->len, most, room,
+                              (int64_t *)(void *)PyBytes_AS_STRING(bounds), (uint8_t *)PyBytes_AS_STRING(left));
         Py_END_ALLOW_THREADS
-        if (!_PyBytes_Resize(&texts, (Py_ssize_t)size))
+        texts = PyBytes_FromStringAndSize((const char *)room, (Py_ssize_t)size);
+        if (texts)
             result = PyTuple_Pack(3, texts, bounds, left);
     }
+    free(room);
     Py_XDECREF(texts);
     Py_XDECREF(bounds);
     Py_XDECREF(left);

@@ -9,6 +9,10 @@
 
 #include "platform.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #define DEPTH 32        /* of nested values */
 #define NUMBER_BYTES 64 /* Python has limits for longer ones */
 
@@ -16,13 +20,49 @@ typedef struct {
     const uint8_t *at, *end; /* of the line */
 } rdc_line;
 
-/* Whether a byte of text needs a look: a quote, a backslash, a control character, no ASCII. */
+/* Copies plain text: until a quote, a backslash, a control character, a byte that is no ASCII, or the last few bytes.
+ * Returns how many bytes. A byte of any kind may follow them in `to`. */
+#if defined(__SSE2__)
+
+static inline size_t copy_plain(const uint8_t *from, size_t size, uint8_t *to)
+{
+    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(' ');
+    size_t at = 0;
+    for (; size - at >= 16; at += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + at));
+        /* Bytes from 0x80 on are negative. */
+        const __m128i rare = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
+                                          _mm_cmplt_epi8(bytes, space));
+        const unsigned found = (unsigned)_mm_movemask_epi8(rare);
+        _mm_storeu_si128((__m128i *)(void *)(to + at), bytes);
+        if (found)
+            return at + (unsigned)__builtin_ctz(found);
+    }
+    return at;
+}
+
+#else
+
 static inline uint64_t rare_bytes(uint64_t x)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     const uint64_t quote = x ^ 0x22 * ones, backslash = x ^ 0x5c * ones;
     return (((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) | ((x - 0x20 * ones) & ~x) | x) & 0x80 * ones;
 }
+
+static inline size_t copy_plain(const uint8_t *from, size_t size, uint8_t *to)
+{
+    size_t at = 0;
+    for (; size - at >= 8; at += 8) {
+        const uint64_t word = rdc_load64(from + at), rare = rare_bytes(word);
+        rdc_store64(to + at, word);
+        if (rare)
+            return at + (unsigned)__builtin_ctzll(rare) / 8;
+    }
+    return at;
+}
+
+#endif
 
 /* The bytes of the character of UTF-8 that begins at `at`, or 0 if there is none. */
 static size_t character_bytes(const uint8_t *at, const uint8_t *end)
@@ -115,18 +155,9 @@ static uint8_t *take_string(rdc_line *line, uint8_t *to)
 {
     const uint8_t *at = line->at, *const end = line->end;
     for (;;) {
-        while (end - at >= 8) {
-            const uint64_t word = rdc_load64(at), rare = rare_bytes(word);
-            rdc_store64(to, word);
-            if (rare) {
-                const unsigned some = (unsigned)__builtin_ctzll(rare) / 8;
-                at += some;
-                to += some;
-                break;
-            }
-            at += 8;
-            to += 8;
-        }
+        const size_t plain = copy_plain(at, (size_t)(end - at), to);
+        at += plain;
+        to += plain;
         if (at == end)
             return NULL;
         const uint8_t byte = *at;

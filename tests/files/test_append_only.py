@@ -293,6 +293,8 @@ CHANGING = {
     "entry_writer._rmdir": "Root.remove_directory",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
+    "distant_replacement.DistantReplacement._bring": "our temporary",
+    "distant_replacement.DistantReplacement._copy": "our temporary",
     "backups.Backups._copy": "granted_options, which refuses --backup",
     "overwrite.Overwrite.land": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._set_metadata": "granted_options, which refuses --inplace and --append",

@@ -21,7 +21,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--write-devices",): "a device is never written to",
-    ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
+    ("--delay-updates",): _TEMPORARY,
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
     ("--copy-devices",): "read the device into a file, and sync that one",
     ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",

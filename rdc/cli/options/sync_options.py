@@ -18,7 +18,13 @@ from rdc.cli.options.owner_options import OWNER_GROUP, with_owners
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_append, read_sparse
+from rdc.cli.options.writing_options import (
+    WRITING_GROUP,
+    read_allocate,
+    read_append,
+    read_sparse,
+    read_temp_dir,
+)
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -217,6 +223,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             inplace=words.has("--inplace"),
             append=read_append(words),
             allocate=read_allocate(words),
+            temp_dir=read_temp_dir(words),
             backup=_backup(words),
             keep_undo=read_keep_undo(words),
             alternates=read_alternates(words),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rdc.cli.options.table import Option, OptionGroup
 from rdc.errors import UsageError
 
@@ -9,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.options.table import Words
 
-__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse"]
+__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse", "read_temp_dir"]
 
 WRITING_GROUP = OptionGroup(
     "How files are written",
@@ -24,6 +26,11 @@ WRITING_GROUP = OptionGroup(
         ),
         Option(("-S", "--sparse"), "make holes of all blocks of zeros (default: of long runs of them)"),
         Option(("--no-sparse", "--no-S"), "make no holes: write all zeros"),
+        Option(
+            ("-T", "--temp-dir"),
+            "write new content in this directory until it is complete, relative to DST",
+            "DIR",
+        ),
         Option(("--preallocate",), "reserve the space of a file before it comes, and make no holes"),
     ),
 )
@@ -48,6 +55,14 @@ def read_append(words: Words) -> bool:
             " whatever it holds"
         )
     return append is not None
+
+
+def read_temp_dir(words: Words) -> bytes:
+    """Returns the directory of temporaries; b"" for none."""
+    last = words.last("--temp-dir")
+    if last is not None and not last.value:
+        raise UsageError("--temp-dir needs a directory, such as: --temp-dir=/var/tmp")
+    return b"" if last is None else os.fsencode(last.value)
 
 
 def read_sparse(words: Words) -> bool:

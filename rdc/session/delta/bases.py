@@ -268,7 +268,7 @@ class Bases:
             if path is None:
                 continue
             try:
-                with self._context.root.open_read(path) as source:
+                with partial_files.open(path) as source:
                     spans: list[bytes] = []
                     if (
                         source.size <= CACHED_FILE_BYTES
@@ -283,7 +283,9 @@ class Bases:
                     opened = source.again() if keeps else None
             except FileError:
                 continue  # one base fewer
-            one.signed.append(SignedFile(path, source.identity, tree, opened, content))
+            distant = partial(partial_files.open, path) if path.startswith(b"/") else None
+            content = b"" if distant is not None else content
+            one.signed.append(SignedFile(path, source.identity, tree, opened, content, distant))
             self.cached_bytes += len(content)
             self._open += opened is not None
             if path == leftover:

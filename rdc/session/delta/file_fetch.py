@@ -218,7 +218,7 @@ class FileFetch:
         """Returns what the new version is written to."""
         recipe, root = self._recipe, self._context.root
         if not root.overwrites:
-            return Replacement(root, recipe.path, expected_size=size, reserved=reserved)
+            return self._context.new_version(recipe.path, None, size, reserved=reserved)
         first = recipe.bases[0]
         if first.path == recipe.path:
             return self._context.new_version(recipe.path, first.identity, size, reserved=reserved)

@@ -231,6 +231,8 @@ def open_destination(
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
     _keep_undo(destination_root.root, options)
+    if options.temp_dir and not options.dry_run:
+        _write_elsewhere(destination_root.root, here, options.temp_dir, site)
     if options.keep_dirlinks:
         from rdc.session.trees.directory_links import follow_directory_links
 
@@ -282,6 +284,20 @@ def make_nodes(root: Root, options: SyncOptions) -> None:
     root.shown_nodes = options.nodes
     makes_devices = os.geteuid() == 0 or options.super_user or root.fakes
     root.made_nodes = options.nodes if makes_devices else options.nodes - DEVICES
+
+
+def _write_elsewhere(root: Root, path: bytes, directory: bytes, site: Site) -> None:
+    """Has `root` write new content in another directory first. No link is followed to one within DST: its
+    peers might have made it."""
+    try:
+        within = os.path.normpath(directory)
+        if within.startswith((b"/", b"../")) or within in (b".", b".."):
+            root.distant = site.open(site.beside(path, directory), writable=True)
+        else:
+            root.distant = Root(os.dup(root.directory(within).fd), root.shown(within))
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    root.stages_singly = True
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:

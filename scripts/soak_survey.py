@@ -54,7 +54,7 @@ def compression_trial(seed: int) -> bool:
         after = max(1, int(before * min(1.0, drawn.betavariate(0.8, 1.2))))
         total, truth, number = total + before, truth + after, number + 1
         if sample.wanted(array("Q", [key]).tobytes()):
-            sample.put(key, before, after)
+            sample.put_many([(key, before, after)])
     figures = sample.figures(Figures(number, total, number, total, 0.0, True, 0, (), ()))
     return figures is not None and figures.low <= truth <= figures.high
 

@@ -288,6 +288,9 @@ class SyncOptions:
     prune_empty_dirs: bool = False
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
+    remove_source_files: bool = False
+    """What is no directory leaves the source, once the destination has it and the disk has it there. A file
+    that changed meanwhile stays. Not together with `copy_links` and the like."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -314,7 +317,8 @@ class SyncOptions:
     def visits_all(self) -> bool:
         """Whether each entry is looked at, though the trees seem equal."""
         elsewhere = self.alternates is not None and self.alternates.changes_existing
-        return self.rereads or self.list_unchanged or elsewhere or self.keep_dirlinks
+        some = self.list_unchanged or self.keep_dirlinks or self.remove_source_files
+        return self.rereads or some or elsewhere
 
     @property
     def removes(self) -> bool:

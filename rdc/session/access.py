@@ -44,6 +44,8 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     if open_.role is Role.SOURCE:
         if access.write_only:
             raise TrustError(f"{title} is write-only: nothing can be fetched from it")
+        if options.remove_source_files:
+            _check_removal(access)
     elif access.read_only:
         raise TrustError(f"{title} is read-only")
     else:
@@ -81,6 +83,19 @@ def _check_changes(options: SyncOptions, access: Access) -> None:
         raise TrustError(f"{title} keeps no owners: leave out --super")
     if options.owner and not access.owners:
         raise TrustError(f"{title} keeps no owners: leave out --owner")
+
+
+def _check_removal(access: Access) -> None:
+    """Raises TrustError if nothing may be removed from the directory as a source."""
+    reasons = (
+        ("is read-only", access.read_only),
+        ("is append-only", access.append_only),
+        ("lets nothing be deleted", access.no_delete),
+        ("keeps each sync to be undone, and this one could not be", access.keep_undo is not None),
+    )
+    for reason, given in reasons:
+        if given:
+            raise TrustError(f"{access.title} {reason}: leave out --remove-source-files")
 
 
 def _check_append_only(options: SyncOptions, title: str) -> None:

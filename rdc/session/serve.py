@@ -193,6 +193,7 @@ def _answer_as_source(
                 kinds=asked_attributes(options),
                 names_owners=options.maps_owners,
                 clones=clones,
+                removal=tree.removal(options),
             )
             yield from half.run(received)
             return

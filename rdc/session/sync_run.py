@@ -211,6 +211,7 @@ class SyncRun:
             hard_links=self.options.hard_links,
             kinds=asked_attributes(self.options),
             names_owners=self.options.maps_owners,
+            removal=tree.removal(self.options),
         )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes

@@ -163,6 +163,7 @@ _SUPPORTED = """
 --no-prune-empty-dirs --no-m --delete-missing-args
 --keep-dirlinks -K --munge-links --no-numeric-ids --usermap --groupmap --chown --super --fake-super
 --temp-dir -T
+--remove-source-files
 """
 SUPPORTED = _SUPPORTED.split()
 

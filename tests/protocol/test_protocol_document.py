@@ -93,7 +93,7 @@ def test_the_state_table_is_the_code_s() -> None:
         "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
         " Data FileEnd FileFailed Literals Code Correction Targets Table Resized",
         "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
-        " BundleRequest BlockRequest RangeRequest FileRequest",
+        " BundleRequest BlockRequest RangeRequest FileRequest Landed",
     }
     listed: dict[str, dict[str, str]] = {}
     for side, state, may in rows("## 6. States"):

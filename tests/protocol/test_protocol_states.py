@@ -28,6 +28,7 @@ from rdc.protocol.messages.registry import (
     HardLinks,
     Hello,
     Items,
+    Landed,
     ListingEnd,
     ListingPart,
     Literals,
@@ -44,6 +45,7 @@ from rdc.protocol.messages.registry import (
     Progress,
     RangeRequest,
     Refused,
+    Removed,
     Renamed,
     Resized,
     Role,
@@ -116,6 +118,8 @@ SAMPLES: dict[type[Message], Message] = {
     DigestRequest: DigestRequest((1,)),
     DigestAnswer: DigestAnswer(bytes(32)),
     TraitsRequest: TraitsRequest((0, 1)),
+    Landed: Landed((0,), bytes(16)),
+    Removed: Removed(1),
     TraitsAnswer: TraitsAnswer((1,), (5,), bytes(8), bytes(9)),
     TreeRequest: TreeRequest((1,), 8),
     TreeAnswer: TreeAnswer(1, 5, bytes(32), 0, None, b""),
@@ -156,6 +160,7 @@ ASKED: dict[type[Message], Message] = {
     TraitsAnswer: TraitsRequest((1,)),
     TreeAnswer: TreeRequest((1,), 8),
     BundleAnswer: BundleRequest(2, (0, 1), 4, 256),
+    Removed: Landed((0,), bytes(16)),
     NodeAnswer: NodeRequest(0, 1, (3, 5), 4),
     Resized: FileRequest((0, 1)),
     Data: FileRequest((0, 1)),
@@ -174,7 +179,7 @@ TOLD = {Renamed, Changed, TurnEnd}
 """What belongs to a turn that tells of changes."""
 
 
-LATE = {*LOOKS, BundleAnswer}
+LATE = {*LOOKS, BundleAnswer, Removed}
 """What nobody asks for while a listing goes on."""
 
 

@@ -31,10 +31,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
-    (
-        "--remove-source-files",
-        "--remove-sent-files",
-    ): "the source is never changed; remove files there once a sync has ended with 0",
+    ("--remove-sent-files",): "use --remove-source-files, which also removes what DST has already",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--partial-dir",): _RESUME,

@@ -46,10 +46,9 @@ Examples:
   rdc merge --json *.rdcscan | jq .     for programs
   rdc merge --keep=kept.jsonl *.rdcdocs near-duplicates among the documents of several machines
 
-Counts and duplicates are those of one scan of everything while the tables fit into --memory. Estimates, such
-as what zstd saves, depend on how the files were divided among the parts and on the order of the parts, within
-their bounds. Hard links between parts are not seen. Parts must have been made with the same options; one that
-was not, or is damaged, is refused by name.
+Counts and estimates are those of one scan of everything, however the files were divided among the parts.
+Tables that outgrow --memory are sampled. Hard links between parts are not seen. Parts must have been made
+with the same options; one that was not, or is damaged, is refused by name.
 
 Parts of documents come from rdc similar --text -o. Their report is that of one search of all documents, to
 the byte, however they were divided. Parts of scans and of documents do not mix.

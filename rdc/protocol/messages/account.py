@@ -1,19 +1,22 @@
-"""Messages in which a side reports on its work, and the end of a session."""
+"""Messages in which a side reports on its work, what may leave the source then, and the end of a session."""
 
 from __future__ import annotations
 
-from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE
-from rdc.protocol.messages.field_types import Code, Count, Line, Size
+from rdc.limits.wire import FILES_PER_MESSAGE, ITEMS_BYTES, ITEMS_PER_MESSAGE
+from rdc.protocol.messages.field_types import Code, Count, Files, Line, Size
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.column_fields import Strings
-from rdc.protocol.wire.fields import Codes, Integer, Path, Word
+from rdc.protocol.wire.fields import Blob, Codes, Integer, Path, Word
 from rdc.records import dataclass
 from rdc.typed import Annotated
 
-__all__ = ["Done", "Items", "Notice", "Plan", "Progress"]
+__all__ = ["Done", "Items", "Landed", "Notice", "Plan", "Progress", "Removed"]
 
 CODE_LENGTH = 11
 """Characters of a change's code."""
+
+MARK_BYTES = 16
+"""Bytes of the mark of a directory."""
 
 
 @wire(17)
@@ -71,6 +74,26 @@ class Plan(WireMessage):
     files: Count
     bytes: Size
     deletes: Count
+
+
+@wire(62)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Landed(WireMessage):
+    """D: these entries of one directory are at the destination, equal to their listing and durable."""
+
+    files: Files
+    """Entries of any kind but directories."""
+    mark: Annotated[bytes, Blob(MARK_BYTES, MARK_BYTES)]
+    """What identifies the directory of D that they are in (rdc.files.facts.directory_mark)."""
+
+
+@wire(63)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Removed(WireMessage):
+    """S: it has removed what it could of the oldest Landed. Each entry that stays came as a Notice."""
+
+    count: Annotated[int, Integer(0, FILES_PER_MESSAGE)]
+    """Entries that are gone."""
 
 
 @wire(21)

@@ -7,7 +7,7 @@ declare the messages by phase: opening, description, comparison, bundles, conten
 
 from __future__ import annotations
 
-from rdc.protocol.messages.account import Done, Items, Notice, Plan, Progress
+from rdc.protocol.messages.account import Done, Items, Landed, Notice, Plan, Progress, Removed
 from rdc.protocol.messages.bundles import BundleAnswer, BundleRequest
 from rdc.protocol.messages.comparison import (
     BlockAnswer,
@@ -83,6 +83,7 @@ __all__ = [
     "HardLinks",
     "Hello",
     "Items",
+    "Landed",
     "ListingEnd",
     "ListingPart",
     "Literals",
@@ -99,6 +100,7 @@ __all__ = [
     "Progress",
     "RangeRequest",
     "Refused",
+    "Removed",
     "Renamed",
     "Resized",
     "Role",
@@ -185,6 +187,8 @@ Message: TypeAlias = (
     | TurnEnd
     | Follow
     | Condition
+    | Landed
+    | Removed
 )
 
 

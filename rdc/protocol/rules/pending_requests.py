@@ -27,11 +27,13 @@ from rdc.protocol.messages.registry import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Landed,
     Literals,
     Message,
     NodeAnswer,
     NodeRequest,
     RangeRequest,
+    Removed,
     Resized,
     RootAnswer,
     RootRequest,
@@ -58,12 +60,12 @@ __all__ = ["Answer", "PendingRequests", "Request"]
 
 Request: TypeAlias = (
     RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
-    | TierRequest | RowsRequest | DigestRequest | TraitsRequest | BundleRequest
+    | TierRequest | RowsRequest | DigestRequest | TraitsRequest | BundleRequest | Landed
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
     | Correction | Targets | Literals | Code | Table | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
-    | BundleAnswer | Resized
+    | BundleAnswer | Resized | Removed
 )  # fmt: skip
 
 
@@ -317,6 +319,20 @@ class _Bundle:
         raise Illegal(f"the oldest request asks for bundle {self._bundle}")
 
 
+class _Landed:
+    """A Landed: one answer, about at most as many entries."""
+
+    __slots__ = ("ordinals",)
+
+    def __init__(self, request: Landed) -> None:
+        self.ordinals = len(request.files)
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, Removed) or answer.count > self.ordinals:
+            raise Illegal(f"the oldest request is about {self.ordinals} entries that may go")
+        return True
+
+
 class _Blocks:
     """A BlockRequest: one answer with a fingerprint per block."""
 
@@ -407,6 +423,7 @@ _PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
     TraitsRequest: lambda request: _Traits(request.files),
     DigestRequest: lambda request: _Digest(request.files),
     FileRequest: lambda request: _Whole(request.files),
+    Landed: _Landed,
     TierRequest: _Tier,
     RowsRequest: _Rows,
 }

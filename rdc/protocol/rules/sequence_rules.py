@@ -25,6 +25,7 @@ from rdc.protocol.messages.registry import (
     FileRequest,
     Follow,
     HardLinks,
+    Landed,
     ListingEnd,
     ListingPart,
     Literals,
@@ -37,6 +38,7 @@ from rdc.protocol.messages.registry import (
     Opened,
     Owners,
     RangeRequest,
+    Removed,
     Renamed,
     Resized,
     Role,
@@ -72,10 +74,12 @@ __all__ = ["SequenceRules", "End"]
 
 _ANSWERS = (
     BlockAnswer, BundleAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data,
-    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table, Resized,
+    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table, Resized, Removed,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
-_FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, BundleRequest, FileRequest)
+_FILES_REQUESTS = (
+    RootRequest, DigestRequest, TraitsRequest, TreeRequest, BundleRequest, FileRequest, Landed,
+)  # fmt: skip
 
 
 class End:
@@ -224,6 +228,8 @@ class SequenceRules:
                 if State.LISTING in (self.us.state, self.them.state):
                     raise Illegal("there may be more entries, whose ordinals a bundle must not have")
                 self._totals.bundle(message.bundle)
+            elif isinstance(message, Landed) and State.LISTING in (self.us.state, self.them.state):
+                raise Illegal("the source still describes its tree")
             self._requests().ask(message)
         else:
             return False

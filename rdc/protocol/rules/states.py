@@ -30,6 +30,7 @@ from rdc.protocol.messages.registry import (
     HardLinks,
     Hello,
     Items,
+    Landed,
     ListingEnd,
     ListingPart,
     Literals,
@@ -46,6 +47,7 @@ from rdc.protocol.messages.registry import (
     Progress,
     RangeRequest,
     Refused,
+    Removed,
     Renamed,
     Resized,
     Role,
@@ -105,7 +107,7 @@ _ANSWERS = (
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
-    BundleRequest, BlockRequest, RangeRequest, FileRequest,
+    BundleRequest, BlockRequest, RangeRequest, FileRequest, Landed,
 )  # fmt: skip
 _REPORTS = (Items, Progress, Plan)
 
@@ -141,7 +143,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             Refused: State.CLOSED,
         },
         State.SERVING: {
-            **dict.fromkeys((*_VIEWS, BundleAnswer, *_ANSWERS), State.SERVING),
+            **dict.fromkeys((*_VIEWS, BundleAnswer, Removed, *_ANSWERS), State.SERVING),
             TopTier: State.SERVING,
             Notice: State.SERVING,
             Refused: State.CLOSED,

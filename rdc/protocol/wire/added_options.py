@@ -197,6 +197,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "owner_names": Flag(),
     "prune_empty_dirs": Flag(),
     "recursive": Flag(),
+    "remove_source_files": Flag(),
     "rules": AllRules(),
     "rules_after": Flag(),
     "safe_links": Flag(),

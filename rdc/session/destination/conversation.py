@@ -195,7 +195,7 @@ class Destination:
                 if self._xattrs is not None:
                     top = self._context.start.metadata if self._context.has_top else None
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
-                parts.finish_undo()
+                round_ = yield from parts.finish(round_)
         except BaseException:
             if self._parts is not None:
                 self._parts.wind_down()

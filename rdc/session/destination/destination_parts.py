@@ -61,6 +61,8 @@ class DestinationParts:
         self._options = options
         self._preserved = preserved
         self._events = events
+        if options.remove_source_files:
+            events.note_paths(made=options.ignore_existing)
         self.wanted = Manifest()
         self.landing = FileCommits(
             destination_root.root,
@@ -211,8 +213,23 @@ class DestinationParts:
         within = self.directories.worked_in if adopted else None
         XattrSetter(self._applying, attributes).run(top, within=within)
 
-    def finish_undo(self) -> None:
-        """Notes, after all changes, that the run came to its end, if it is kept to be undone."""
+    def finish(self, round_: int) -> Conversation[int]:
+        """After all changes: ends what is kept to be undone, and tells the source what may go there.
+
+        Returns the round to go on with.
+        """
+        self._finish_undo()
+        options = self._options
+        if not options.remove_source_files or options.dry_run or self._is_stopped:
+            return round_
+        from rdc.session.landing.confirmed_files import ConfirmedFiles
+
+        root, window = self._destination_root.root, options.modify_window
+        confirmed = ConfirmedFiles(root, self.wanted, self._preserved, self._events, window)
+        return (yield from confirmed.confirm(round_))
+
+    def _finish_undo(self) -> None:
+        """Notes that the run came to its end, if it is kept to be undone."""
         undo = self._destination_root.root.undo
         if undo is not None:
             for text in undo.finish():

@@ -153,18 +153,39 @@ class EventRelay:
         """Number of problems beyond PROBLEMS_WAITING, by exit code."""
         self.codes: set[ExitCode] = set()
         self.errors = 0
+        self._troubled: set[bytes] | None = None
+        """Paths with problems; None: nobody asks for them."""
+        self._made: set[bytes] | None = None
+        """Paths of new entries; None: nobody asks for them."""
 
     def report(self, event: Event) -> None:
         """Reports one event, now or at the next `send_waiting`."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self.codes.add(event.code)
             self.errors += 1
+            if self._troubled is not None and event.code is not ExitCode.MAX_DELETE:
+                self._troubled.add(event.path)
+        if self._made is not None and isinstance(event, ItemChanged) and event.change.endswith("+++"):
+            self._made.add(event.path)
         if self._reporter is not None:
             self._reporter(event)
         elif isinstance(event, ItemChanged) and not self._items:
             pass
         elif not (isinstance(event, Progressed) and self._too_soon(event)):
             self._wait(event)
+
+    def note_paths(self, *, made: bool) -> None:
+        """Remembers the paths of problems from now on, and with `made` those of new entries."""
+        self._troubled = set()
+        self._made = set() if made else None
+
+    def is_uncertain(self, path: bytes) -> bool:
+        """Whether there was a problem with `path`, or it is not new and only new entries count.
+
+        b"" stands for a problem with no path in particular."""
+        if self._troubled is None or path in self._troubled:
+            return True
+        return self._made is not None and path not in self._made and path != b""
 
     def _wait(self, event: Event) -> None:
         """Stores an event until `send_waiting`.

@@ -13,8 +13,10 @@ from rdc.protocol.messages.registry import (
     Done,
     FileRequest,
     Hello,
+    Landed,
     Opened,
     RangeRequest,
+    Removed,
     RowsRequest,
     TierRequest,
 )
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from rdc.session.source.file_sender import FileSender
     from rdc.session.source.owner_names import OwnerNames
     from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.source_removal import SourceRemoval
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
 
@@ -59,12 +62,14 @@ class Source:
         kinds: AttributeKinds = AttributeKinds.NONE,
         clones: StagedClones | None = None,
         names_owners: bool = False,
+        removal: SourceRemoval | None = None,
     ) -> None:
         """`secret`: the session's 16-byte key for short references. `offer`: not None if this side dialled.
         It then sends its manifest unasked, with owners if `offer` is true. This guesses what the destination
         preserves, and saves a round trip if the guess is right. `pack`: literals may be compressed. `kinds`:
         the extended attributes that the user asked for. `clones`: as in FileSender. `names_owners`: users and
-        groups are announced by their names, too."""
+        groups are announced by their names, too. `removal`: removes what the destination has; None: nothing
+        is removed."""
         self._owners: OwnerNames | None = None
         if names_owners:
             from rdc.session.source.owner_names import OwnerNames
@@ -75,8 +80,16 @@ class Source:
         self._tree = tree
         self._events = events
         self._description = Description(
-            tree, filters, secret, events, boundary, hard_links=hard_links, owners=self._owners
+            tree,
+            filters,
+            secret,
+            events,
+            boundary,
+            hard_links=hard_links,
+            owners=self._owners,
+            removal=removal,
         )
+        self._removal = removal
         self._heard: deque[Received] = deque()
         """Messages that wait for their turn."""
         self._heard_numbers = 0
@@ -204,12 +217,22 @@ class Source:
             yield from self._description.send_rows(message, round_)
         elif isinstance(message, Describe) and message.whole:
             yield from self._description.send_listing(round_, self._poll)
+        elif isinstance(message, Landed):
+            yield from self._remove(message, round_)
         elif isinstance(message, FileRequest):
             self._asked().take(message)
             yield from self._whole_files().send(message.files, round_)
         else:
             self._asked().take(message)
             yield from self._about_files().answer(message, round_)
+
+    def _remove(self, message: Landed, round_: int) -> Conversation[None]:
+        """Removes what the destination has, and tells it of what stays."""
+        if self._removal is None:
+            raise ProtocolError("the far side tells what may go, and nothing was to be removed")
+        count = self._removal.take(message, self._description.manifest, self._events.report)
+        yield from self._events.send_waiting(round_)
+        yield Send(Removed(count), round_)
 
     # The following parts are imported and made at the first request: equal trees need none of them.
 

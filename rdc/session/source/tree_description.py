@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from rdc.errors import ExitCode, ProtocolError, RdcError
-from rdc.limits.sessions import MOUNT_POINTS, SMALL_MANIFEST
+from rdc.errors import ExitCode, ProtocolError
+from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import (
     ATTRIBUTE_MESSAGE_BYTES,
     FILES_PER_MESSAGE,
     FURTHER_BYTES,
-    ITEMS_BYTES,
-    ITEMS_PER_MESSAGE,
     ROW_REQUESTS,
     ROWS_FREELY,
     ROWS_PER_PART,
@@ -29,7 +27,6 @@ from rdc.protocol.messages.registry import (
     HardLinks,
     ListingEnd,
     ListingPart,
-    MountPoints,
     RowsRequest,
     TierAnswer,
     TierRequest,
@@ -53,6 +50,7 @@ if TYPE_CHECKING:
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.source.owner_names import OwnerNames
     from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.source_removal import SourceRemoval
     from rdc.session.trees.source_tree import SourceTree
     from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
     from rdc.tree.filters import FilterList
@@ -81,10 +79,13 @@ class Description:
         *,
         hard_links: bool = False,
         owners: OwnerNames | None = None,
+        removal: SourceRemoval | None = None,
     ) -> None:
         """`secret`: the session's. `boundary`: walks do not cross it. `hard_links`: links are announced.
-        `owners`: announces the names of users and groups; None: they are not announced."""
+        `owners`: announces the names of users and groups; None: they are not announced. `removal`: is told
+        which inodes are listed; None: nothing is removed."""
         self._owners = owners
+        self._removal = removal
         self._kinds = AttributeKinds.NONE
         self._attributes: TreeXattrs | None = None
         self._links: LinkTable | None = None
@@ -151,6 +152,9 @@ class Description:
         if self._links is not None:
             self._links.clear()
             on_inodes = self._take_inodes
+        if self._removal is not None:
+            self._removal.begin()
+            on_inodes = self._take_inodes
         if self._boundary is not None:
             self._boundary.beyond.clear()
             enter = self._boundary.enters
@@ -196,22 +200,10 @@ class Description:
             yield Send(EntryAttributes(tuple(ordinals), tuple(numbers), tuple(distinct)), round_)
 
     def _send_mount_points(self, round_: int) -> Conversation[None]:
-        """Sends the mount points that were not entered. Raises RdcError if there are too many."""
-        left = deque(self._boundary.beyond if self._boundary is not None else ())
-        if len(left) > MOUNT_POINTS:
-            raise RdcError(
-                f"{len(left)} directories of the source lie on other file systems,"
-                f" {MOUNT_POINTS} are the most; exclude some",
-                code=ExitCode.PARTIAL,
-            )
-        while left:
-            paths, size = [left.popleft()], 0
-            while left and len(paths) < ITEMS_PER_MESSAGE:
-                size += len(paths[-1]) + 1
-                if size + len(left[0]) + 1 > ITEMS_BYTES:
-                    break
-                paths.append(left.popleft())
-            yield Send(MountPoints(tuple(paths)), round_)
+        if self._boundary is not None:
+            from rdc.session.source.mount_points import send_mount_points
+
+            yield from send_mount_points(self._boundary, round_)
 
     def _report(self, event: Event) -> None:
         """Reports a problem of a walk, once per path: what was missing once may be missing again."""
@@ -233,6 +225,8 @@ class Description:
             found = self._attributes.read(path, len(self.manifest), listing)
         if self._links is not None and self._inodes is not None:
             self._links.add(len(self.manifest), listing.kinds, self._inodes)
+        if self._removal is not None and self._inodes is not None:
+            self._removal.note(self._inodes)
         self.manifest.add(path, listing)
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import reduce
 
-from rdc.errors import ExitCode, FileError, printable
+from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rdc.progress import Problem
     from rdc.session.trees.destination_root import Site
     from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.source_removal import SourceRemoval
     from rdc.tree.selection import Selection
 
 __all__ = ["SourceTree", "changes_of"]
@@ -123,6 +124,28 @@ class SourceTree:
         from rdc.session.trees.mount_boundary import MountBoundary
 
         return MountBoundary(self.root, self.only or b"")
+
+    def removal(self, options: SyncOptions) -> SourceRemoval | None:
+        """What removes files of the tree; None if `options` do not ask for that. Call it before the tree is
+        listed.
+
+        Raises UsageError for options that exclude it.
+        """
+        if not options.remove_source_files:
+            return None
+        for name, given in (
+            ("--copy-links", options.copy_links),
+            ("--copy-dirlinks", options.copy_dirlinks),
+            ("--copy-unsafe-links", options.copy_unsafe_links),
+        ):
+            if given:
+                raise UsageError(
+                    f"--remove-source-files and {name} exclude each other: nothing is removed through a"
+                    " symlink"
+                )
+        from rdc.session.trees.source_removal import SourceRemoval
+
+        return SourceRemoval(self.root, dry=options.dry_run)
 
     def announced(self, listing: PackedListing) -> PackedListing:
         """The entries of a directory with the permissions that are announced."""

@@ -12,6 +12,8 @@ from rdc.survey.count.chunk_counter import Z95
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from typing_extensions import Buffer
     from zstandard import ZstdCompressor
 
@@ -82,7 +84,7 @@ class CompressionSample:
         with memoryview(content) as view:
             compressed = len(self._compressor.compress(view))
             # A store keeps a chunk as it is if it does not shrink.
-            self.put(key, view.nbytes, min(compressed, view.nbytes))
+            self.put_many([(key, view.nbytes, min(compressed, view.nbytes))])
 
     @cached_property
     def _compressor(self) -> ZstdCompressor:
@@ -91,9 +93,11 @@ class CompressionSample:
 
         return zstandard.ZstdCompressor(level=ZSTD_LEVEL)
 
-    def put(self, key: int, before: int, after: int) -> None:
-        """Adds a selected chunk, given its bytes before and after zstd."""
-        self.sizes[key] = (before, after)
+    def put_many(self, rows: Iterable[tuple[int, int, int]]) -> None:
+        """Adds chunks that `wanted` selected: key, bytes before and after zstd."""
+        for key, before, after in rows:
+            self.sizes[key] = (before, after)
+        # Only now: a halving between two rows would not see the later ones.
         while len(self.sizes) > self._most and self.shift < 63:
             self.thin(self.shift + 1)
 
@@ -105,6 +109,13 @@ class CompressionSample:
         keys = list(self.sizes)
         selected = array("Q", select_chunks(array("Q", keys), SALT, shift))
         self.sizes = {keys[row]: self.sizes[keys[row]] for row in selected}
+
+    def thinned(self, shift: int) -> CompressionSample:
+        """A copy of one chunk in 2^shift."""
+        copy = CompressionSample(self.shift, self._most)
+        copy.sizes = dict(self.sizes)
+        copy.thin(shift)
+        return copy
 
     def figures(self, unique: Figures) -> CompressedFigures | None:
         """The ratio estimator R = sum(compressed) / sum(size), multiplied by the unique bytes.

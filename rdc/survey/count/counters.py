@@ -103,9 +103,17 @@ class Counters:
         self._waiting_chunks = 0
 
     def expect(self, total: int) -> None:
-        """Announces about `total` bytes, so that compression samples start at their final size."""
+        """Announces `total` bytes, so that compression samples start at their final size."""
         for level, sample in self.compression.items():
             sample.thin(expected_shift(total, _unit(level)))
+
+    def compression_of(self, total: int) -> dict[str, CompressionSample]:
+        """The compression samples as after `expect(total)`. Parts that were counted apart and added up then
+        have the samples that one scan of all files has."""
+        return {
+            level: sample.thinned(expected_shift(total, _unit(level)))
+            for level, sample in self.compression.items()
+        }
 
     # Files that come at once
 

@@ -193,10 +193,10 @@ class _Merger:
         sample.thin(shift)
         if not len(keys) == len(before) == len(after) <= SAMPLE_CHUNKS:
             raise ValueError("a sample with other columns")
-        for row in sample.wanted(keys.tobytes()):
-            if not 0 < after[row] <= before[row]:
-                raise ValueError("a chunk that grew")
-            sample.put(keys[row], before[row], after[row])
+        rows = sample.wanted(keys.tobytes())
+        if not all(0 < after[row] <= before[row] for row in rows):
+            raise ValueError("a chunk that grew")
+        sample.put_many((keys[row], before[row], after[row]) for row in rows)
 
     def _add_directories(self, paths: list[bytes], above: array[int]) -> None:
         locations = self._outcome.locations

@@ -11,7 +11,7 @@ from rdc.survey.scan.duplicate_attribution import directories, duplicate_shares,
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.survey.count.chunk_counter import Figures
-    from rdc.survey.count.counters import Counters
+    from rdc.survey.count.compression_estimate import CompressionSample
     from rdc.survey.scan.outcome import Outcome
 
 __all__ = ["report_of"]
@@ -23,6 +23,7 @@ def report_of(outcome: Outcome) -> ScanReport:
     figures = {name: counter.figures() for name, counter in counters.levels.items()}
     by_file = figures[FILE_LEVEL]
     shares = duplicate_shares(counters.locations, counters.references)
+    samples = counters.compression_of(outcome.found_bytes)
     complete = not outcome.reason
     return ScanReport(
         paths=tuple(outcome.paths),
@@ -34,7 +35,7 @@ def report_of(outcome: Outcome) -> ScanReport:
         already_shared_bytes=outcome.already_shared_bytes,
         duplicate_groups=by_file.groups,
         duplicate_bytes=by_file.bytes - by_file.unique_bytes,
-        levels=tuple(_level(name, one, counters) for name, one in figures.items()),
+        levels=tuple(_level(name, one, samples.get(name)) for name, one in figures.items()),
         directories=directories(counters.locations, shares),
         types=types(counters.locations, shares),
         overlaps=overlaps(counters.locations, counters.references),
@@ -53,8 +54,7 @@ def report_of(outcome: Outcome) -> ScanReport:
     )
 
 
-def _level(name: str, figures: Figures, counters: Counters) -> LevelSummary:
-    sample = counters.compression.get(name)
+def _level(name: str, figures: Figures, sample: CompressionSample | None) -> LevelSummary:
     compressed = None if sample is None else sample.figures(figures)
     return LevelSummary(
         name=name,

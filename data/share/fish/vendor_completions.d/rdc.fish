@@ -37,6 +37,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -l guard -x -d 'stop with 
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-guard -d 'never stop for that (default; 50% on a terminal with --delete)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l force-empty -d 'let --delete empty DST when SRC is empty'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l force -d 'empty a directory that is in a file'\''s way, also without --delete'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l remove-source-files -d 'remove from SRC what DST has for certain; no directories'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l ignore-errors -d 'delete even after a read error: what was not read counts as gone'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s b -l backup -d 'keep what is replaced or deleted, under its name and a suffix'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l backup-dir -r -d 'the same, in this directory, which is relative to DST'

@@ -116,7 +116,7 @@ _RSYNC = """
 --remove-source-files --del --delete --delete-before --delete-during --delete-delay --delete-after
 --delete-excluded --ignore-missing-args --delete-missing-args --ignore-errors --force --max-delete --max-size
 --min-size --max-alloc --partial --partial-dir --delay-updates --prune-empty-dirs -m --numeric-ids --usermap
---groupmap --chown --timeout --contimeout --ignore-times -I --size-only --modify-window -@ --temp-dir -T
+--groupmap --chown --timeout --contimeout --ignore-times -I --size-only --modify-window -@ --temp-dir -T --delay-updates
 --fuzzy -y --compare-dest --copy-dest --link-dest --compress -z --compress-choice --compress-level
 --compress-threads --skip-compress --cvs-exclude -C --filter -f -F --exclude --exclude-from --include
 --include-from --files-from --from0 -0 --old-args --secluded-args -s --trust-sender --copy-as --address --port

@@ -224,6 +224,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             inplace=words.has("--inplace"),
             append=read_append(words),
             allocate=read_allocate(words),
+            delay_updates=words.has("--delay-updates"),
             temp_dir=read_temp_dir(words),
             backup=_backup(words),
             keep_undo=read_keep_undo(words),

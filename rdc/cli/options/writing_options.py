@@ -26,6 +26,7 @@ WRITING_GROUP = OptionGroup(
         ),
         Option(("-S", "--sparse"), "make holes of all blocks of zeros (default: of long runs of them)"),
         Option(("--no-sparse", "--no-S"), "make no holes: write all zeros"),
+        Option(("--delay-updates",), "put new files and new content in place at the end, when all is there"),
         Option(
             ("-T", "--temp-dir"),
             "write new content in this directory until it is complete, relative to DST",

@@ -176,6 +176,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "copy_dirlinks": Flag(),
     "copy_links": Flag(),
     "copy_unsafe_links": Flag(),
+    "delay_updates": Flag(),
     "delete_missing_args": Flag(),
     "devices": Flag(),
     "force": Flag(),

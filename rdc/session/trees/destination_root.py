@@ -146,6 +146,8 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     preserved = Preserved(owner, attributes=asked_attributes(options))
     if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
         raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
+    if options.delay_updates and (options.overwrites or options.alternates):
+        raise UsageError("--delay-updates goes with no --inplace, no --append and no alternate directories")
     if not site.has_directory(path):
         path = _above(path)
         if options.mkpath:

@@ -1,0 +1,170 @@
+"""DelayedGroup: holds finished files back until all are there (--delay-updates).
+
+The content of each is synced at once. Its temporary is then closed, so no number of files needs more
+descriptors. When the run has everything, `land` opens the temporaries again and commits them as any
+CommitGroup does: a kill leaves the old file or the new one at each path. Of what was held back, the next run
+finds the temporaries and takes them up as bases.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+
+from rdc.errors import FileError, RdcError
+from rdc.files.base.relative_path import join
+from rdc.files.replace.commit_group import CommitGroup, Staged
+from rdc.files.replace.replacement import KEEP_BYTES
+from rdc.files.replace.temporary_lock import lock_temporary
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.files.replace.checked_rename import Anything
+    from rdc.files.replace.replacement import Replacement
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
+    from rdc.model.entries import Identity, Metadata
+
+__all__ = ["DelayedGroup"]
+
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """A file that waits."""
+
+    replacement: Replacement
+    metadata: Metadata
+    owner: bool
+    expected: Identity | Anything | None
+    distant: bool
+    """Whether its temporary is in the directory of --temp-dir."""
+    inode: tuple[int, int]
+
+
+class DelayedGroup(CommitGroup):
+    """A CommitGroup that commits nothing before `land`, and all at once from then on."""
+
+    def __init__(
+        self,
+        root: Root,
+        *,
+        fsync: bool,
+        on_commit: Callable[[bytes], None],
+        on_error: Callable[[FileError], None],
+    ) -> None:
+        """As in CommitGroup. From here on `root` has each file written by itself."""
+        super().__init__(root, fsync=fsync, on_commit=on_commit, on_error=on_error)
+        root.stages_singly = True
+        self._holds = True
+        self._open: dict[bytes, _Held] = {}
+        self._held: dict[bytes, _Held] = {}
+
+    def add(
+        self,
+        replacement: Replacement,
+        path: bytes,
+        metadata: Metadata,
+        owner: bool,
+        expected: Identity | Anything | None,
+    ) -> None:
+        """Like CommitGroup.add. Until `land`, the metadata are not set either."""
+        if not self._holds:
+            super().add(replacement, path, metadata, owner, expected)
+            return
+        replacement.hand_over()
+        found = os.fstat(replacement.fileno())
+        distant = self._root.distant is not None and replacement.directory is self._root.distant.top()
+        inode = found.st_dev, found.st_ino
+        self._open[path] = _Held(replacement, metadata, owner, expected, distant, inode)
+        self._count(1, replacement.size)
+
+    def flush(self) -> None:
+        """Make what was added durable, and close it. Raises RdcError."""
+        if not self._holds:
+            super().flush()
+            return
+        opened, self._open = self._open, {}
+        self._taken()
+        staged = [Staged(held.replacement, path, held.expected) for path, held in opened.items()]
+        ready = self._sync_contents(staged, []) if self._fsync else staged
+        for item in ready:
+            _close(item.replacement)
+            self._held[item.path] = opened[item.path]
+        self._raise_collected()
+
+    def land(self) -> None:
+        """Commit everything that was held back. From here on nothing is. Raises RdcError."""
+        if not self._holds:
+            return
+        self.flush()
+        self._holds = False
+        held, self._held = self._held, {}
+        for path, item in held.items():
+            try:
+                self._open_again(path, item)
+            except FileError as error:
+                self._report(error)
+                continue
+            super().add(item.replacement, path, item.metadata, item.owner, item.expected)
+        super().flush()
+
+    def _open_again(self, path: bytes, held: _Held) -> None:
+        """Open and lock a temporary. Raises RdcError if another one has its name by now."""
+        root = self._root
+        if held.distant and root.distant is not None:
+            directory = root.distant.top()
+        else:
+            directory, _ = root.locate_to_write(path)
+        try:
+            fd = os.open(held.replacement.temporary, _OPEN, dir_fd=directory.fd)
+            found = os.fstat(fd)
+            same = stat.S_ISREG(found.st_mode) and (found.st_dev, found.st_ino) == held.inode
+            if same and found.st_size >= held.replacement.size and lock_temporary(fd):
+                held.replacement._fd, held.replacement.directory = fd, directory
+                return
+            os.close(fd)
+        except OSError as error:
+            raise root.failure(error, path, "find its new content again") from error
+        raise root.refused(
+            path,
+            "put its new content in place",
+            expected="the temporary file that was made for it",
+            found="another one",
+            advice="what is there was kept; run again once no other run of rdc works there",
+        )
+
+    def open_held(self, path: bytes) -> SourceFile | None:
+        """Open the content that waits for `path`; None if none does. Raises FileError."""
+        held = self._held.get(path)
+        if held is None:
+            return None
+        name = held.replacement.temporary
+        if held.distant and self._root.distant is not None:
+            return self._root.distant.open_read(name)
+        return self._root.open_read(join(path.rpartition(b"/")[0], name))
+
+    def abandon(self) -> None:
+        """Land nothing any more. What is long stays for the next run to resume from, as a Replacement's."""
+        opened, self._open = self._open, {}
+        held, self._held = self._held, {}
+        for item in opened.values():
+            item.replacement.keep()
+        for path, item in held.items():
+            if item.replacement.size < KEEP_BYTES:
+                with suppress(RdcError):
+                    self._open_again(path, item)
+                    item.replacement.abandon()
+        super().abandon()
+
+
+def _close(replacement: Replacement) -> None:
+    """Close a temporary, and the descriptor of its directory, and keep its name."""
+    fd, replacement._fd = replacement._fd, -1
+    os.close(fd)
+    del replacement.directory

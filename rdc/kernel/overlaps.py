@@ -1,5 +1,5 @@
 # ruff: noqa: F403, F405 - a checker takes the names of __all__ from the stub _sets.pyi
-"""Common elements of sets.
+"""The resemblance of sets.
 
 They come from the C extension if it is built, otherwise from sets/reference.py, which defines them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.kernel import choice
 
-__all__ = ["set_overlaps"]
+__all__ = ["set_resemblances"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.kernel import choice
 
-__all__ = ["shingle_features", "url_features"]
+__all__ = ["shingle_features", "upper_halves", "url_features"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from operator import eq
 
 from rdc.kernel.samples.reference import EMPTY
 from rdc.kernel.sampling import bottom_ranks, minimum_samples, partition_samples
@@ -52,12 +53,13 @@ class Samples:
         Without filled bins that is the share of equal samples among the bins in which either set has one (Li,
         Owen, Zhang, "One Permutation Hashing", 2012). Two empty sets resemble each other fully.
         """
-        pairs = list(zip(self.of(one), self.of(other), strict=True))
+        a, b, k = self.of(one), self.of(other), self.k
+        equal = sum(map(eq, a, b))
         if not self.filled:
-            pairs = [pair for pair in pairs if pair != (EMPTY, EMPTY)]
-        if not pairs:
+            neither = list(zip(a, b, strict=True)).count((EMPTY, EMPTY))
+            equal, k = equal - neither, k - neither
+        if not k:
             return Estimate(1.0, 0.0)
-        equal, k = sum([a == b for a, b in pairs]), len(pairs)
         share = (equal + 1) / (k + 2)
         return Estimate(equal / k, math.sqrt(share * (1 - share) / k))
 

@@ -1,4 +1,4 @@
-"""Common elements of sets: the C form against the definition, and bad columns."""
+"""The resemblance of sets: the C form against the definition, and bad columns."""
 
 from __future__ import annotations
 
@@ -24,20 +24,26 @@ def column(sets: list[list[int]]) -> tuple[array[int], array[int]]:
 
 
 @settings(max_examples=examples(40))
-@given(SETS, st.randoms(use_true_random=False))
-def test_c_counts_as_defined(sets: list[list[int]], chosen: random.Random) -> None:
+@given(SETS, st.randoms(use_true_random=False), st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 0.8, 1.0]))
+def test_c_compares_as_defined(sets: list[list[int]], chosen: random.Random, threshold: float) -> None:
     pairs = array("I", [chosen.randrange(len(sets)) for _ in range(12)] if sets else [])
-    given = (*column(sets), pairs)
-    assert _sets.set_overlaps(*given) == reference.set_overlaps(*given)
+    values, offsets = column(sets)
+    wanted = reference.set_resemblances(values, offsets, pairs, threshold)
+    assert _sets.set_resemblances(values, offsets, pairs, threshold) == wanted
 
 
-def test_large_sets() -> None:
+def test_large_sets_at_the_threshold() -> None:
+    """Resemblances at, just above and just below the threshold, in sets that are merged in several steps."""
     chosen = random.Random(5)
-    sets = [[chosen.randrange(1 << 32) for _ in range(3_000)] for _ in range(2)]
-    sets.append(sets[0][:2_000] + sets[1][:500] * 2)
-    given = (*column(sets), array("I", [0, 1, 0, 2, 2, 1, 2, 2]))
-    assert _sets.set_overlaps(*given) == reference.set_overlaps(*given)
-    assert array("I", _sets.set_overlaps(*given))[:2][1] == len(set(sets[0]) | set(sets[1]))
+    whole = chosen.sample(range(1 << 32), 3_000)
+    sets = [whole, *[whole[cut:] + whole[:cut][: cut // 9] for cut in (0, 599, 600, 601, 700, 2_999)]]
+    pairs = array("I", [number for other in range(len(sets)) for number in (0, other, other, 0, other, 1)])
+    values, offsets = column(sets)
+    for threshold in (0.0, 2400 / 3000, 0.8, 0.82, 1.0):
+        wanted = reference.set_resemblances(values, offsets, pairs, threshold)
+        assert _sets.set_resemblances(values[:], offsets, pairs, threshold) == wanted
+    assert 0.0 in array("d", wanted)
+    assert 1.0 in array("d", wanted)
 
 
 @pytest.mark.parametrize("module", [_sets, reference])
@@ -57,4 +63,11 @@ def test_large_sets() -> None:
 )
 def test_bad_columns(module: object, values: object, offsets: object, pairs: object) -> None:
     with pytest.raises(ValueError, match=r"expected|whole|decrease"):
-        module.set_overlaps(values, offsets, pairs)  # type: ignore[attr-defined]
+        module.set_resemblances(bytearray(values), offsets, pairs, 0.5)  # type: ignore[attr-defined, call-overload]
+
+
+@pytest.mark.parametrize("module", [_sets, reference])
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+def test_bad_threshold(module: object, threshold: float) -> None:
+    with pytest.raises(ValueError, match="0 to 1"):
+        module.set_resemblances(bytearray(), array("q", [0]), b"", threshold)  # type: ignore[attr-defined]

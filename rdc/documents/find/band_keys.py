@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BandKeys"]
 
-BATCH = 4_096
+BATCH = 1_024
 """Documents whose keys are made and stored together."""
 
 

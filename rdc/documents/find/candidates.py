@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from itertools import combinations
 
 from rdc.documents.find.equal_keys import equal_positions
@@ -43,15 +44,11 @@ def candidate_batches(
 
 
 def _add_neighbours(positions: Sequence[int], waiting: _WaitingPairs) -> None:
-    if len(positions) == 2:
-        waiting.add(positions[0], positions[1])
-    elif len(positions) <= WINDOW + 1:
-        for first, second in combinations(positions, 2):
-            waiting.add(first, second)
-    else:
-        for at, first in enumerate(positions):
-            for second in positions[at + 1 : at + 1 + WINDOW]:
-                waiting.add(first, second)
+    if len(positions) <= WINDOW + 1:
+        waiting.extend([first << 32 | second for first, second in combinations(positions, 2)])
+        return
+    for at, first in enumerate(positions):
+        waiting.extend([first << 32 | second for second in positions[at + 1 : at + 1 + WINDOW]])
 
 
 def _add_across(positions: Sequence[int], is_old: Callable[[int], bool], waiting: _WaitingPairs) -> None:
@@ -77,10 +74,20 @@ class _WaitingPairs:
 
     def add(self, first: int, second: int) -> None:
         """`first` is the smaller position."""
-        waiting = self._waiting[first // self._span]
-        waiting.append(first << 32 | second)
-        if len(waiting) == _WAITING:
-            self._write(first // self._span)
+        self.extend([first << 32 | second])
+
+    def extend(self, pairs: list[int]) -> None:
+        """Adds pairs in increasing order."""
+        while pairs:
+            number = (pairs[0] >> 32) // self._span
+            end = len(pairs)
+            if (pairs[-1] >> 32) // self._span != number:
+                end = bisect_left(pairs, (number + 1) * self._span << 32)
+            waiting = self._waiting[number]
+            waiting.extend(pairs[:end])
+            if len(waiting) >= _WAITING:
+                self._write(number)
+            pairs = pairs[end:]
 
     def _write(self, number: int) -> None:
         """Writes the pairs of a range, those that came twice once."""

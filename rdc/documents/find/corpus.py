@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
+from itertools import groupby
 
 from rdc.documents.parts.block import DIGEST_BYTES, SAMPLE_BYTES
 from rdc.model.documents import Document
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["Corpus", "Run"]
 
 READ_ROWS = 256
-"""Documents of a block read at a time, where blocks are merged."""
+"""Documents of a block read at a time, where blocks are merged or names are needed."""
+
+WINDOWS = 128
+"""So many times READ_ROWS names are in memory."""
+
+_ROW = (1 << 32) - 1
+"""The part of a position that says where in its block a document is."""
 
 
 class _Entry(NamedTuple):
@@ -51,6 +58,21 @@ class Run:
     count: int
 
 
+class _Window(NamedTuple):
+    sources: array[int]
+    rows: array[int]
+    sizes: array[int]
+    paths: list[bytes]
+    """From the first of the sources on."""
+
+
+class _Span(NamedTuple):
+    run: Run
+    """From the first to the last of some documents of a block."""
+    rows: list[int]
+    """Their positions in the block."""
+
+
 class Corpus:
     """Eight bytes a document, and what each block takes."""
 
@@ -61,6 +83,7 @@ class Corpus:
         self._blocks = blocks
         self._positions = array("Q")
         """One number for each document: that of its block times 2^32, plus its position there."""
+        self._windows: dict[int, _Window] = {}
         self._order()
 
     def __len__(self) -> int:
@@ -130,7 +153,7 @@ class Corpus:
         while at < len(positions):
             position = positions[at]
             block = self._blocks[position >> 32]
-            start = position & 0xFFFFFFFF
+            start = position & _ROW
             most = min(block.layout.documents - start, len(positions) - at)
             count = most
             if positions[at + most - 1] != position + most - 1:
@@ -151,7 +174,10 @@ class Corpus:
 
     def samples_of(self, number: int) -> bytes:
         """The samples of one document."""
-        return self.samples(self._run(number))
+        position = self._positions[number]
+        block = self._blocks[position >> 32]
+        at = block.layout.samples + SAMPLE_BYTES * (position & _ROW)
+        return self._parts.bytes(block, at, SAMPLE_BYTES)
 
     def digests(self, run: Run) -> bytes:
         """The digests of the documents of a run."""
@@ -170,19 +196,45 @@ class Corpus:
             )
         return array("Q", [0]) + self.column(run, "Q", run.block.layout.shingle_ends)
 
-    def shingles(self, number: int) -> bytes:
-        """The shingles of one document: u32, little-endian, in the order of its text."""
-        run = self._run(number)
-        start, end = self.shingle_bounds(run)
-        return self._parts.bytes(run.block, run.block.layout.sets + 4 * start, 4 * (end - start))
+    def shingles(self, block: Block, start: int, end: int) -> bytes:
+        """Shingles of a block by their positions there: u32, little-endian, in the order of the texts."""
+        return self._parts.bytes(block, block.layout.sets + 4 * start, 4 * (end - start))
+
+    def spans(self, numbers: Sequence[int]) -> Iterator[_Span]:
+        """The documents of these numbers, which increase, by block."""
+        found = map(self._positions.__getitem__, numbers)
+        for number, group in groupby(found, (32).__rrshift__):
+            rows = [position & _ROW for position in group]
+            yield _Span(Run(self._blocks[number], rows[0], rows[-1] - rows[0] + 1), rows)
 
     def document(self, number: int) -> Document:
         """The name and size of one document."""
-        run = self._run(number)
-        layout = run.block.layout
-        (source,), (row,) = self.column(run, "I", layout.source_of), self.column(run, "Q", layout.rows)
-        (size,) = self.column(run, "Q", layout.sizes)
-        return Document(self._paths(run.block, source, source + 1)[0], row, size)
+        position = self._positions[number]
+        row = position & _ROW
+        window = self._windows.get(position - row % READ_ROWS)
+        if window is None:
+            window = self._window(position - row % READ_ROWS)
+        at = row % READ_ROWS
+        return Document(
+            window.paths[window.sources[at] - window.sources[0]], window.rows[at], window.sizes[at]
+        )
+
+    def _window(self, start: int) -> _Window:
+        """Reads what document() needs of some documents side by side, and keeps it for others."""
+        block, first = self._blocks[start >> 32], start & _ROW
+        layout = block.layout
+        count = min(READ_ROWS, layout.documents - first)
+        sources = self._parts.numbers(block, "I", layout.source_of, first, count)
+        found = _Window(
+            sources,
+            self._parts.numbers(block, "Q", layout.rows, first, count),
+            self._parts.numbers(block, "Q", layout.sizes, first, count),
+            self._paths(block, sources[0], sources[-1] + 1),
+        )
+        if len(self._windows) == WINDOWS:
+            del self._windows[next(iter(self._windows))]
+        self._windows[start] = found
+        return found
 
     def is_old(self, number: int) -> bool:
         """Whether a document is of the older corpus."""
@@ -190,4 +242,4 @@ class Corpus:
 
     def _run(self, number: int) -> Run:
         position = self._positions[number]
-        return Run(self._blocks[position >> 32], position & 0xFFFFFFFF, 1)
+        return Run(self._blocks[position >> 32], position & _ROW, 1)

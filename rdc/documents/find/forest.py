@@ -40,6 +40,14 @@ class Forest:
         """Whether it is the least of its set."""
         return self._above[position] == position
 
+    def tops(self) -> Iterator[int]:
+        """The least of each set, in order."""
+        return (position for position, above in enumerate(self._above) if position == above)
+
+    def is_alone(self, top: int) -> bool:
+        """Whether its set has no other."""
+        return self._chains()[top] == top
+
     def members(self, top: int) -> Iterator[int]:
         """The positions of a set, in order."""
         chain = self._chains()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from array import array
+from itertools import compress
 
 from rdc.documents.find.band_keys import BandKeys
 from rdc.documents.find.candidates import candidate_batches
 from rdc.documents.find.corpus import Corpus
-from rdc.documents.find.distinct import COPY, distinct_documents
+from rdc.documents.find.distinct import COPIED, COPY, distinct_documents
 from rdc.documents.find.forest import Forest
 from rdc.documents.find.resemblances import resemblances
 from rdc.documents.parts.block import SAMPLES
@@ -58,9 +59,9 @@ class Search:
         for batch in candidate_batches(keys, len(compared), is_old):
             check_stop(stop)
             self.candidates += len(batch)
-            for pair, found in zip(batch, resemblances(self._corpus, compared, batch), strict=True):
-                if found >= self._threshold:
-                    self._add(pair >> 32, pair & _NONE, found)
+            found = resemblances(self._corpus, compared, batch, self._threshold)
+            for pair, one in compress(zip(batch, found, strict=True), found):
+                self._add(pair >> 32, pair & _NONE, one)
             reporter(Progressed("compare", batch[-1] >> 32, len(compared)))
         reporter(Progressed("compare", len(compared), len(compared)))
 
@@ -81,15 +82,18 @@ class Search:
         if self._across:
             return
         compared, empty = self.distinct.compared, self.distinct.empty
-        tops = ((compared[top], top) for top in range(len(compared)) if self._forest.is_top(top))
+        kinds, forest = self.distinct.kinds, self._forest
+        tops = [
+            (compared[top], top)
+            for top in forest.tops()
+            if kinds[compared[top]] == COPIED or not forest.is_alone(top)
+        ]
         for number, top in heapq.merge(tops, ((number, _NONE) for number in empty)):
             if top == _NONE:
                 if self.distinct.copies(number):
                     yield DocumentGroup((self._alone(number),))
                 continue
-            members = list(self._forest.members(top))
-            if len(members) > 1 or self.distinct.copies(number):
-                yield DocumentGroup(tuple([self._similar(position) for position in members]))
+            yield DocumentGroup(tuple([self._similar(position) for position in forest.members(top)]))
 
     def matches(self) -> Iterator[SimilarDocument]:
         """The new documents that resemble an old one, in order."""
@@ -155,9 +159,9 @@ class Search:
             if not self._forest.is_top(position):
                 joined[position] = joined[self._forest.top(position)] = 1
         for position, number in enumerate(compared):
-            count = len(distinct.copies(number))
-            if joined[position] or count:
-                grouped += 1 + count
+            copied = distinct.kinds[number] == COPIED
+            if copied or joined[position]:
+                grouped += 1 + (len(distinct.copies(number)) if copied else 0)
                 groups += self._forest.is_top(position)
         for number in distinct.empty:
             count = len(distinct.copies(number))

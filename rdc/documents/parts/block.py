@@ -5,16 +5,20 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from bisect import bisect_right
 from operator import sub
 
 from rdc.documents.features import text_features
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
+from rdc.kernel.shingling import upper_halves
 from rdc.model.entries import little_endian
 from rdc.records import dataclass
 from rdc.similarity.samples import one_permutation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rdc.documents.read.text_batch import TextBatch
 
 __all__ = ["COUNTS", "DIGEST_BYTES", "SAMPLES", "SAMPLE_BYTES", "SEED", "BlockLayout", "encode_block"]
@@ -31,6 +35,10 @@ DIGEST_BYTES = 16
 
 COUNTS = struct.Struct("<4Q")
 """Sources, documents, shingles, bytes of names."""
+
+
+SLICE_BYTES = 256 << 10
+"""Bytes of texts whose features are made and used before those of others. They take about as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,28 +92,43 @@ class BlockLayout:
 
 
 def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
-    """The columns of a block, in order. Threads may call it in parallel."""
-    column = text_features(batch.text, batch.offsets, unit)
-    samples = one_permutation(column.features, column.offsets, SAMPLES, SEED)
-    ends = array("Q", column.offsets[8:])
+    """The columns of a block, in order; a column may be several spans. Threads may call it in parallel."""
+    samples: list[bytes] = []
+    sets: list[bytes] = []
+    ends = array("Q")
+    shingles = 0
+    for offsets in _slices(batch.offsets):
+        column = text_features(batch.text, offsets, unit)
+        samples.append(one_permutation(column.features, column.offsets, SAMPLES, SEED).data)
+        sets.append(upper_halves(column.features))
+        ends.extend([shingles + end for end in array("q", column.offsets[8:])])
+        shingles += len(sets[-1]) // 4
     sizes = array("Q", map(sub, batch.offsets[1:], batch.offsets))
-    sets = _halves(column.features)
     names, name_ends = bytearray(), array("Q")
     for path in batch.paths:
         names += path
         name_ends.append(len(names))
     return [
-        COUNTS.pack(len(batch.paths), len(batch), len(sets), len(names)),
+        COUNTS.pack(len(batch.paths), len(batch), shingles, len(names)),
         little_endian(name_ends),
         bytes(names),
         little_endian(batch.sources),
         little_endian(batch.rows),
         little_endian(sizes),
         _digests(name_parts(batch.text, sizes), len(batch)),
-        little_endian(array("I", samples.data)),
+        *map(_little_endian, samples),
         little_endian(ends),
-        little_endian(sets),
+        *map(_little_endian, sets),
     ]
+
+
+def _slices(offsets: array[int]) -> Iterator[array[int]]:
+    """The texts, some at a time: their features stay in the cache of a core until they are used."""
+    first, count = 0, len(offsets) - 1
+    while first < count:
+        end = max(first + 1, bisect_right(offsets, offsets[first] + SLICE_BYTES) - 1)
+        yield offsets[first : end + 1]
+        first = end
 
 
 def _digests(names: bytes, count: int) -> bytes:
@@ -116,8 +139,6 @@ def _digests(names: bytes, count: int) -> bytes:
     return digests.tobytes()
 
 
-def _halves(features: bytes) -> array[int]:
-    """The upper halves of the features. As they are hashes, any 32 bits of them serve."""
-    words = array("I")
-    words.frombytes(features)
-    return words[1 if sys.byteorder == "little" else 0 :: 2]
+def _little_endian(numbers: bytes) -> bytes:
+    """Native 32-bit numbers as those of a block."""
+    return numbers if sys.byteorder == "little" else little_endian(array("I", numbers))

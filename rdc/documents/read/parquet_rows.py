@@ -23,6 +23,9 @@ __all__ = ["PARQUET_ENDING", "check_pyarrow", "read_parquet"]
 
 PARQUET_ENDING = b".parquet"
 
+STREAM_BYTES = 1 << 20
+"""Bytes of a column that Arrow reads at a time."""
+
 _NAMES_SHOWN = 8
 
 
@@ -41,14 +44,14 @@ def read_parquet(path: bytes, stream: BinaryIO, field: str, problems: RowProblem
     """Yields the texts of the column `field` in batches.
 
     A row without a text is added to `problems`. A row group that cannot be read is named with its rows, and
-    the next one is read. Arrow holds one column of one row group at a time.
+    the next one is read. Arrow unpacks one page of one column at a time.
     """
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
     broken = (ArrowException, OSError, ValueError, TypeError, KeyError, EOFError, MemoryError)
     try:
-        file = ParquetFile(stream)
+        file = ParquetFile(stream, buffer_size=STREAM_BYTES, pre_buffer=False)
         column = _column(file, field, problems)
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         counts = [group.num_rows for group in groups]

@@ -1,5 +1,7 @@
-"""Common elements of sets in C. Only rdc.kernel.overlaps imports it; reference.py documents it."""
+"""The resemblance of sets in C. Only rdc.kernel.overlaps imports it; reference.py documents it."""
 
-from _typeshed import ReadableBuffer
+from _typeshed import ReadableBuffer, WriteableBuffer
 
-def set_overlaps(values: ReadableBuffer, offsets: ReadableBuffer, pairs: ReadableBuffer, /) -> bytes: ...
+def set_resemblances(
+    values: WriteableBuffer, offsets: ReadableBuffer, pairs: ReadableBuffer, threshold: float, /
+) -> bytes: ...

@@ -1,4 +1,4 @@
-/* binding.c - rdc.kernel.sets._sets: common elements of sets as a Python module; reference.py documents it.
+/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; reference.py documents it.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN
@@ -53,44 +53,44 @@ static int check(request *r)
     return 0;
 }
 
-static PyObject *set_overlaps(PyObject *module, PyObject *args)
+static PyObject *set_resemblances(PyObject *module, PyObject *args)
 {
     request r = {0};
+    double threshold;
     PyObject *result = NULL;
-    uint32_t *sorted = NULL, *room = NULL;
+    uint32_t *room = NULL;
     size_t *sizes = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*:set_overlaps", &r.values, &r.offsets, &r.pairs))
+    if (!PyArg_ParseTuple(args, "w*y*y*d:set_resemblances", &r.values, &r.offsets, &r.pairs, &threshold))
         return NULL;
     if (check(&r))
         goto done;
-    sorted = malloc((size_t)r.values.len + 4);
+    if (!(threshold >= 0 && threshold <= 1)) {
+        PyErr_SetString(PyExc_ValueError, "threshold: 0 to 1 is expected");
+        goto done;
+    }
     room = malloc(4 * r.largest + 4);
     sizes = malloc(sizeof *sizes * (r.sets + 1));
-    if (!sorted || !room || !sizes) {
+    if (!room || !sizes) {
         PyErr_NoMemory();
         goto done;
     }
-    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * r.count));
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizeof(double) * r.count));
     if (result) {
         const int64_t *offset = r.offsets.buf;
         const uint32_t *pair = r.pairs.buf;
-        uint32_t *found = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+        uint32_t *values = r.values.buf;
+        double *found = (double *)(void *)PyBytes_AS_STRING(result);
         Py_BEGIN_ALLOW_THREADS
-        if (r.values.len)
-            memcpy(sorted, r.values.buf, (size_t)r.values.len);
         for (size_t i = 0; i < r.sets; i++)
-            sizes[i] = rdc_sorted_set(sorted + offset[i], (size_t)(offset[i + 1] - offset[i]), room);
+            sizes[i] = rdc_sorted_set(values + offset[i], (size_t)(offset[i + 1] - offset[i]), room);
         for (size_t i = 0; i < r.count; i++) {
             const size_t a = pair[2 * i], b = pair[2 * i + 1];
-            const size_t shared = rdc_shared(sorted + offset[a], sizes[a], sorted + offset[b], sizes[b]);
-            found[2 * i] = (uint32_t)shared;
-            found[2 * i + 1] = (uint32_t)(sizes[a] + sizes[b] - shared);
+            found[i] = rdc_resemblance(values + offset[a], sizes[a], values + offset[b], sizes[b], threshold);
         }
         Py_END_ALLOW_THREADS
     }
 done:
-    free(sorted);
     free(room);
     free(sizes);
     PyBuffer_Release(&r.values);
@@ -100,7 +100,7 @@ done:
 }
 
 static PyMethodDef methods[] = {
-    {"set_overlaps", set_overlaps, METH_VARARGS, NULL},
+    {"set_resemblances", set_resemblances, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* overlaps.c - sorts sets of 32-bit numbers, and counts what two of them have in common. */
+/* overlaps.c - sorts sets of 32-bit numbers, and compares two of them. */
 #include "sets/overlaps.h"
 
 #include <string.h>
@@ -53,14 +53,40 @@ size_t rdc_sorted_set(uint32_t *numbers, size_t count, uint32_t *room)
     return different;
 }
 
-size_t rdc_shared(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count)
+#define STEPS 32 /* of a merge before it asks whether enough elements are left */
+
+static double resemblance(size_t shared, size_t both)
 {
-    size_t i = 0, j = 0, shared = 0;
-    while (i < a_count && j < b_count) {
-        const uint32_t one = a[i], other = b[j];
-        shared += one == other;
-        i += one <= other;
-        j += other <= one;
-    }
+    return both ? (double)shared / (double)(both - shared) : 1;
+}
+
+/* The fewest common elements of two sets, of so many elements together, that resemble each other by the threshold.
+ * Divisions decide, so rounding changes nothing. */
+static size_t fewest_shared(size_t both, double threshold)
+{
+    size_t shared = (size_t)(threshold / (1 + threshold) * (double)both);
+    while (shared && resemblance(shared - 1, both) >= threshold)
+        shared--;
+    while (shared <= both / 2 && resemblance(shared, both) < threshold)
+        shared++;
     return shared;
+}
+
+double rdc_resemblance(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count, double threshold)
+{
+    const size_t both = a_count + b_count, fewest = fewest_shared(both, threshold);
+    size_t i = 0, j = 0, shared = 0;
+    for (;;) {
+        const size_t left = a_count - i < b_count - j ? a_count - i : b_count - j;
+        if (shared + left < fewest)
+            return 0;
+        if (!left)
+            return resemblance(shared, both);
+        for (size_t steps = left < STEPS ? left : STEPS; steps; steps--) {
+            const uint32_t one = a[i], other = b[j];
+            shared += one == other;
+            i += one <= other;
+            j += other <= one;
+        }
+    }
 }

@@ -147,6 +147,34 @@ static PyObject *url_features(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *upper_halves(PyObject *module, PyObject *argument)
+{
+    Py_buffer features;
+    PyObject *result = NULL;
+    (void)module;
+    if (PyObject_GetBuffer(argument, &features, PyBUF_SIMPLE))
+        return NULL;
+    if (features.len % 8)
+        PyErr_Format(PyExc_ValueError, "features: %zd bytes are no whole 64-bit numbers", features.len);
+    else
+        result = PyBytes_FromStringAndSize(NULL, features.len / 2);
+    if (result) {
+        const uint8_t *from = features.buf;
+        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(result);
+        const size_t count = (size_t)features.len / 8;
+        Py_BEGIN_ALLOW_THREADS
+        for (size_t i = 0; i < count; i++) {
+            uint64_t feature;
+            memcpy(&feature, from + 8 * i, sizeof feature);
+            const uint32_t half = (uint32_t)(feature >> 32);
+            memcpy(to + 4 * i, &half, sizeof half);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&features);
+    return result;
+}
+
 /* The fastest variant from `name` on, in the order of choice.py, that this CPU can run. */
 static PyObject *choose(PyObject *module, PyObject *argument)
 {
@@ -171,6 +199,7 @@ static PyObject *choose(PyObject *module, PyObject *argument)
 static PyMethodDef methods[] = {
     {"choose", choose, METH_O, NULL},
     {"shingle_features", shingle_features, METH_VARARGS, NULL},
+    {"upper_halves", upper_halves, METH_O, NULL},
     {"url_features", url_features, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

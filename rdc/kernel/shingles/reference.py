@@ -39,6 +39,7 @@ __all__ = [
     "STOP_WORDS",
     "shingle_features",
     "texts_of",
+    "upper_halves",
     "url_features",
 ]
 
@@ -100,6 +101,15 @@ def url_features(text: ReadableBuffer, offsets: ReadableBuffer, /) -> tuple[byte
         features.extend(_shingle([*hashes[i : i + 2], i]) for i in range(len(hashes) - 1))
         ends.append(len(features))
     return features.tobytes(), ends.tobytes()
+
+
+def upper_halves(features: ReadableBuffer, /) -> bytes:
+    """The upper 32 bits of each feature (u64) as a column of u32, both native. ValueError for an incomplete
+    feature."""
+    packed = bytes(memoryview(features).cast("B"))
+    if len(packed) % 8:
+        raise ValueError(f"features: {len(packed)} bytes are no whole 64-bit numbers")
+    return array("I", [feature >> 32 for feature in array("Q", packed)]).tobytes()
 
 
 def folded(text: bytes) -> list[int]:

@@ -310,3 +310,12 @@ def test_tables_are_what_the_generator_writes() -> None:
 def test_bad_columns_are_refused(module: Any, call: Callable[[Any], object]) -> None:
     with pytest.raises(ValueError):
         call(module)
+
+
+@pytest.mark.parametrize("module", [_shingles, reference])
+def test_upper_halves(module: Any) -> None:
+    features = array("Q", [0, 1, 1 << 32, (1 << 64) - 1, 0x0123456789ABCDEF] * 9)
+    assert array("I", module.upper_halves(features)) == array("I", [0, 0, 1, (1 << 32) - 1, 0x01234567] * 9)
+    assert module.upper_halves(b"") == b""
+    with pytest.raises(ValueError, match="whole"):
+        module.upper_halves(b"1234567")

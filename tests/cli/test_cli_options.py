@@ -116,7 +116,7 @@ _RSYNC = """
 --remove-source-files --del --delete --delete-before --delete-during --delete-delay --delete-after
 --delete-excluded --ignore-missing-args --delete-missing-args --ignore-errors --force --max-delete --max-size
 --min-size --max-alloc --partial --partial-dir --delay-updates --prune-empty-dirs -m --numeric-ids --usermap
---groupmap --chown --timeout --contimeout --ignore-times -I --size-only --modify-window -@ --temp-dir -T --delay-updates
+--groupmap --chown --timeout --contimeout --ignore-times -I --size-only --modify-window -@ --temp-dir -T
 --fuzzy -y --compare-dest --copy-dest --link-dest --compress -z --compress-choice --compress-level
 --compress-threads --skip-compress --cvs-exclude -C --filter -f -F --exclude --exclude-from --include
 --include-from --files-from --from0 -0 --old-args --secluded-args -s --trust-sender --copy-as --address --port
@@ -162,7 +162,7 @@ _SUPPORTED = """
 --dirs -d --no-dirs --no-d --old-dirs --old-d --no-recursive --no-r --prune-empty-dirs -m
 --no-prune-empty-dirs --no-m --delete-missing-args
 --keep-dirlinks -K --munge-links --no-numeric-ids --usermap --groupmap --chown --super --fake-super
---temp-dir -T
+--temp-dir -T --delay-updates
 --remove-source-files
 """
 SUPPORTED = _SUPPORTED.split()

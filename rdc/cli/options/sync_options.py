@@ -23,7 +23,7 @@ from rdc.cli.options.writing_options import (
     read_allocate,
     read_append,
     read_sparse,
-    read_temp_dir,
+    with_places,
 )
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
@@ -175,7 +175,7 @@ def read_request(
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
     request = _read_request(words, read_rule_file, command)
-    options = with_owners(with_kinds(request.options, words), words)
+    options = with_places(with_owners(with_kinds(request.options, words), words), words)
     options = with_selection(options, words, read_list or read_rule_file)
     return replace(request, options=options)
 
@@ -224,8 +224,6 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             inplace=words.has("--inplace"),
             append=read_append(words),
             allocate=read_allocate(words),
-            delay_updates=words.has("--delay-updates"),
-            temp_dir=read_temp_dir(words),
             backup=_backup(words),
             keep_undo=read_keep_undo(words),
             alternates=read_alternates(words),

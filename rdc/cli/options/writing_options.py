@@ -6,12 +6,14 @@ import os
 
 from rdc.cli.options.table import Option, OptionGroup
 from rdc.errors import UsageError
+from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.options.table import Words
+    from rdc.model.sync import SyncOptions
 
-__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse", "read_temp_dir"]
+__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse", "with_places"]
 
 WRITING_GROUP = OptionGroup(
     "How files are written",
@@ -58,8 +60,12 @@ def read_append(words: Words) -> bool:
     return append is not None
 
 
-def read_temp_dir(words: Words) -> bytes:
-    """Returns the directory of temporaries; b"" for none."""
+def with_places(options: SyncOptions, words: Words) -> SyncOptions:
+    """Returns `options` with the choices of where new content waits, and how long."""
+    return replace(options, delay_updates=words.has("--delay-updates"), temp_dir=_temp_dir(words))
+
+
+def _temp_dir(words: Words) -> bytes:
     last = words.last("--temp-dir")
     if last is not None and not last.value:
         raise UsageError("--temp-dir needs a directory, such as: --temp-dir=/var/tmp")

@@ -14,7 +14,6 @@ from rdc.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.root.root import Root
     from rdc.model.entries import Kind, PackedInodes, PackedListing
     from rdc.progress import Reporter
 
@@ -63,9 +62,6 @@ class ConfinedAccess:
 
     fakes = False
     """Whether what this user may not set is kept in an attribute (rdc.files.root.faked_root)."""
-
-    distant: Root | None = None
-    """Where temporaries of new content are; None: each is beside its file."""
 
     stages_singly = False
     """Whether each new file is written by itself, as a Replacement."""
@@ -134,8 +130,6 @@ class ConfinedAccess:
         """
         self.close()
         self._directory.close()
-        if self.distant is not None:
-            self.distant.release()
         if self.followed is not None:
             self.followed.top.release()
 

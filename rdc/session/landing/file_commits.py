@@ -10,11 +10,10 @@ from rdc.files.bulk.small_files import NewVersions
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.kernel import take_rows
 from rdc.model.entries import Kind
-from rdc.plan.compare import Change, Decision, Difference
+from rdc.plan.compare import DIFFERS, DIFFERS_IN_ACCESS, Change, Decision, Difference, FileDecisions
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 from rdc.records import replace
-from rdc.session.landing.file_decisions import DIFFERS, DIFFERS_IN_ACCESS, FileDecisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

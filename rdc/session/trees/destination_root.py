@@ -144,10 +144,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     """
     owner = keeps_owner(options) or (options.fake_super and options.owner is not False)
     preserved = Preserved(owner, attributes=asked_attributes(options))
-    if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
-        raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
-    if options.delay_updates and (options.overwrites or options.alternates):
-        raise UsageError("--delay-updates goes with no --inplace, no --append and no alternate directories")
+    _check_together(options)
     if not site.has_directory(path):
         path = _above(path)
         if options.mkpath:
@@ -169,6 +166,14 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     finally:
         root.close()
     return preserved.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
+
+
+def _check_together(options: SyncOptions) -> None:
+    """Raises UsageError for options of a destination that exclude each other."""
+    if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
+        raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
+    if options.delay_updates and (options.overwrites or options.alternates):
+        raise UsageError("--delay-updates goes with no --inplace, no --append and no alternate directories")
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:

@@ -44,7 +44,7 @@ def files(top: Path) -> Tree:
     return {path: node for path, node in read_tree(top).items() if isinstance(node, File)}
 
 
-HELD_FILES = {path: node for path, node in HELD.items() if isinstance(node, File)}
+HELD_FILES: Tree = {path: node for path, node in HELD.items() if isinstance(node, File)}
 
 
 @pytest.mark.parametrize("options", [OPTIONS, SyncOptions(delay_updates=True, delete=True, whole_file=True)])

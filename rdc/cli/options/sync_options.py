@@ -23,7 +23,7 @@ from rdc.cli.options.writing_options import (
     read_allocate,
     read_append,
     read_sparse,
-    with_places,
+    with_temporaries,
 )
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
@@ -175,7 +175,7 @@ def read_request(
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
     request = _read_request(words, read_rule_file, command)
-    options = with_places(with_owners(with_kinds(request.options, words), words), words)
+    options = with_temporaries(with_owners(with_kinds(request.options, words), words), words)
     options = with_selection(options, words, read_list or read_rule_file)
     return replace(request, options=options)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rdc.cli.options.table import Words
     from rdc.model.sync import SyncOptions
 
-__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse", "with_places"]
+__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse", "with_temporaries"]
 
 WRITING_GROUP = OptionGroup(
     "How files are written",
@@ -60,7 +60,7 @@ def read_append(words: Words) -> bool:
     return append is not None
 
 
-def with_places(options: SyncOptions, words: Words) -> SyncOptions:
+def with_temporaries(options: SyncOptions, words: Words) -> SyncOptions:
     """Returns `options` with the choices of where new content waits, and how long."""
     return replace(options, delay_updates=words.has("--delay-updates"), temp_dir=_temp_dir(words))
 

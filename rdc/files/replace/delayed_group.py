@@ -35,7 +35,7 @@ _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Held:
+class _Waiting:
     """A file that waits."""
 
     replacement: Replacement
@@ -61,9 +61,9 @@ class DelayedGroup(CommitGroup):
         """As in CommitGroup. From here on `root` has each file written by itself."""
         super().__init__(root, fsync=fsync, on_commit=on_commit, on_error=on_error)
         root.stages_singly = True
-        self._holds = True
-        self._open: dict[bytes, _Held] = {}
-        self._held: dict[bytes, _Held] = {}
+        self._delays = True
+        self._open: dict[bytes, _Waiting] = {}
+        self._waiting: dict[bytes, _Waiting] = {}
 
     def add(
         self,
@@ -74,38 +74,38 @@ class DelayedGroup(CommitGroup):
         expected: Identity | Anything | None,
     ) -> None:
         """Like CommitGroup.add. Until `land`, the metadata are not set either."""
-        if not self._holds:
+        if not self._delays:
             super().add(replacement, path, metadata, owner, expected)
             return
         replacement.hand_over()
         found = os.fstat(replacement.fileno())
         distant = self._root.distant is not None and replacement.directory is self._root.distant.top()
         inode = found.st_dev, found.st_ino
-        self._open[path] = _Held(replacement, metadata, owner, expected, distant, inode)
+        self._open[path] = _Waiting(replacement, metadata, owner, expected, distant, inode)
         self._count(1, replacement.size)
 
     def flush(self) -> None:
         """Make what was added durable, and close it. Raises RdcError."""
-        if not self._holds:
+        if not self._delays:
             super().flush()
             return
         opened, self._open = self._open, {}
         self._taken()
-        staged = [Staged(held.replacement, path, held.expected) for path, held in opened.items()]
+        staged = [Staged(one.replacement, path, one.expected) for path, one in opened.items()]
         ready = self._sync_contents(staged, []) if self._fsync else staged
         for item in ready:
             _close(item.replacement)
-            self._held[item.path] = opened[item.path]
+            self._waiting[item.path] = opened[item.path]
         self._raise_collected()
 
     def land(self) -> None:
         """Commit everything that was held back. From here on nothing is. Raises RdcError."""
-        if not self._holds:
+        if not self._delays:
             return
         self.flush()
-        self._holds = False
-        held, self._held = self._held, {}
-        for path, item in held.items():
+        self._delays = False
+        waiting, self._waiting = self._waiting, {}
+        for path, item in waiting.items():
             try:
                 self._open_again(path, item)
             except FileError as error:
@@ -114,19 +114,19 @@ class DelayedGroup(CommitGroup):
             super().add(item.replacement, path, item.metadata, item.owner, item.expected)
         super().flush()
 
-    def _open_again(self, path: bytes, held: _Held) -> None:
+    def _open_again(self, path: bytes, one: _Waiting) -> None:
         """Open and lock a temporary. Raises RdcError if another one has its name by now."""
         root = self._root
-        if held.distant and root.distant is not None:
+        if one.distant and root.distant is not None:
             directory = root.distant.top()
         else:
             directory, _ = root.locate_to_write(path)
         try:
-            fd = os.open(held.replacement.temporary, _OPEN, dir_fd=directory.fd)
+            fd = os.open(one.replacement.temporary, _OPEN, dir_fd=directory.fd)
             found = os.fstat(fd)
-            same = stat.S_ISREG(found.st_mode) and (found.st_dev, found.st_ino) == held.inode
-            if same and found.st_size >= held.replacement.size and lock_temporary(fd):
-                held.replacement._fd, held.replacement.directory = fd, directory
+            same = stat.S_ISREG(found.st_mode) and (found.st_dev, found.st_ino) == one.inode
+            if same and found.st_size >= one.replacement.size and lock_temporary(fd):
+                one.replacement._fd, one.replacement.directory = fd, directory
                 return
             os.close(fd)
         except OSError as error:
@@ -139,23 +139,23 @@ class DelayedGroup(CommitGroup):
             advice="what is there was kept; run again once no other run of rdc works there",
         )
 
-    def open_held(self, path: bytes) -> SourceFile | None:
+    def open_waiting(self, path: bytes) -> SourceFile | None:
         """Open the content that waits for `path`; None if none does. Raises FileError."""
-        held = self._held.get(path)
-        if held is None:
+        one = self._waiting.get(path)
+        if one is None:
             return None
-        name = held.replacement.temporary
-        if held.distant and self._root.distant is not None:
+        name = one.replacement.temporary
+        if one.distant and self._root.distant is not None:
             return self._root.distant.open_read(name)
         return self._root.open_read(join(path.rpartition(b"/")[0], name))
 
     def abandon(self) -> None:
         """Land nothing any more. What is long stays for the next run to resume from, as a Replacement's."""
         opened, self._open = self._open, {}
-        held, self._held = self._held, {}
+        waiting, self._waiting = self._waiting, {}
         for item in opened.values():
             item.replacement.keep()
-        for path, item in held.items():
+        for path, item in waiting.items():
             if item.replacement.size < KEEP_BYTES:
                 with suppress(RdcError):
                     self._open_again(path, item)

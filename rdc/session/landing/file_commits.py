@@ -314,8 +314,8 @@ class FileCommits:
 
     def open(self, path: bytes) -> SourceFile:
         """Opens a file that this run brought, in place or not. Raises FileError."""
-        held = None if self._delayed is None else self._delayed.open_held(path)
-        return self._root.open_read(path) if held is None else held
+        waiting = None if self._delayed is None else self._delayed.open_waiting(path)
+        return self._root.open_read(path) if waiting is None else waiting
 
     def abandon(self) -> None:
         """Removes the temporaries of everything that waits in the group."""

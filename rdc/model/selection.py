@@ -92,21 +92,10 @@ def select_listed(
 
 def check_options(options: SyncOptions) -> None:
     """Raises UsageError for an option that a run with selected paths does not have."""
-    follows = options.copy_links or options.copy_dirlinks or options.copy_unsafe_links
-    found = next(
-        (
-            name
-            for name, is_given in (
-                ("-x", options.one_file_system),
-                ("--link-dest, --compare-dest or --copy-dest", options.alternates is not None),
-                ("-L, -k or --copy-unsafe-links", follows),
-            )
-            if is_given
-        ),
-        None,
-    )
-    if found is not None:
-        raise UsageError(f"{found}: only with one SRC, without --relative, --files-from and --dirs")
+    if options.copy_links or options.copy_dirlinks or options.copy_unsafe_links:
+        raise UsageError(
+            "-L, -k or --copy-unsafe-links: only with one SRC, without --relative, --files-from and --dirs"
+        )
 
 
 def _plain(path: bytes) -> tuple[bytes, bytes]:

@@ -291,6 +291,8 @@ class SyncOptions:
     prune_empty_dirs: bool = False
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
+    open_noatime: bool = False
+    """What is read keeps its access time, on either side, where its owner or root reads it."""
     remove_source_files: bool = False
     """What is no directory leaves the source, once the destination has it and the disk has it there. A file
     that changed meanwhile stays. Not together with `copy_links` and the like."""

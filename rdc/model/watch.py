@@ -27,15 +27,15 @@ RESCAN_SECONDS = 600
 per side and 600 bytes. Foreign changes at the destination stay for that long."""
 
 UNWATCHED = (
+    "temp_dir", "delay_updates",
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "chmod",
     "ignore_times", "modify_window", "ignore_errors", "force", "append",
     "list_unchanged", "alternates", "relative", "implied_dirs", "files",
     "recursive", "ignore_missing_args", "delete_missing_args", "prune_empty_dirs", "guard",
     "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
-    "devices", "specials", "keep_undo", "usermap", "groupmap", "owner_names", "munge_links",
-    "keep_dirlinks", "temp_dir", "delay_updates",
-    "fake_super", "super_user", "remove_source_files",
+    "devices", "specials", "keep_undo", "usermap", "groupmap", "owner_names", "munge_links", "keep_dirlinks",
+    "fake_super", "super_user", "open_noatime", "remove_source_files",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""

@@ -39,7 +39,8 @@ OPTIONS = SyncOptions(fsync=False)
 FIFO, SOCKET = (stat.S_IFIFO, 0), (stat.S_IFSOCK, 0)
 NULL, ZERO = (stat.S_IFCHR, os.makedev(1, 3)), (stat.S_IFCHR, os.makedev(1, 5))
 LOOP = (stat.S_IFBLK, os.makedev(7, 300))
-ALL = {"fifo": FIFO, "socket": SOCKET, "null": NULL, "deep/zero": ZERO, "deep/loop": LOOP}
+DEEP = {"deep/zero": ZERO, "deep/loop": LOOP, "deep/er/socket": SOCKET}
+ALL = {"fifo": FIFO, "socket": SOCKET, "null": NULL, **DEEP}
 
 
 def make(top: Path, nodes: dict[str, tuple[int, int]], mode: int = 0o640) -> Path:
@@ -161,7 +162,7 @@ def test_without_root_no_device_is_made_and_each_is_named(
         run = run_sync(source, copy, SyncOptions(delete=True, fsync=False))
         assert run.done.exit == ExitCode.OK
         assert sorted(notes(run)) == ["deep/loop", "deep/zero", "null"]
-        assert found(copy) == {"fifo": FIFO, "socket": SOCKET, "null": ZERO}
+        assert found(copy) == {"fifo": FIFO, "socket": SOCKET, "deep/er/socket": SOCKET, "null": ZERO}
 
 
 def test_a_module_that_keeps_no_owners_makes_no_devices() -> None:

@@ -17,6 +17,7 @@ COMPARING_GROUP = OptionGroup(
             "take times as equal that are so many seconds apart (default: -1, to the nanosecond)",
             "SECONDS",
         ),
+        Option(("-y", "--fuzzy"), "make new files of what resembles them at DST; always on, but for -W"),
         Option(("-W", "--whole-file"), "fetch changed files whole, without a search at DST"),
         Option(("--no-whole-file", "--no-W"), "search for what DST has (default, here and far away)"),
     ),

@@ -28,6 +28,7 @@ KIND_GROUP = OptionGroup(
         Option(("--no-D",), "copy neither devices nor fifos and sockets"),
         Option(("--no-devices",), "copy no devices"),
         Option(("--no-specials",), "copy no fifos and sockets"),
+        Option(("--open-noatime",), "read files so that they keep their access times, where that may be"),
         Option(("-O", "--omit-dir-times"), "do not keep modification times of directories"),
         Option(("-J", "--omit-link-times"), "do not keep modification times of symlinks"),
         Option(
@@ -51,6 +52,7 @@ def with_kinds(options: SyncOptions, words: Words) -> SyncOptions:
         copy_dirlinks=words.has("--copy-dirlinks"),
         copy_unsafe_links=words.has("--copy-unsafe-links"),
         safe_links=words.has("--safe-links"),
+        open_noatime=words.has("--open-noatime"),
         devices=_is_on(words, "--devices", "--no-devices"),
         specials=_is_on(words, "--specials", "--no-specials"),
         omit_dir_times=words.has("--omit-dir-times"),

@@ -9,7 +9,6 @@ __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
-_FIND = "rdc looks for matching content at the destination by itself"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
@@ -23,7 +22,10 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
     ("--copy-devices",): "read the device into a file, and sync that one",
     ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",
-    ("--atimes", "-U", "--open-noatime"): "modification times are kept, no others",
+    (
+        "--atimes",
+        "-U",
+    ): "modification times are kept, no others; --open-noatime leaves those of SRC",
     ("--crtimes", "-N"): "Linux cannot set the time at which a file was made",
     ("--copy-as",): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
@@ -33,7 +35,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--partial-dir",): _RESUME,
-    ("--fuzzy", "-y"): _FIND,
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
     ("--old-args",): "paths never pass through the remote shell",

@@ -8,8 +8,10 @@ exist; see `can_open`.
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.root.entry_reader import NO_ATIME
 from rdc.limits.sessions import OPENED_FILES
 from rdc.model.entries import Identity
 from rdc.typed import Protocol
@@ -88,6 +90,8 @@ class OpenedFiles:
         self.paths = paths = root.beneath(paths)
         fds, devices, inodes, sizes, mtimes, ctimes = _extension.open_files(root.fileno(), paths)
         self._fds = array("i", fds)
+        if root.keeps_atimes:
+            _keep_atimes(self._fds)
         self.devices = array("Q", devices)
         self.inodes = array("Q", inodes)
         self.sizes = array("Q", sizes)
@@ -154,6 +158,16 @@ class OpenedFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _keep_atimes(fds: array[int]) -> None:
+    """Have reads of these open files leave their access times, where this process may ask for that."""
+    import fcntl
+
+    for fd in fds:
+        if fd >= 0:
+            with suppress(OSError):
+                fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | NO_ATIME)
 
 
 def _chosen(column: array[int], rows: Sequence[int]) -> array[int]:

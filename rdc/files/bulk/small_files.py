@@ -12,7 +12,8 @@ from array import array
 from contextlib import suppress
 
 from rdc.errors import FileError
-from rdc.model.entries import strings
+from rdc.files.base.relative_path import join
+from rdc.model.entries import little_endian_integers, strings
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -55,6 +56,8 @@ def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[by
     nothing = b"", bytes(listing.count)
     if _extension is None:
         return nothing
+    if root.keeps_atimes:
+        return _read_unnoticed(root, directory, listing)
     try:
         fd = root.directory(directory)
     except FileError:
@@ -63,6 +66,33 @@ def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[by
         fd.fd, listing.names, listing.sizes, listing.mtimes, listing.total_size
     )
     return content, good
+
+
+def _read_unnoticed(root: Root, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
+    """Do what `read_small` does, so that the files keep their access times."""
+    from rdc.files.bulk.open_many import OpenedFiles, can_open, most_opened
+
+    good = bytearray(listing.count)
+    if not can_open():
+        return b"", bytes(good)
+    paths = [join(directory, name) + b"\0" for name in strings(listing.names)]
+    sizes = little_endian_integers("Q", listing.sizes)
+    mtimes = little_endian_integers("q", listing.mtimes)
+    parts = []
+    for first in range(0, len(paths), most_opened()):
+        with OpenedFiles(root, b"".join(paths[first : first + most_opened()])) as opened:
+            failed = set(opened.failed)
+            rows = [
+                row
+                for row in range(len(opened))
+                if row not in failed
+                and (opened.sizes[row], opened.mtimes[row]) == (sizes[first + row], mtimes[first + row])
+            ]
+            content, read = opened.read(rows)
+            parts.append(content)
+            for row, is_good in zip(rows, read, strict=True):
+                good[first + row] = is_good
+    return b"".join(parts), bytes(good)
 
 
 def stage_small(

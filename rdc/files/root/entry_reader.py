@@ -5,13 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import partial
 
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import ConfinedAccess, stat_entry
 from rdc.files.root.source_file import SourceFile, identity_of
 from rdc.model.entries import Identity, Kind, Metadata
 
-__all__ = ["EntryReader"]
+__all__ = ["NO_ATIME", "EntryReader"]
+
+NO_ATIME: int = getattr(os, "O_NOATIME", 0)
+"""Only Linux has this flag."""
 
 # O_NONBLOCK: if a fifo has replaced the file, opening it must not wait for a writer.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -19,6 +23,13 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 class EntryReader(ConfinedAccess):
     """Reads single entries. No operation changes the tree."""
+
+    keeps_atimes = False
+    """Whether files that are read keep their access times, where this process may open them so."""
+
+    def keep_atimes(self) -> None:
+        """Set `keeps_atimes`."""
+        self.keeps_atimes = True
 
     def identity(self, path: bytes) -> Identity:
         """Return the identity of the entry at `path`, without following a link.
@@ -53,15 +64,26 @@ class EntryReader(ConfinedAccess):
 
     def open_read(self, path: bytes) -> SourceFile:
         """Open a regular file for reading. Raises FileChangedError for anything else."""
-        fd, found = self.perform(path, "open it for reading", _open_for_reading, reading=True)
+        fd, found = self.perform(
+            path,
+            "open it for reading",
+            partial(_open_for_reading, more=NO_ATIME) if self.keeps_atimes else _open_for_reading,
+            reading=True,
+        )
         if not stat.S_ISREG(found.st_mode):
             os.close(fd)
             raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
         return SourceFile(fd, found, path, self.shown(path))
 
 
-def _open_for_reading(name: bytes, parent: int) -> tuple[int, os.stat_result]:
-    fd = os.open(name, _READ, dir_fd=parent)
+def _open_for_reading(name: bytes, parent: int, more: int = 0) -> tuple[int, os.stat_result]:
+    """Open a file with the flags `more`, or without them where only its owner may use them."""
+    try:
+        fd = os.open(name, _READ | more, dir_fd=parent)
+    except PermissionError:
+        if not more:
+            raise
+        fd = os.open(name, _READ, dir_fd=parent)
     try:
         return fd, os.fstat(fd)
     except BaseException:

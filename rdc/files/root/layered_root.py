@@ -59,6 +59,10 @@ class LayeredRoot(Root):
         self._base.release()
         super().release()
 
+    def keep_atimes(self) -> None:
+        super().keep_atimes()
+        self._base.keep_atimes()
+
     @property
     def base(self) -> Root:
         return self._base
@@ -89,6 +93,10 @@ class LayeredRoot(Root):
             and self._base.kind(join(layer.path, name)) is not None
         ]
         return (found or list(layers))[0]
+
+    def reals(self, path: bytes) -> tuple[bytes, ...]:
+        """Return the paths below the base of all directories that are shown as the one at `path`."""
+        return tuple(layer.path for layer in self._layers_of(path))
 
     def _layers_of(self, path: bytes) -> Sequence[Layer]:
         found = self._layers.get(path)

@@ -195,6 +195,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "modify_window": Integer(0, WINDOW_SECONDS),
     "omit_dir_times": Flag(),
     "omit_link_times": Flag(),
+    "open_noatime": Flag(),
     "owner_names": Flag(),
     "prune_empty_dirs": Flag(),
     "recursive": Flag(),

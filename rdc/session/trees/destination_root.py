@@ -16,7 +16,7 @@ from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import Backup, SyncOptions
+    from rdc.model.sync import Alternates, Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
     from rdc.session.trees.directory_links import DirectoryLinks
@@ -228,6 +228,8 @@ def open_destination(
         destination_root = replace(destination_root, served=served_path(here, site))
     if options.fake_super:
         destination_root = _faked(destination_root, options)
+    if options.open_noatime:
+        destination_root.root.keep_atimes()
     destination_root.root.write_sparsely(options.sparse)
     destination_root.root.keep_long_holes(not options.allocate)
     if options.untimed:
@@ -245,17 +247,26 @@ def open_destination(
 
         return replace(destination_root, dirlinks=follow_directory_links(destination_root.root))
     if options.alternates is not None:
-        if options.overwrites and options.alternates.use is AlternateUse.LINK:
-            raise UsageError(
-                "--inplace or --append and --link-dest exclude each other: a link shares its content"
-            )
-        from rdc.session.trees.alternate_directories import open_alternates
-
-        opened = open_alternates(
-            options.alternates, lambda directory: site.open(site.beside(here, directory))
-        )
+        opened = _opened_alternates(options.alternates, here, options, site)
         return replace(destination_root, alternates=opened)
     return destination_root
+
+
+def _opened_alternates(
+    alternates: Alternates, here: bytes, options: SyncOptions, site: Site
+) -> AlternateDirectories:
+    """Opens the alternate directories of the destination at `here`. Raises UsageError beside what does not go
+    with them."""
+    if options.overwrites and alternates.use is AlternateUse.LINK:
+        raise UsageError(
+            "--inplace or --append and --link-dest exclude each other: a link shares its content"
+        )
+    from rdc.session.trees.alternate_directories import open_alternates
+
+    opened = open_alternates(alternates, lambda directory: site.open(site.beside(here, directory)))
+    for root in opened.roots if options.open_noatime else ():
+        root.keep_atimes()
+    return opened
 
 
 def _faked(destination_root: DestinationRoot, options: SyncOptions) -> DestinationRoot:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from rdc.errors import FileError
+from rdc.errors import FileError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.root.layered_root import LayeredRoot
     from rdc.files.root.root import Root
+    from rdc.tree.selection import Selection
 
-__all__ = ["MountBoundary"]
+__all__ = ["MountBoundary", "SelectedBoundary"]
 
 
 class MountBoundary:
@@ -46,3 +48,32 @@ class MountBoundary:
         except FileError:
             # It does not exist, as in a dry run: it would be on the root's file system.
             return self._root.identity(b"").device
+
+
+class SelectedBoundary(MountBoundary):
+    """The same for selected paths, each of which has a file system of its own.
+
+    Below a selected directory a walk stays on one file system. So it enters what is on that of the directory
+    above.
+    """
+
+    def __init__(self, root: LayeredRoot, selection: Selection) -> None:
+        super().__init__(root, b"")
+        self._layered = root
+        self._selection = selection
+
+    def holds(self, path: bytes) -> bool:
+        if path in self._selection.ends or self._selection.is_above(path):
+            return True
+        base = self._layered.base
+        crossed = {
+            base.identity(real).device != base.identity(real.rpartition(b"/")[0]).device
+            for real in self._layered.reals(path)
+        }
+        if len(crossed) > 1:
+            raise FileError(
+                path,
+                f"{printable(path)}: on another file system below one SRC, and not below another one; sync"
+                " one after the other, or leave out -x",
+            )
+        return crossed == {False}

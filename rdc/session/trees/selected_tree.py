@@ -70,6 +70,8 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
     except BaseException:
         lookup.release()
         raise
+    if options.open_noatime:
+        root.keep_atimes()
     if options.munge_links:
         from rdc.files.root.listing_view import show_unmunged
 
@@ -88,6 +90,7 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
         changes_of(options.chmod),
         selection=selection,
         problems=tuple(lookup.problems),
+        layered=root,
         origins=_origins(base, lookup.found),
         prunes=options.prune_empty_dirs,
     )

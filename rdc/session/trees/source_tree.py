@@ -18,6 +18,7 @@ from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.root.layered_root import LayeredRoot
     from rdc.files.root.root import Root
     from rdc.model.entries import Metadata, PackedListing
     from rdc.model.mode_changes import ModeChanges
@@ -46,6 +47,8 @@ class SourceTree:
     """What takes part; None for all that `root` and `only` show."""
     problems: tuple[Problem, ...] = ()
     """Selected paths that are missing."""
+    layered: LayeredRoot | None = None
+    """`root`, if it shows selected paths."""
     origins: tuple[Root, ...] = ()
     """One directory above selected paths for each file system that they are on."""
     prunes: bool = False
@@ -95,6 +98,8 @@ class SourceTree:
 
     def _show(self, site: Site, options: SyncOptions, destination: bytes | None) -> None:
         """Has the root show entries as `options` ask."""
+        if options.open_noatime:
+            self.root.keep_atimes()
         if options.untimed:
             from rdc.files.root.listing_view import omit_times
 
@@ -121,8 +126,10 @@ class SourceTree:
         """The mount boundary of walks; None for no boundary."""
         if not options.one_file_system:
             return None
-        from rdc.session.trees.mount_boundary import MountBoundary
+        from rdc.session.trees.mount_boundary import MountBoundary, SelectedBoundary
 
+        if self.layered is not None and self.selection is not None:
+            return SelectedBoundary(self.layered, self.selection)
         return MountBoundary(self.root, self.only or b"")
 
     def removal(self, options: SyncOptions) -> SourceRemoval | None:

@@ -17,8 +17,6 @@ __all__ = ["comparable"]
 SET_ID = stat.S_ISUID | stat.S_ISGID
 RULE_FILES = frozenset({"-C", "--cvs-exclude", "-F"})
 ONE_SOURCE = {
-    "-x",
-    "--one-file-system",
     "-L",
     "--copy-links",
     "-k",
@@ -104,8 +102,6 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync reads the files above one SRC alone
     if not case.operands.words and case.operands.listed is None and _is_within_another(case.operands.paths):
         return False  # rdc takes it as a part of the other SRC, and rsync as one of its own
-    if words & {"--link-dest", "--compare-dest", "--copy-dest"}:
-        return False  # refused
     # After a missing SRC rdc deletes nothing.
     named = {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
     missing = not named.isdisjoint(("missing", "none"))

@@ -91,6 +91,8 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-I", "--ignore-times"),
     _valued("--modify-window=0", "--modify-window=1", "-@2"),
     _plain("-W", "--whole-file"),
+    _plain("-y", "--fuzzy"),
+    _plain("--open-noatime"),
     _plain("-i", "--itemize-changes"),
     _plain("--force"),
     _plain("--ignore-errors"),

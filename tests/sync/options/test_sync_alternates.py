@@ -309,3 +309,30 @@ def test_a_kill_before_every_step(use: AlternateUse, tmp_path: Path) -> None:
         killed.sync(fsync=False)
         assert describe(WANTED, read_tree(top)) == []
         assert litter(read_tree(top)) == []
+
+
+@pytest.mark.parametrize("option", ["--link-dest", "--compare-dest", "--copy-dest"])
+@pytest.mark.parametrize(
+    "words",
+    [("s/d", "s/same"), ("-R", "s/./d/same", "s/./new"), ("s/", "t"), ("--files-from=list", "s")],
+)
+def test_several_sources_find_what_is_elsewhere_as_with_rsync(
+    option: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_tree(tmp_path / "s", WANTED)
+    write_tree(tmp_path / "t", tree({"same": b"of t"}))
+    elsewhere = write_tree(tmp_path / "elsewhere", ELSEWHERE)
+    shutil.copytree(elsewhere, elsewhere / "t")
+    (tmp_path / "list").write_text("d/same\nlarge\nnew\n")
+    left = {}
+    for tool, where in ((rsync, "theirs"), (rdc, "ours")):
+        (tmp_path / where).mkdir()
+        os.utime(tmp_path / where, (5, 5))
+        code, _ = tool(f"{option}=../elsewhere", *words, f"{where}/")
+        assert code == 0
+        found = read_tree(tmp_path / where)
+        del found[b""]
+        left[where] = found, linked(tmp_path / where, elsewhere)
+    assert describe(left["theirs"][0], left["ours"][0]) == []
+    assert left["ours"][1] == left["theirs"][1]

@@ -13,13 +13,15 @@ import pytest
 from rdc.errors import ExitCode, RdcError
 from rdc.limits.sessions import MOUNT_POINTS, SMALL_MANIFEST
 from rdc.model.entries import Kind, Metadata
+from rdc.model.location import Location
 from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Describe, MountPoints, Role, Start
 from rdc.protocol.rules.states import Illegal
 from rdc.protocol.rules.tree_totals import TreeTotals
+from rdc.session.sync import sync
 from tests.support.running.paired_sync import Remembering, kinds, sync_in_turns
-from tests.support.running.syncing import Way, command, run_sync
+from tests.support.running.syncing import Way, command, contents_of, run_sync, shell
 from tests.support.trees.loop_images import memory_mounted
 from tests.support.trees.trees import LONG_AGO, Directory, File, Tree, describe, read_tree, tree, write_tree
 
@@ -222,3 +224,39 @@ def test_watch_does_not_take_it(tmp_path: Path) -> None:
     place = Location(None, os.fsencode(tmp_path))
     with pytest.raises(RdcError, match="one-file-system"):
         watch(place, place, WatchOptions(ONE), catalog=None)
+
+
+@pytest.mark.parametrize("way", Way)
+def test_each_of_several_sources_keeps_to_its_own_file_system(way: Way, tmp_path: Path) -> None:
+    """A SRC that is on another one than the others, and one with a mount below it, as with rsync."""
+    source = write_tree(
+        tmp_path / "s", tree({"a/f": b"a", "a/m": Directory(), "other": Directory(), "c/f": b"c"})
+    )
+    with mounts(source / "a/m", source / "other"):
+        paths = [f"{source}/a", f"{source}/other", f"{source}/c/"]
+        subprocess.run(["rsync", "-ax", *paths, f"{tmp_path}/theirs/"], check=True)
+        held = write_tree(tmp_path / "ours", tree({"a/m/kept": b"kept", "a/extra": b"goes"}))
+        far = "far" if way is Way.PULL else None
+        report = sync(
+            [Location(far, os.fsencode(path)) for path in paths],
+            Location("far" if way is Way.PUSH else None, contents_of(held)),
+            ONE,
+            shell=shell(),
+            catalog=None,
+        )
+        assert report.exit is ExitCode.OK
+        found = read_tree(held)
+        assert found.pop(b"a/m/kept") and set(found) == set(read_tree(tmp_path / "theirs"))
+        assert b"other/below/deep" in found and b"a/m/mounted" not in found
+
+
+def test_a_directory_that_is_a_mount_in_one_of_several_sources_is_named(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", tree({"a/d/f": b"a", "b/d": Directory()}))
+    with mounts(source / "b/d"):
+        ended = command("sync", "-x", f"{source}/a/", f"{source}/b/", f"{tmp_path}/d/")
+    assert ended.code == ExitCode.PARTIAL
+    assert ended.complaints == [
+        "rdc: d: on another file system below one SRC, and not below another one; sync one after the"
+        " other, or leave out -x"
+    ]
+    assert set(read_tree(tmp_path / "d")) == {b"", b"d"}

@@ -292,6 +292,7 @@ CHANGING = {
     "backups.Backups._link": "granted_options, which refuses --backup",
     **dict.fromkeys(map("distant_replacement.DistantReplacement.{}".format, ["_bring", "_copy"]), "our own"),
     "backups.Backups._copy": "granted_options, which refuses --backup",
+    "remove_unchanged.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",
     "overwrite.Overwrite.land": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._set_metadata": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._share": "granted_options, which refuses --inplace and --append",

@@ -9,7 +9,6 @@ finds the temporaries and takes them up as bases.
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
@@ -17,7 +16,8 @@ from rdc.files.base.relative_path import join
 from rdc.files.replace.commit_group import CommitGroup, Staged
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.replace.temporary_lock import lock_temporary
-from rdc.records import dataclass
+from rdc.files.root.source_file import identity_of
+from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class _Waiting:
     expected: Identity | Anything | None
     distant: bool
     """Whether its temporary is in the directory of --temp-dir."""
-    inode: tuple[int, int]
+    identity: Identity | None = None
+    """The temporary's, since it is closed."""
 
 
 class DelayedGroup(CommitGroup):
@@ -78,10 +79,8 @@ class DelayedGroup(CommitGroup):
             super().add(replacement, path, metadata, owner, expected)
             return
         replacement.hand_over()
-        found = os.fstat(replacement.fileno())
         distant = self._root.distant is not None and replacement.directory is self._root.distant.top()
-        inode = found.st_dev, found.st_ino
-        self._open[path] = _Waiting(replacement, metadata, owner, expected, distant, inode)
+        self._open[path] = _Waiting(replacement, metadata, owner, expected, distant)
         self._count(1, replacement.size)
 
     def flush(self) -> None:
@@ -94,8 +93,9 @@ class DelayedGroup(CommitGroup):
         staged = [Staged(one.replacement, path, one.expected) for path, one in opened.items()]
         ready = self._sync_contents(staged, []) if self._fsync else staged
         for item in ready:
+            identity = identity_of(os.fstat(item.replacement.fileno()))
             _close(item.replacement)
-            self._waiting[item.path] = opened[item.path]
+            self._waiting[item.path] = replace(opened[item.path], identity=identity)
         self._raise_collected()
 
     def land(self) -> None:
@@ -123,9 +123,7 @@ class DelayedGroup(CommitGroup):
             directory, _ = root.locate_to_write(path)
         try:
             fd = os.open(one.replacement.temporary, _OPEN, dir_fd=directory.fd)
-            found = os.fstat(fd)
-            same = stat.S_ISREG(found.st_mode) and (found.st_dev, found.st_ino) == one.inode
-            if same and found.st_size >= one.replacement.size and lock_temporary(fd):
+            if identity_of(os.fstat(fd)) == one.identity and lock_temporary(fd):
                 one.replacement._fd, one.replacement.directory = fd, directory
                 return
             os.close(fd)

@@ -213,6 +213,12 @@ class SyncOptions:
     append: bool = False
     """Of the files that differ, change only those that are shorter at the destination; write as `inplace`
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
+    delay_updates: bool = False
+    """Put new files and new content in place when all of it is there, not as it comes. Not together with
+    `overwrites` and `alternates`."""
+    temp_dir: bytes = b""
+    """The directory in which new content is written until it is complete, relative to the destination, or
+    absolute; b"": beside the files. It has to exist."""
     backup: Backup | None = None
     """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
     keep_undo: KeepUndo | None = None

@@ -370,7 +370,7 @@ def test_whatever_is_raised_is_one_line(
 def test_a_start_that_fails_is_one_line(text: str, code: ExitCode, check: bool, place: Path) -> None:
     """No traceback, no internal error. Links in a row, of which Python follows each by a call of its own, are
     no way round it."""
-    for number in range(1500):
+    for number in range(1500 if "/0" in text else 0):
         (place / str(number)).symlink_to(str(number + 1))
     ended = command("serve", "--config", written(place, text), *["--check"] * check, *root_option())
     assert (ended.code, len(ended.err.splitlines()), ended.out) == (code, 1, "")

@@ -23,6 +23,7 @@ from rdc.files.replace import reservation
 from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement, sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
+from tests.support.share import share
 from tests.support.trees.descriptors import open_descriptors
 
 BIG = (1 << 20) + 4096  # more than is reserved first
@@ -188,7 +189,7 @@ def test_each_call_fails_in_turn(
     calls = undisturbed(tmp_path / "clean", monkeypatch, batch=batch)
     before = descriptors()
     outcomes = set()
-    for at in range(len(calls)):
+    for at in share(range(len(calls))):
         top = tmp_path / str(at)
         prepare(top)
         committed: list[bytes] = []
@@ -217,7 +218,7 @@ def test_each_call_fails_in_turn(
 def test_each_call_is_the_last_in_turn(tmp_path: Path, batch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """kill -9 right before and right after every call: nothing in the process gets a chance to clean up."""
     calls = undisturbed(tmp_path / "clean", monkeypatch, batch=batch)
-    for at in range(len(calls)):
+    for at in share(range(len(calls))):
         for before in (True, False):
             top = tmp_path / f"{at}-{before}"
             prepare(top)

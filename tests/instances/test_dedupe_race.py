@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.running.deduping import TIME, blob, dedupe
 from tests.support.running.killed_dedupe import leftovers
+from tests.support.share import examples
 from tests.support.trees.racing_writer import Marks, Writer, keep_account, mark_files
 
 SIZE = 150_000
@@ -55,7 +56,7 @@ def test_writers_while_names_become_links(linking: Path) -> None:
         links += len(run.of("item"))
         late += sum(error["code"] != 0 for error in run.of("error"))
         # Until links were made while writers were active.
-        if number >= 39 and links > 30 and late > 5:
+        if number >= examples(39) and links > 30 and late > 5:
             break
         assert number < 400, (links, late)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
-_TEMPORARY = "each file is rebuilt beside the old one and renamed over it, or written in place with --inplace"
 _RESUME = "start an interrupted run again, and it goes on from what is there"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
@@ -20,7 +19,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
     ("--write-devices",): "a device is never written to",
-    ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
     ("--copy-devices",): "read the device into a file, and sync that one",
     ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",

@@ -18,7 +18,13 @@ from rdc.cli.options.owner_options import OWNER_GROUP, with_owners
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import WRITING_GROUP, read_allocate, read_append, read_sparse
+from rdc.cli.options.writing_options import (
+    WRITING_GROUP,
+    read_allocate,
+    read_append,
+    read_sparse,
+    with_temporaries,
+)
 from rdc.errors import UsageError
 from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
@@ -169,7 +175,7 @@ def read_request(
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
     request = _read_request(words, read_rule_file, command)
-    options = with_owners(with_kinds(request.options, words), words)
+    options = with_temporaries(with_owners(with_kinds(request.options, words), words), words)
     options = with_selection(options, words, read_list or read_rule_file)
     return replace(request, options=options)
 

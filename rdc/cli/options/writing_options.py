@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from rdc.cli.options.table import Option, OptionGroup
 from rdc.errors import UsageError
+from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.options.table import Words
+    from rdc.model.sync import SyncOptions
 
-__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse"]
+__all__ = ["WRITING_GROUP", "read_allocate", "read_append", "read_sparse", "with_temporaries"]
 
 WRITING_GROUP = OptionGroup(
     "How files are written",
@@ -24,6 +28,12 @@ WRITING_GROUP = OptionGroup(
         ),
         Option(("-S", "--sparse"), "make holes of all blocks of zeros (default: of long runs of them)"),
         Option(("--no-sparse", "--no-S"), "make no holes: write all zeros"),
+        Option(("--delay-updates",), "put new files and new content in place at the end, when all is there"),
+        Option(
+            ("-T", "--temp-dir"),
+            "write new content in this directory until it is complete, relative to DST",
+            "DIR",
+        ),
         Option(("--preallocate",), "reserve the space of a file before it comes, and make no holes"),
     ),
 )
@@ -48,6 +58,18 @@ def read_append(words: Words) -> bool:
             " whatever it holds"
         )
     return append is not None
+
+
+def with_temporaries(options: SyncOptions, words: Words) -> SyncOptions:
+    """Returns `options` with the choices of where new content waits, and how long."""
+    return replace(options, delay_updates=words.has("--delay-updates"), temp_dir=_temp_dir(words))
+
+
+def _temp_dir(words: Words) -> bytes:
+    last = words.last("--temp-dir")
+    if last is not None and not last.value:
+        raise UsageError("--temp-dir needs a directory, such as: --temp-dir=/var/tmp")
+    return b"" if last is None else os.fsencode(last.value)
 
 
 def read_sparse(words: Words) -> bool:

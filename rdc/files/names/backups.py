@@ -1,6 +1,7 @@
 """Backups: what a sync replaces or deletes gets another name first.
 
-The old entry keeps its own name, and its backup is a hard link to it. A later step then replaces or removes
+The old entry keeps its own name, and its backup is a hard link to it, or a durable copy of it if the backup
+directory is on another file system. A later step then replaces or removes
 the first name. A file that is written into gets a copy, before its first byte changes. So the old content has
 a name at every moment, and the new content appears as without backups. An earlier backup of the same name is
 removed first: what it held was replaced twice.
@@ -19,7 +20,7 @@ from rdc.errors import FileError
 from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.relative_path import join
 from rdc.model.attributes import ACCESS_ACL
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, Metadata
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.model.attributes import Attributes
-    from rdc.model.entries import Metadata
 
 __all__ = ["Backups"]
 
@@ -54,7 +54,7 @@ class Backups:
     ) -> None:
         """`fsync`: sync the directories of backups. `top`: the backup directory, if it exists. `make_top`:
         makes it when the first entry is kept. Neither: backups lie beside the entries. Raises FileError if
-        the backup directory is the tree itself or on another file system."""
+        the backup directory is the tree itself."""
         self._root = root
         self._suffix = suffix
         self._fsync = fsync
@@ -70,18 +70,14 @@ class Backups:
 
     def _checked(self, top: Root) -> Root:
         here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
-        if here == there:
-            found, advice = "the destination itself", "name another directory, or a --suffix alone"
-        elif here[0] != there[0]:
-            found, advice = "another file system", "name a directory on the destination's file system"
-        else:
+        if here != there:
             return top
         raise top.refused(
             b"",
             "keep backups in it",
-            expected="a directory of its own on the file system of the destination",
-            found=found,
-            advice=advice,
+            expected="a directory of its own",
+            found="the destination itself",
+            advice="name another directory, or a --suffix alone",
         )
 
     def protects(self, path: bytes, kind: int) -> bool:
@@ -124,7 +120,10 @@ class Backups:
             self._copy(path, top, join(above, last + self._suffix))
             return
         directory, target = top.locate(join(above, last + self._suffix))
-        self._link(path, name, parent, target, directory.fd, found)
+        if os.fstat(directory.fd).st_dev == found.st_dev:
+            self._link(path, name, parent, target, directory.fd, found)
+        else:
+            self._make_like(path, name, parent, top, join(above, target), found)
 
     def _link(
         self, path: bytes, name: bytes, parent: int, target: bytes, directory: int, found: os.stat_result
@@ -150,6 +149,25 @@ class Backups:
                     "choose a --backup-dir on the same file system, or leave out --backup",
                 ) from error
             raise self._root.failure(error, path, "keep a backup of it") from error
+
+    def _make_like(
+        self, path: bytes, name: bytes, parent: int, top: Root, backup: bytes, found: os.stat_result
+    ) -> None:
+        """Makes a second entry like the one at `name`, on another file system, where no link leads."""
+        if stat.S_ISREG(found.st_mode):
+            self._copy(path, top, backup)
+            return
+        metadata = Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+        if stat.S_ISLNK(found.st_mode):
+            text = os.readlink(name, dir_fd=parent)
+            top.replace_symlink(backup, text, metadata, owner=_is_root())
+        else:
+            from rdc.files.root.node_kinds import node_of
+
+            kind, number = node_of(found)
+            top.replace_node(backup, kind, number, metadata, owner=_is_root(), new=False)
+        if self._fsync:
+            sync_directory_at(b".", top.locate(backup)[0].fd)
 
     def _copy(self, path: bytes, top: Root, backup: bytes) -> None:
         """Makes a copy of the regular file at `path`, with its metadata and attributes, at `backup` of

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedListing
 
-__all__ = ["CommitGroup"]
+__all__ = ["CommitGroup", "Staged"]
 
 
 COMMIT_FILES = 256
@@ -44,7 +44,9 @@ fsync 0.2 ms each. syncfs wins from about ten files on, but also waits for unrel
 higher."""
 
 
-class _Staged(NamedTuple):
+class Staged(NamedTuple):
+    """A finished file that waits for the next flush."""
+
     replacement: Replacement
     path: bytes
     expected: Identity | Anything | None
@@ -93,7 +95,7 @@ class CommitGroup:
         self._on_identity = on_identity
         self._files = min(files, share_of_descriptors(COMMIT_FILES))
         self._size = size
-        self._staged: list[_Staged] = []
+        self._staged: list[Staged] = []
         self._runs: list[StagedFiles] = []
         self._staged_files = 0
         self._staged_bytes = 0
@@ -123,7 +125,7 @@ class CommitGroup:
             self._report(error)
             self._raise_collected()
             return
-        self._staged.append(_Staged(replacement, path, expected))
+        self._staged.append(Staged(replacement, path, expected))
         self._count(2 if replacement.keeps_inode else 1, replacement.size)
 
     def set_metadata(
@@ -243,14 +245,14 @@ class CommitGroup:
         """Remove everything staged. The destination keeps its old files."""
         self._discard(*self._taken())
 
-    def _taken(self) -> tuple[list[_Staged], list[StagedFiles]]:
+    def _taken(self) -> tuple[list[Staged], list[StagedFiles]]:
         staged, runs = self._staged, self._runs
         self._staged, self._runs = [], []
         self._staged_files = self._staged_bytes = 0
         return staged, runs
 
     @staticmethod
-    def _discard(staged: list[_Staged], runs: list[StagedFiles]) -> None:
+    def _discard(staged: list[Staged], runs: list[StagedFiles]) -> None:
         for item in staged:
             item.replacement.abandon()
         for run in runs:
@@ -269,7 +271,7 @@ class CommitGroup:
 
     # Step 1: contents and metadata reach the disk while the old files are still in place.
 
-    def _sync_contents(self, staged: list[_Staged], runs: list[StagedFiles]) -> list[_Staged]:
+    def _sync_contents(self, staged: list[Staged], runs: list[StagedFiles]) -> list[Staged]:
         live = [(run, run.live) for run in runs]
         count = len(staged) + sum(len(rows) for _, rows in live)
         # Small files lie on the file system of their directory, so one descriptor per directory is enough.
@@ -300,7 +302,7 @@ class CommitGroup:
 
     # Step 1b: with backups, each old file gets its second name.
 
-    def _keep_backups(self, staged: list[_Staged], backups: BackupKeeper) -> list[_Staged]:
+    def _keep_backups(self, staged: list[Staged], backups: BackupKeeper) -> list[Staged]:
         ready = []
         for item in staged:
             try:
@@ -318,7 +320,7 @@ class CommitGroup:
                 ready.append(item)
         return ready
 
-    def _keep_undo(self, staged: list[_Staged], runs: list[StagedFiles], undo: UndoKeeper) -> list[_Staged]:
+    def _keep_undo(self, staged: list[Staged], runs: list[StagedFiles], undo: UndoKeeper) -> list[Staged]:
         from rdc.files.replace.note_group import note_group
 
         replacements = [item.replacement for item in staged]
@@ -329,7 +331,7 @@ class CommitGroup:
 
     # Step 2: one atomic rename per path makes the new file visible. An Overwrite writes into the old one.
 
-    def _rename(self, ready: Iterable[_Staged]) -> list[_Renamed]:
+    def _rename(self, ready: Iterable[Staged]) -> list[_Renamed]:
         renamed = []
         checked: dict[bytes, Directory | None] = {}
         for item in ready:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.files.root.confined_access import ConfinedAccess
     from rdc.model.entries import PackedListing
 
-__all__ = ["FORMAT_OF_KIND", "with_node_kinds"]
+__all__ = ["FORMAT_OF_KIND", "node_of", "with_node_kinds"]
 
 FORMAT_OF_KIND = {
     Kind.FIFO: stat.S_IFIFO,
@@ -26,6 +26,14 @@ FORMAT_OF_KIND = {
     Kind.BLOCK_DEVICE: stat.S_IFBLK,
 }
 _KIND_OF_FORMAT = {format_: kind for kind, format_ in FORMAT_OF_KIND.items()}
+
+
+def node_of(found: os.stat_result) -> tuple[Kind, int]:
+    """Return the kind and the number of a special file. Raises ValueError for a device that no listing can
+    have."""
+    kind = _KIND_OF_FORMAT[stat.S_IFMT(found.st_mode)]
+    device = (os.major(found.st_rdev), os.minor(found.st_rdev)) if kind in DEVICES else (0, 0)
+    return kind, device_number(*device)
 
 
 def with_node_kinds(root: ConfinedAccess, path: bytes, listing: PackedListing) -> PackedListing:

@@ -31,6 +31,14 @@ class Root(DirectoryLister, EntryReader, EntryWriter):
     entry vanished or was replaced while the tree was read (24). OutOfSpaceError stops the run: the disk is
     full, over quota or read-only (11). Threads may share a Root."""
 
+    distant: Root | None = None
+    """Where temporaries of new content are; None: each is beside its file."""
+
+    def release(self) -> None:
+        super().release()
+        if self.distant is not None:
+            self.distant.release()
+
     @classmethod
     def open(
         cls,

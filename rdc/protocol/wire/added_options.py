@@ -120,6 +120,21 @@ class KeepUndoItems:
         )
 
 
+class DirectoryPath:
+    """The path of a directory, as the user wrote it."""
+
+    PATH = Blob(1, PATH_BYTES)
+
+    def pack(self, value: bytes) -> object:
+        return self.unpack(value)
+
+    def unpack(self, raw: object) -> bytes:
+        path = self.PATH.unpack(raw)
+        if b"\0" in path:
+            raise ValueError("a directory has a NUL byte")
+        return path
+
+
 class AlternatesItems:
     """[use, directory, ...]."""
 
@@ -161,6 +176,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "copy_dirlinks": Flag(),
     "copy_links": Flag(),
     "copy_unsafe_links": Flag(),
+    "delay_updates": Flag(),
     "delete_missing_args": Flag(),
     "devices": Flag(),
     "force": Flag(),
@@ -189,6 +205,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "safe_links": Flag(),
     "specials": Flag(),
     "super_user": Flag(),
+    "temp_dir": DirectoryPath(),
     "usermap": OwnerMapText(),
     "whole_file": Flag(),
 }

@@ -73,7 +73,7 @@ class SignedFile:
     content: bytes = b""
     """The whole content, if it is small and there was memory for it; else b""."""
     reopen: Callable[[], SourceFile] | None = None
-    """Opens a file of an alternate directory. `path` is then no path of the destination."""
+    """Opens a file of another directory. `path` is then no path of the destination."""
 
     def open(self, root: Root) -> SourceFile:
         """Opens the file. Raises ChangedBaseError if it changed after it was signed.
@@ -95,7 +95,7 @@ class SignedFile:
 
         A new version must be made from the file that it replaces.
         """
-        if self.content and root.identity(self.path) != self.identity:
+        if self.content and self.reopen is None and root.identity(self.path) != self.identity:
             raise self._changed()
 
     def _changed(self) -> ChangedBaseError:
@@ -264,11 +264,10 @@ class Bases:
         partial_files = self._context.partial_files
         leftover = partial_files.of(one.path) if partial_files.any_found else None
         one.leftover = None
-        for path in (one.path, leftover, *self._named.get(one.file, ())):
-            if path is None:
-                continue
+        for path in filter(None, (one.path, leftover, *self._named.get(one.file, ()))):
+            reopen = self._reopen(path)
             try:
-                with self._context.root.open_read(path) as source:
+                with (reopen or partial(self._context.root.open_read, path))() as source:
                     spans: list[bytes] = []
                     if (
                         source.size <= CACHED_FILE_BYTES
@@ -283,7 +282,7 @@ class Bases:
                     opened = source.again() if keeps else None
             except FileError:
                 continue  # one base fewer
-            one.signed.append(SignedFile(path, source.identity, tree, opened, content))
+            one.signed.append(SignedFile(path, source.identity, tree, opened, content, reopen))
             self.cached_bytes += len(content)
             self._open += opened is not None
             if path == leftover:
@@ -292,6 +291,10 @@ class Bases:
         elsewhere = None if alternates is None else alternates.base_root(one.file)
         if elsewhere is not None:
             yield from self._sign_alternate(one, elsewhere, round_)
+
+    def _reopen(self, path: bytes) -> Callable[[], SourceFile] | None:
+        """How to open a partial file in the directory of --temp-dir; None for a path of the destination."""
+        return partial(self._context.partial_files.open, path) if path.startswith(b"/") else None
 
     def _sign_alternate(self, one: FileBases, root: Root, round_: int) -> Conversation[None]:
         """Signs the base in an alternate directory. Nothing replaces it, so it can be opened again later."""

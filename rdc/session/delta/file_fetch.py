@@ -218,6 +218,8 @@ class FileFetch:
         """Returns what the new version is written to."""
         recipe, root = self._recipe, self._context.root
         if not root.overwrites:
+            if root.distant is not None:
+                return self._context.new_version(recipe.path, None, size, reserved=reserved)
             return Replacement(root, recipe.path, expected_size=size, reserved=reserved)
         first = recipe.bases[0]
         if first.path == recipe.path:

@@ -72,6 +72,7 @@ class DestinationParts:
             owner=preserved.owner,
             dry=options.dry_run,
             xattrs=attributes,
+            delays=options.delay_updates,
         )
         if destination_root.root.backups is not None:
             destination_root.root.backups.wanted_known(lambda path: self.wanted.row(path) is not None)
@@ -180,7 +181,7 @@ class DestinationParts:
         self.landing.flush()
         yield from self.router.move(self.deletion.spare, round_)
         round_ = yield from fetch(round_)
-        self.landing.flush()
+        self.landing.land()
         self.directories.finish_alternates()
         if self._options.delete:
             self.extraneous.delete(entries, read_errors)

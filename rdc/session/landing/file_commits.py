@@ -8,9 +8,9 @@ from contextlib import suppress
 from rdc.errors import FileError, RdcError
 from rdc.files.bulk.small_files import NewVersions
 from rdc.files.replace.commit_group import CommitGroup
-from rdc.kernel import put_rows, take_rows
+from rdc.kernel import take_rows
 from rdc.model.entries import Kind
-from rdc.plan.compare import Change, Decision, Difference
+from rdc.plan.compare import DIFFERS, DIFFERS_IN_ACCESS, Change, Decision, Difference, FileDecisions
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 from rdc.records import replace
@@ -22,87 +22,16 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from rdc.files.bulk.open_many import OpenedFiles
+    from rdc.files.replace.delayed_group import DelayedGroup
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity, Metadata, PackedListing
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.manifest import Manifest
 
-__all__ = ["DIFFERS", "DIFFERS_IN_ACCESS", "FileCommits", "FileDecisions"]
-
-DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
-"""Every set of differences, indexed by its bits."""
-
-_ACCESS = int(Difference.PERMISSIONS | Difference.OWNER | Difference.GROUP)
-
-DIFFERS = bytes(code > 0 and (code - 1) % len(DIFFERENCES) > 0 for code in range(256))
-"""For each code byte, 1 if it has any difference."""
-
-DIFFERS_IN_ACCESS = bytes(code > 0 and ((code - 1) & _ACCESS) > 0 for code in range(256))
-"""For each code byte, 1 if it has a difference in who may use the file."""
-
-
-class FileDecisions:
-    """Stores the decision for each file until the file is committed or found equal.
-
-    If every file of a tree was touched, this holds as many decisions as the tree has entries.
-    """
-
-    _CHANGES = (Change.CONTENT, Change.CHECK, Change.REPLACE)
-
-    def __init__(self) -> None:
-        # 0: no decision. Otherwise 1 + the bits of the difference + len(DIFFERENCES) * index of the change.
-        self._codes = bytearray()
-        self._decoded: dict[int, Decision] = {}
-
-    def put(self, file: int, change: Change, difference: Difference) -> None:
-        """Stores the decision for one file."""
-        self.put_many((file,), change, difference)
-
-    def put_many(self, files: Sequence[int], change: Change, difference: Difference) -> None:
-        """Stores one decision for each of these files, which increase."""
-        if files and files[-1] >= len(self._codes):
-            self._codes += bytes(files[-1] + 1 - len(self._codes))
-        code = 1 + int(difference) + len(DIFFERENCES) * self._CHANGES.index(change)
-        for file in files:
-            self._codes[file] = code
-
-    def has(self, file: int) -> bool:
-        """Whether a decision is stored for this file."""
-        return file < len(self._codes) and self._codes[file] != 0
-
-    def has_any(self, first: int, stop: int) -> bool:
-        """Whether a decision is stored for any file from `first` to before `stop`."""
-        return any(self._codes[first:stop])
-
-    def pop(self, file: int) -> Decision | None:
-        """Removes and returns the decision for a file; None if there is none."""
-        if not self.has(file):
-            return None
-        code, self._codes[file] = self._codes[file], 0
-        return self.decision(code)
-
-    def take(self, files: Sequence[int]) -> bytes:
-        """Like `pop` for many files in increasing order.
-
-        Returns one code byte per file (0: none); `decision` decodes it.
-        """
-        if files and files[-1] >= len(self._codes):
-            self._codes += bytes(files[-1] + 1 - len(self._codes))
-        rows = array("Q", files)
-        codes = take_rows(self._codes, 1, rows)
-        put_rows(self._codes, 1, rows, bytes(len(rows)))
-        return codes
-
-    def decision(self, code: int) -> Decision:
-        """Decodes a code byte other than 0."""
-        decoded = self._decoded.get(code)
-        if decoded is None:
-            change, difference = divmod(code - 1, len(DIFFERENCES))
-            decoded = self._decoded[code] = Decision(self._CHANGES[change], -1, -1, DIFFERENCES[difference])
-        return decoded
-
+__all__ = ["FileCommits"]
 
 NEW_FILE = itemize(Kind.FILE, Decision(Change.CREATE, -1, -1, Difference.NONE), transferred=True, new=True)
 """The itemize code of a new file: most files of a first copy have it."""
@@ -124,8 +53,10 @@ class FileCommits:
         owner: bool,
         dry: bool,
         xattrs: WantedXattrs | None = None,
+        delays: bool = False,
     ) -> None:
-        """`owner`: owners and groups are set. `dry`: nothing changes. `xattrs`: learns which files differ;
+        """`owner`: owners and groups are set. `dry`: nothing changes. `delays`: nothing is in place before
+        `land`. `xattrs`: learns which files differ;
         None if the run does not preserve extended attributes."""
         self._root = root
         self._entries = entries
@@ -140,6 +71,12 @@ class FileCommits:
         # Committed files do not enter the catalog: to cut a file and hash its chunks takes four times as long
         # as to hash it whole, and no later run asks about most.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
+        self._delayed: DelayedGroup | None = None
+        if delays and not dry:
+            from rdc.files.replace.delayed_group import DelayedGroup
+
+            self._delayed = DelayedGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
+            self._group = self._delayed
         self.changed = self.planned = 0
         self.moved_files = 0
         """Renamed files; they are among the changed entries."""
@@ -368,6 +305,17 @@ class FileCommits:
     def flush(self) -> None:
         """Commits everything that waits in the group."""
         self._group.flush()
+
+    def land(self) -> None:
+        """Commits everything, also what was held back until now."""
+        self.flush()
+        if self._delayed is not None:
+            self._delayed.land()
+
+    def open(self, path: bytes) -> SourceFile:
+        """Opens a file that this run brought, in place or not. Raises FileError."""
+        waiting = None if self._delayed is None else self._delayed.open_waiting(path)
+        return self._root.open_read(path) if waiting is None else waiting
 
     def abandon(self) -> None:
         """Removes the temporaries of everything that waits in the group."""

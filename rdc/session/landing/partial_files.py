@@ -14,7 +14,9 @@ from rdc.files.base.temporary_names import UNDO_NAME, is_temporary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.replace.distant_replacement import Leftovers
     from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
     from rdc.tree.filters import FilterList
     from rdc.tree.selection import Selection
 
@@ -52,6 +54,12 @@ class PartialFiles:
         self._names: dict[bytes, list[bytes]] = {}
         self.any_found = False
         """Whether any listing found such names. Most runs find none."""
+        self._distant: Leftovers | None = None
+        if root.distant is not None:
+            from rdc.files.replace.distant_replacement import Leftovers
+
+            self._distant = Leftovers(root, root.distant)
+            self.any_found = bool(self._distant)
 
     def note(self, directory: bytes, names: list[bytes]) -> None:
         """Stores the reserved names that a listing found in a directory."""
@@ -59,10 +67,14 @@ class PartialFiles:
         self.any_found = True
 
     def of(self, path: bytes) -> bytes | None:
-        """Path of the longest partial copy that rdc made of `path`; None if there is none.
+        """Path of the longest partial copy that rdc made of `path`; None if there is none. It begins with a
+        slash if the copy is in the directory of --temp-dir.
 
         Removes shorter partial copies of the same file.
         """
+        distant = None if self._distant is None else self._distant.of(path)
+        if distant is not None:
+            return distant
         if not self._names:
             return None
         from rdc.files.base.own_temporary import is_own_partial
@@ -88,8 +100,17 @@ class PartialFiles:
         sweep_temporaries(self._root, directory, [found for _, found in sized[:-1]])
         return join(directory, sized[-1][1])
 
+    def open(self, path: bytes) -> SourceFile:
+        """Opens a partial file. Raises FileError."""
+        if self._distant is not None and path.startswith(b"/"):
+            return self._distant.open(path)
+        return self._root.open_read(path)
+
     def remove(self, path: bytes) -> None:
         """Removes one partial file."""
+        if self._distant is not None and path.startswith(b"/"):
+            self._distant.remove([path])
+            return
         from rdc.files.replace.sweep_temporaries import sweep_temporaries
 
         directory, name = os.path.split(path)
@@ -126,6 +147,8 @@ class PartialFiles:
 
     def sweep(self) -> None:
         """Removes all remaining temporaries of rdc."""
+        if self._distant is not None:
+            self._distant.remove()
         if not self._names:
             return
         from rdc.files.replace.sweep_temporaries import sweep_temporaries

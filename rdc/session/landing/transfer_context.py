@@ -67,6 +67,10 @@ class TransferContext:
             from rdc.files.replace.overwrite import Overwrite
 
             return Overwrite(self.root, path, expected, size=size)
+        if self.root.distant is not None:
+            from rdc.files.replace.distant_replacement import DistantReplacement
+
+            return DistantReplacement(self.root, path, expected_size=size, reserved=reserved)
         return Replacement(self.root, path, expected_size=size, reserved=reserved)
 
     def flush_links(self, path: bytes) -> bool:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 from rdc.errors import FileError
 from rdc.limits.sessions import EQUAL_ROOTS, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
@@ -170,9 +171,10 @@ class DuplicateContents:
         """Signs a committed file. Returns None if it cannot be read."""
         entry = self._context.entries.entry(file)
         try:
-            with self._context.root.open_read(entry.path) as source:
+            reopen = partial(self._context.landing.open, entry.path)
+            with reopen() as source:
                 tree = yield from sign_file(self._context, source, entry.size, round_)
-                return SignedFile(entry.path, source.identity, tree)
+                return SignedFile(entry.path, source.identity, tree, reopen=reopen)
         except FileError:
             return None
 

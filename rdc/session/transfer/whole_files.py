@@ -224,9 +224,7 @@ class WholeFiles:
         expected = context.expected(end.file, path)
         with ExitStack() as stack:
             try:
-                source = stack.enter_context(
-                    context.root.open_read(context.entries.entry(end.like or 0).path)
-                )
+                source = stack.enter_context(context.landing.open(context.entries.entry(end.like or 0).path))
             except FileError as error:
                 raise MismatchError(path, str(error)) from error
             cloned = end.size >= CLONED_FILE_BYTES and may_clone(context.root, source.identity.device)

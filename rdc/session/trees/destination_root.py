@@ -144,8 +144,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     """
     owner = keeps_owner(options) or (options.fake_super and options.owner is not False)
     preserved = Preserved(owner, attributes=asked_attributes(options))
-    if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
-        raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
+    _check_together(options)
     if not site.has_directory(path):
         path = _above(path)
         if options.mkpath:
@@ -167,6 +166,14 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     finally:
         root.close()
     return preserved.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
+
+
+def _check_together(options: SyncOptions) -> None:
+    """Raises UsageError for options of a destination that exclude each other."""
+    if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
+        raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
+    if options.delay_updates and (options.overwrites or options.alternates):
+        raise UsageError("--delay-updates goes with no --inplace, no --append and no alternate directories")
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
@@ -233,6 +240,8 @@ def open_destination(
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
     _keep_undo(destination_root.root, options)
+    if options.temp_dir and not options.dry_run:
+        _write_elsewhere(destination_root.root, here, options.temp_dir, site)
     if options.keep_dirlinks:
         from rdc.session.trees.directory_links import follow_directory_links
 
@@ -293,6 +302,20 @@ def make_nodes(root: Root, options: SyncOptions) -> None:
     root.shown_nodes = options.nodes
     makes_devices = os.geteuid() == 0 or options.super_user or root.fakes
     root.made_nodes = options.nodes if makes_devices else options.nodes - DEVICES
+
+
+def _write_elsewhere(root: Root, path: bytes, directory: bytes, site: Site) -> None:
+    """Has `root` write new content in another directory first. No link is followed to one within DST: its
+    peers might have made it."""
+    try:
+        within = os.path.normpath(directory)
+        if within.startswith((b"/", b"../")) or within in (b".", b".."):
+            root.distant = site.open(site.beside(path, directory), writable=True)
+        else:
+            root.distant = Root(os.dup(root.directory(within).fd), root.shown(within))
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    root.stages_singly = True
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rdc.files.bulk import small_files as small
 from tests.support.running.killed_sync import HELD, WANTED, Killer, Scene, steps_of
-from tests.support.share import examples
+from tests.support.share import examples, share
 from tests.support.trees.trees import describe, read_tree
 
 
@@ -24,14 +24,14 @@ def test_a_kill_before_every_step(fsync: bool, tmp_path: Path, monkeypatch: pyte
     assert describe(WANTED, read_tree(scene.destination)) == []
     assert steps > (100 if fsync else 150)
     between = 0
-    for at in range(0, steps, 3 if fsync else 2):
+    for at in share(range(0, steps, 3 if fsync else 2), 2):
         scene.renew()
         if steps_of(scene, fsync=fsync, stop_at=at) < at:
             break  # how content comes in pieces, and so the number of steps, varies a little
         between += describe(HELD, scene.look()) != []
         if at % 3 == 0:
             scene.finish()
-    assert between > 20
+    assert between > 10
 
 
 def test_a_run_that_fails_by_itself_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,9 +47,9 @@ def test_kills_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     longer."""
     monkeypatch.setenv("RDC_CATALOG", str(tmp_path / "catalog"))
     killer = Killer(Scene(tmp_path), seed=1)
-    while killer.tally.kills < examples(66):
+    while killer.tally.kills < examples(66) or len(killer.tally.ways) < 5:
         killer.kill_once()
+        assert killer.tally.kills < 400, killer.tally
     # These say that the kills came when something was going on.
     assert killer.tally.between > 0, killer.tally
     assert killer.tally.temporaries > 0, killer.tally
-    assert len(killer.tally.ways) == 5, killer.tally

@@ -14,6 +14,7 @@ Intended differences, which are therefore not compared:
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -28,7 +29,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.running.syncing import command
-from tests.support.share import examples
+from tests.support.share import examples, share
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
 
@@ -180,8 +181,9 @@ SOURCES = "src src/ src/. src// ./src src/f src/l src/d src/d/ src/d/.. src/dl s
 DESTINATIONS = "dst dst/ new new/ dst/f dst/fresh to_dir to_dir/ to_file to_nothing plain missing/new ."
 
 
-@pytest.mark.parametrize("destination", DESTINATIONS.split())
-@pytest.mark.parametrize("source", SOURCES.split())
+@pytest.mark.parametrize(
+    ("source", "destination"), share(list(itertools.product(SOURCES.split(), DESTINATIONS.split())))
+)
 def test_where_things_go(
     source: str, destination: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,8 @@ def test_there_and_back(tmp_path: Path) -> None:
 def test_links_that_are_not_munged_become_so(tmp_path: Path) -> None:
     source, top = linked(tmp_path / "s"), linked(tmp_path / "d")
     run = run_sync(source, top, OPTIONS, way=Way.PULL)
-    assert sorted(item.split()[1] for item in run.items) == sorted(map(os.fsdecode, LINKS))
+    # The directories were made at the same moment, or not.
+    assert {item.split()[1] for item in run.items} - {"./"} == set(map(os.fsdecode, LINKS))
     assert targets(top)[b"plain"] == b"/rsyncd-munged/target"
 
 

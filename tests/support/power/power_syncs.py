@@ -134,14 +134,9 @@ def bulk(place: Path, library: Path) -> Scene:
 
 def removing_source_files(place: Path, library: Path) -> Scene:
     """Both trees are on the disk that fails: what has left the source is at the destination."""
-    held = {"same": b"same", "changed": File(b"old", 0o600, 1), "large": _blob(1, 60_000)}
-    top = write_tree(
-        place / "top",
-        tree(
-            {f"s/{path}": content for path, content in _LEAVING.items()}
-            | {f"d/{path}": content for path, content in held.items()}
-        ),
-    )
+    files: dict[str, File | bytes] = {f"s/{path}": content for path, content in _LEAVING.items()}
+    files |= {"d/same": b"same", "d/changed": File(b"old", 0o600, 1), "d/large": _blob(1, 60_000)}
+    top = write_tree(place / "top", tree(files))
     tree_before, before = read_tree(top), snapshot(top)
     calls = record(
         library, top, place / "log", "sync", "--no-fsync", "--remove-source-files", f"{top}/s/", f"{top}/d/"

@@ -58,18 +58,19 @@ class UnchangedRemoval:
         return True
 
     def _is_listed(self, found: os.stat_result, listed: Identity) -> bool:
-        same = (found.st_dev, found.st_ino, found.st_mtime_ns) == (
-            listed.device,
-            listed.inode,
+        if (found.st_dev, found.st_ino) != (listed.device, listed.inode):
+            return False
+        # Symlinks may be listed without their times (--omit-link-times). Their ctime tells of a change, too.
+        if stat.S_ISREG(found.st_mode) and (found.st_size, found.st_mtime_ns) != (
+            listed.size,
             listed.mtime_ns,
-        )
-        if not same or (stat.S_ISREG(found.st_mode) and found.st_size != listed.size):
+        ):
             return False
         own = self._own.get((found.st_dev, found.st_ino))
         if own is not None:
             return found.st_ctime_ns == own
-        # A file system of whole seconds may have stamped a later change so.
-        coarse = 0 if found.st_ctime_ns % _SECOND else _SECOND - 1
+        # A file system of whole seconds, or of two as FAT, may have stamped a later change so.
+        coarse = 0 if found.st_ctime_ns % _SECOND else 2 * _SECOND - 1
         return found.st_ctime_ns == listed.ctime_ns and found.st_ctime_ns + coarse <= self._began
 
     def _unlink(self, directory: Directory, name: bytes, found: os.stat_result) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -51,6 +52,8 @@ class Outcome:
     tree: View
     said: str
     """Its stderr."""
+    left: tuple[bytes, ...] = ()
+    """The paths that SRC has then, if files leave it."""
 
 
 def run_case(case: Case) -> tuple[Outcome, Outcome]:
@@ -68,7 +71,12 @@ def run_case(case: Case) -> tuple[Outcome, Outcome]:
             began = time.time_ns() - 10**9
             code, lines, said = run("-i", *words)
             found = _timed(view(os.fsencode(destination)), began)
-            outcomes.append(Outcome(planned_code, plan, code, lines, found, said))
+            left: tuple[bytes, ...] = ()
+            if "--remove-source-files" in case.words:
+                left = tuple(sorted(view(os.fsencode(source))))
+                shutil.rmtree(source)
+                case.scene.source.write(source)
+            outcomes.append(Outcome(planned_code, plan, code, lines, found, said, left))
         return outcomes[0], outcomes[1]
 
 

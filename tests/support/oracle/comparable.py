@@ -68,6 +68,8 @@ def comparable(case: Case) -> bool:
         return False  # times are compared to the nanosecond, which rsync's -u does not do
     if not words >= {"-A", "-X"} and _bears_what_rewriting_loses(case):
         return False
+    if "--remove-source-files" in words and (words & FOLLOWING or case.operands != CONTENTS):
+        return False  # the one is refused; in the other rsync looks for what it has removed already
     if words & FOLLOWING and not _leads_somewhere(wanted):
         return False
     # rsync goes on below an entry that --ignore-existing keeps in a directory's way, and fails there.

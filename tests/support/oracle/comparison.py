@@ -30,6 +30,8 @@ def unlike(case: Case, theirs: Outcome, ours: Outcome) -> list[str]:
         *_codes("exit code", theirs.code, ours.code),
         *_lines("-i", theirs.lines, ours.lines),
         *_trees(theirs.tree, ours.tree),
+        *[f"SRC: rsync alone removes {path!r}" for path in sorted({*ours.left} - {*theirs.left})],
+        *[f"SRC: rdc alone removes {path!r}" for path in sorted({*theirs.left} - {*ours.left})],
     ]
     return [*said, *_stderr(theirs, ours)] if said else []
 

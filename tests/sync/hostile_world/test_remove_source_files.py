@@ -131,6 +131,12 @@ def test_nothing_leaves_where_both_are_one_place(way: Way, tmp_path: Path) -> No
     assert describe(SOURCE, read_tree(source)) == []
 
 
+def test_symlinks_leave_whose_times_are_not_kept(tmp_path: Path) -> None:
+    source, destination = both(tmp_path)
+    run = run_sync(source, destination, replace(OPTIONS, omit_link_times=True))
+    assert (run.problems, leaves(source)) == ([], set())
+
+
 # What happens between the copy and the removal
 
 

@@ -1,21 +1,26 @@
 # ruff: noqa: F403, F405 - a checker takes the names of __all__ from the stub _sets.pyi
-"""The resemblance of sets.
+"""The resemblance of sets, and pairs of those that may resemble each other.
 
-They come from the C extension if it is built, otherwise from sets/reference.py, which defines them.
+They come from the C extension if it is built, otherwise from sets/reference.py and
+sets/pair_reference.py, which define them.
 """
 
 from __future__ import annotations
 
 from rdc.kernel import choice
 
-__all__ = ["set_resemblances"]
+__all__ = ["neighbour_pairs", "set_resemblances", "sorted_pairs"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.kernel.sets._sets import *
 else:
     if choice.is_pure():
+        from rdc.kernel.sets import pair_reference as _pairs
         from rdc.kernel.sets import reference as _module
     else:
         from rdc.kernel.sets import _sets as _module
-    choice.bind(globals(), _module, __all__)
+
+        _pairs = _module
+    choice.bind(globals(), _module, ["set_resemblances"])
+    choice.bind(globals(), _pairs, ["neighbour_pairs", "sorted_pairs"])

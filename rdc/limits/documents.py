@@ -10,7 +10,7 @@ LINE_BYTES = 128 << 20
 """Bytes of one line of a JSONL file. JSON's escapes and other fields may double a text. The rest of a longer
 line is skipped in pieces, so a row of any length takes no more memory than this."""
 
-READ_BYTES = 4 << 20
+READ_BYTES = 1 << 20
 """Bytes of a file that are read at a time."""
 
 BATCH_BYTES = 4 << 20

@@ -79,9 +79,9 @@ def test_parts_give_the_results_of_one_search(tree: Path, count: int) -> None:
 
 def test_threads_and_batches_change_nothing(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = everything(similar_documents("tree", LOOSE))
-    from rdc.documents.read import json_lines, unit_reader
+    from rdc.documents.read import batch_builder, unit_reader
 
-    monkeypatch.setattr(json_lines, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(batch_builder, "BATCH_DOCUMENTS", 2)
     monkeypatch.setattr(unit_reader, "BATCH_DOCUMENTS", 3)
     monkeypatch.setattr(file_units, "UNIT_FILES", 5)
     monkeypatch.setattr(corpus, "READ_ROWS", 2)

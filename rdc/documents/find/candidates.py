@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from itertools import combinations
 
-from rdc.documents.find.equal_keys import equal_positions
+from rdc.documents.find.equal_keys import equal_key_groups
 from rdc.documents.nameless_file import NamelessFile
+from rdc.kernel.overlaps import neighbour_pairs, sorted_pairs
 from rdc.limits.documents import PAIRS, WINDOW
 
 TYPE_CHECKING = False
@@ -15,19 +15,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rdc.documents.find.band_keys import BandKeys
+    from rdc.survey.walk.equal_groups import Groups
 
 __all__ = ["candidate_batches"]
 
 _FILES = 64
 """Files that pairs wait in, at most. Each has the pairs of one range of documents."""
 
-_WAITING = 1 << 16
-"""Pairs of one range in memory, before they are written."""
+_WAITING = 1 << 20
+"""Pairs in memory, before some are written."""
+
+_READ = 1 << 16
+"""Pairs that are read from a file at a time."""
+
+_MEMBERS = 1 << 14
+"""Members of groups whose pairs are made at a time: 4 MiB at most."""
 
 
 def candidate_batches(
     keys: BandKeys, count: int, is_old: Callable[[int], bool] | None = None
-) -> Iterator[list[int]]:
+) -> Iterator[Sequence[int]]:
     """Yields candidate pairs in increasing order: a position times 2^32 plus a larger position.
 
     `count`: the number of positions. With `is_old`, which tells documents of an older corpus, only pairs of
@@ -35,32 +42,31 @@ def candidate_batches(
     """
     waiting = _WaitingPairs(count)
     for band in range(keys.banding.bands):
-        for positions in equal_positions(keys.band(band)):
+        for groups in equal_key_groups(keys.band(band)):
             if is_old is None:
-                _add_neighbours(positions, waiting)
+                _add_neighbours(groups, waiting)
             else:
-                _add_across(positions, is_old, waiting)
+                _add_across(groups, is_old, waiting)
     yield from waiting.batches()
 
 
-def _add_neighbours(positions: Sequence[int], waiting: _WaitingPairs) -> None:
-    if len(positions) <= WINDOW + 1:
-        waiting.extend([first << 32 | second for first, second in combinations(positions, 2)])
-        return
-    for at, first in enumerate(positions):
-        waiting.extend([first << 32 | second for second in positions[at + 1 : at + 1 + WINDOW]])
+def _add_neighbours(groups: Groups, waiting: _WaitingPairs) -> None:
+    for at in range(0, len(groups.members), _MEMBERS):
+        waiting.add(neighbour_pairs(groups.members, groups.counts, WINDOW, at, at + _MEMBERS))
 
 
-def _add_across(positions: Sequence[int], is_old: Callable[[int], bool], waiting: _WaitingPairs) -> None:
+def _add_across(groups: Groups, is_old: Callable[[int], bool], waiting: _WaitingPairs) -> None:
     """Each new document with the old ones next to it in order, half of WINDOW on either side."""
-    old = [position for position in positions if is_old(position)]
-    passed = 0
-    for position in positions:
-        if passed < len(old) and old[passed] == position:
-            passed += 1
-            continue
-        for other in old[max(passed - WINDOW // 2, 0) : passed + WINDOW // 2]:
-            waiting.add(min(position, other), max(position, other))
+    for positions in groups:
+        old = [position for position in positions if is_old(position)]
+        passed = 0
+        for position in positions:
+            if passed < len(old) and old[passed] == position:
+                passed += 1
+                continue
+            near = old[max(passed - WINDOW // 2, 0) : passed + WINDOW // 2]
+            pairs = [min(position, other) << 32 | max(position, other) for other in near]
+            waiting.add(array("Q", pairs).tobytes())
 
 
 class _WaitingPairs:
@@ -72,22 +78,23 @@ class _WaitingPairs:
         self._waiting: list[array[int]] = [array("Q") for _ in range(0, count, self._span)]
         self._files: list[NamelessFile | None] = [None] * len(self._waiting)
 
-    def add(self, first: int, second: int) -> None:
-        """`first` is the smaller position."""
-        self.extend([first << 32 | second])
+    def add(self, pairs: bytes) -> None:
+        """Adds pairs (u64), each with the smaller position first."""
+        if len(self._waiting) == 1:
+            self._extend(0, array("Q", pairs))
+            return
+        ordered, at = array("Q", sorted_pairs(pairs)), 0
+        while at < len(ordered):
+            number = (ordered[at] >> 32) // self._span
+            end = bisect_left(ordered, (number + 1) * self._span << 32, at)
+            self._extend(number, ordered[at:end])
+            at = end
 
-    def extend(self, pairs: list[int]) -> None:
-        """Adds pairs in increasing order."""
-        while pairs:
-            number = (pairs[0] >> 32) // self._span
-            end = len(pairs)
-            if (pairs[-1] >> 32) // self._span != number:
-                end = bisect_left(pairs, (number + 1) * self._span << 32)
-            waiting = self._waiting[number]
-            waiting.extend(pairs[:end])
-            if len(waiting) >= _WAITING:
-                self._write(number)
-            pairs = pairs[end:]
+    def _extend(self, number: int, pairs: array[int]) -> None:
+        waiting = self._waiting[number]
+        waiting += pairs
+        if len(waiting) >= _WAITING // len(self._waiting):
+            self._write(number)
 
     def _write(self, number: int) -> None:
         """Writes the pairs of a range, those that came twice once."""
@@ -95,20 +102,20 @@ class _WaitingPairs:
         if file is None:
             file = self._files[number] = NamelessFile()
         waiting = self._waiting[number]
-        file.append([array("Q", sorted(set(waiting)))])
+        file.append([sorted_pairs(waiting)])
         del waiting[:]
 
-    def batches(self) -> Iterator[list[int]]:
+    def batches(self) -> Iterator[Sequence[int]]:
         for number, waiting in enumerate(self._waiting):
             file = self._files[number]
             if file is None:
                 if waiting:
-                    yield sorted(set(waiting))
+                    yield array("Q", sorted_pairs(waiting))
                 continue
             self._write(number)
             yield from self._from_file(file, number)
 
-    def _from_file(self, file: NamelessFile, number: int) -> Iterator[list[int]]:
+    def _from_file(self, file: NamelessFile, number: int) -> Iterator[Sequence[int]]:
         """Reads the file once for each PAIRS pairs in it, with the pairs of a part of the documents each
         time."""
         passes = -(-file.size // (8 * PAIRS))
@@ -117,8 +124,8 @@ class _WaitingPairs:
             low = start + self._span * one // passes << 32
             high = start + self._span * (one + 1) // passes << 32
             found: set[int] = set()
-            for at in range(0, file.size, 8 * _WAITING):
-                span = file.read(at, min(8 * _WAITING, file.size - at))
+            for at in range(0, file.size, 8 * _READ):
+                span = file.read(at, min(8 * _READ, file.size - at))
                 found.update([pair for pair in array("Q", span) if low <= pair < high])
             if found:
                 yield sorted(found)

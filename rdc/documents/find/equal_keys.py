@@ -12,21 +12,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["equal_positions"]
+    from rdc.survey.walk.equal_groups import Groups
+
+__all__ = ["equal_key_groups", "equal_positions"]
 
 
 def equal_positions(keys: array[int]) -> Iterator[array[int]]:
-    """Yields the positions of each key that occurs more than once, in increasing order.
+    """Yields the positions of each key that occurs more than once, in increasing order. `keys`: as for
+    equal_key_groups()."""
+    for groups in equal_key_groups(keys):
+        yield from groups
+
+
+def equal_key_groups(keys: array[int]) -> Iterator[Groups]:
+    """Yields groups of the positions of equal keys, in increasing order each.
 
     `keys`: typecode 'Q', hashes. They are sorted a range of values at a time.
     """
     ranges = -(-len(keys) // RANGE_ROWS)
     if ranges <= 1:
-        yield from equal_groups(keys, 8)
+        yield equal_groups(keys, 8)
         return
     for number in range(ranges):
         low, high = (number << 64) // ranges, (number + 1 << 64) // ranges
         rows = array("I", [row for row, key in enumerate(keys) if low <= key < high])
         if len(rows) > 1:
             chosen = array("Q", itemgetter(*rows)(keys))
-            yield from equal_groups(chosen, 8).of(rows)
+            yield equal_groups(chosen, 8).of(rows)

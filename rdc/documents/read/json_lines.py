@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from array import array
 
+from rdc.documents.read.batch_builder import BatchBuilder
 from rdc.documents.read.byte_stream import UNPACK_ERRORS, spans_of
-from rdc.documents.read.text_batch import TextBatch
 from rdc.errors import one_line, printable
-from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES, LINE_BYTES
+from rdc.kernel.json_fields import json_texts
+from rdc.limits.documents import DOCUMENT_BYTES, LINE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
+    from typing_extensions import Buffer
+
     from rdc.documents.read.row_problems import RowProblems
+    from rdc.documents.read.text_batch import TextBatch
 
 __all__ = ["JSON_ENDINGS", "read_json_lines"]
 
@@ -31,45 +35,69 @@ def read_json_lines(path: bytes, stream: BinaryIO, field: str, problems: RowProb
 
     A line without a text is added to `problems`. So is the end of what can be read.
     """
-    texts: list[bytes] = []
-    rows = array("Q")
-    size, row = 0, 0
-    loads = json.JSONDecoder().decode
+    lines = _Lines(path, field, problems)
     try:
-        for lines in _line_blocks(spans_of(path, stream), problems):
-            for line in lines:
-                row += 1
-                try:
-                    text = loads(line if isinstance(line, str) else _decoded(line))[field].encode()
-                    if len(text) > DOCUMENT_BYTES:
-                        raise ValueError(f"{len(text):,} bytes of text, {DOCUMENT_BYTES:,} are the most")
-                except _BAD_LINE as error:
-                    if line is None or line.strip():
-                        problems.add(row, _reason(line, field, loads, error))
-                    continue
-                texts.append(text)
-                rows.append(row)
-                size += len(text)
-                if size >= BATCH_BYTES or len(rows) == BATCH_DOCUMENTS:
-                    yield TextBatch.of_rows(path, rows, texts)
-                    texts, rows, size = [], array("Q"), 0
+        for block in _line_blocks(spans_of(path, stream)):
+            yield from lines.take(block)
     except UNPACK_ERRORS as error:
-        problems.note(f"row {row + 1}: cannot read on: {one_line(str(error) or type(error).__name__)}")
+        problems.note(f"row {lines.row}: cannot read on: {one_line(str(error) or type(error).__name__)}")
         problems.count += 1
-    if texts:
-        yield TextBatch.of_rows(path, rows, texts)
+    yield from lines.batches.rest()
 
 
-def _line_blocks(spans: Iterator[bytes], problems: RowProblems) -> Iterator[Sequence[str | bytes | None]]:
-    """The lines of each span: decoded if all of them are UTF-8, else as bytes.
+class _Lines:
+    def __init__(self, path: bytes, field: str, problems: RowProblems) -> None:
+        self.batches = BatchBuilder(path)
+        self.row = 1
+        """The row of the next line."""
+        self._field = field
+        self._name = field.encode("utf-8", "surrogatepass")
+        self._problems = problems
+        self._loads = json.JSONDecoder().decode
 
-    A line of more than LINE_BYTES is None, and is never in memory whole.
-    """
+    def take(self, block: Buffer | None) -> Iterator[TextBatch]:
+        """Takes lines; None is one that is too long. Yields the batches that they fill."""
+        if block is None:
+            self._problems.add(self.row, f"a line of more than {LINE_BYTES:,} bytes")
+            self.row += 1
+            return
+        texts, packed, left = json_texts(block, self._name, DOCUMENT_BYTES)
+        bounds, lines = array("q", packed), None
+        at = 0
+        while at < len(left):
+            end = left.find(1, at)
+            end = len(left) if end < 0 else end
+            if end > at:
+                yield from self.batches.extend(self.row, texts, bounds[at : end + 1])
+                self.row += end - at
+            if end < len(left):
+                lines = lines or bytes(block).split(b"\n")
+                yield from self._take_line(lines[end])
+            at = end + 1
+
+    def _take_line(self, line: bytes) -> Iterator[TextBatch]:
+        """Takes what the kernel left: a rare line or a bad one."""
+        row = self.row
+        self.row += 1
+        try:
+            text = self._loads(line.decode())[self._field].encode()
+            if len(text) > DOCUMENT_BYTES:
+                raise ValueError(f"{len(text):,} bytes of text, {DOCUMENT_BYTES:,} are the most")
+        except _BAD_LINE as error:
+            if line.decode("utf-8", "replace").strip():
+                self._problems.add(row, _reason(line, self._field, self._loads, error))
+            return
+        yield from self.batches.add(row, text)
+
+
+def _line_blocks(spans: Iterator[bytes]) -> Iterator[Buffer | None]:
+    """All lines, some in a block. None stands for a line of more than LINE_BYTES, which is never in memory
+    whole."""
     parts: list[bytes] = []
     waiting = 0
     for span in spans:
-        end = span.rfind(b"\n")
-        if end < 0:
+        first, end = span.find(b"\n"), span.rfind(b"\n")
+        if first < 0:
             waiting += len(span)
             # What comes after the limit is dropped, so that the line stays known as too long.
             if waiting <= LINE_BYTES + 1:
@@ -77,36 +105,23 @@ def _line_blocks(spans: Iterator[bytes], problems: RowProblems) -> Iterator[Sequ
             elif parts:
                 parts = []
             continue
-        if waiting + span.find(b"\n") > LINE_BYTES:
-            yield [None]
-            start = span.find(b"\n") + 1
-            parts = []
-        else:
-            start = 0
-        parts.append(span[start:end])
+        start = 0
+        if waiting + first > LINE_BYTES:
+            yield None
+            start = first + 1
+        elif waiting:
+            yield b"".join([*parts, span[:first]])
+            start = first + 1
         if start <= end:
-            yield _lines(b"".join(parts))
+            yield memoryview(span)[start:end]
         parts, waiting = [span[end + 1 :]], len(span) - end - 1
     if waiting > LINE_BYTES:
-        yield [None]
+        yield None
     elif waiting:
-        yield _lines(b"".join(parts))
+        yield b"".join(parts)
 
 
-def _lines(block: bytes) -> list[str] | list[bytes]:
-    try:
-        return block.decode().split("\n")
-    except UnicodeDecodeError:
-        return block.split(b"\n")
-
-
-def _decoded(line: bytes | None) -> str:
-    if line is None:
-        raise ValueError(f"a line of more than {LINE_BYTES:,} bytes")
-    return line.decode()
-
-
-def _reason(line: str | bytes | None, field: str, loads: Callable[[str], object], error: Exception) -> str:
+def _reason(line: bytes, field: str, loads: Callable[[str], object], error: Exception) -> str:
     """Says what was expected and found."""
     shown = printable(field)
     if isinstance(error, UnicodeDecodeError):
@@ -115,8 +130,8 @@ def _reason(line: str | bytes | None, field: str, loads: Callable[[str], object]
         return f"expected text in '{shown}', found half of a surrogate pair"
     if isinstance(error, KeyError):
         return f"expected a field '{shown}', found none; --field names another"
-    if isinstance(error, (TypeError, AttributeError)) and line is not None:
-        found = loads(line if isinstance(line, str) else line.decode())
+    if isinstance(error, (TypeError, AttributeError)):
+        found = loads(line.decode())
         if not isinstance(found, dict):
             return f"expected an object, found {_kind(found)}"
         return f"expected a text in '{shown}', found {_kind(found.get(field))}"

@@ -1,9 +1,11 @@
-/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; reference.py documents it.
+/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; reference.py and
+ * pair_reference.py document each name.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "sets/numbers.h"
 #include "sets/overlaps.h"
 
 typedef struct {
@@ -12,18 +14,10 @@ typedef struct {
     size_t largest;     /* elements of the largest set */
 } request;
 
-static int whole_numbers(const Py_buffer *view, Py_ssize_t width)
-{
-    if (view->len % width == 0 && (!view->len || (uintptr_t)view->buf % (size_t)width == 0))
-        return 0;
-    PyErr_Format(PyExc_ValueError, "%zd bytes are no whole numbers of %zd bytes", view->len, width);
-    return -1;
-}
-
 /* Checks what reference.py checks. Returns -1 with an exception set. */
 static int check(request *r)
 {
-    if (whole_numbers(&r->values, 4) || whole_numbers(&r->offsets, 8) || whole_numbers(&r->pairs, 4))
+    if (rdc_whole_numbers(&r->values, 4) || rdc_whole_numbers(&r->offsets, 8) || rdc_whole_numbers(&r->pairs, 4))
         return -1;
     const int64_t *offset = r->offsets.buf;
     const size_t bounds = (size_t)r->offsets.len / 8, size = (size_t)r->values.len / 4;
@@ -100,7 +94,9 @@ done:
 }
 
 static PyMethodDef methods[] = {
+    {"neighbour_pairs", rdc_py_neighbour_pairs, METH_VARARGS, NULL},
     {"set_resemblances", set_resemblances, METH_VARARGS, NULL},
+    {"sorted_pairs", rdc_py_sorted_pairs, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

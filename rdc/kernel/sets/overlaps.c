@@ -72,21 +72,36 @@ static size_t fewest_shared(size_t both, double threshold)
     return shared;
 }
 
+static size_t has(const uint32_t *numbers, size_t count, uint32_t number)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += numbers[i] == number;
+    return found;
+}
+
 double rdc_resemblance(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count, double threshold)
 {
     const size_t both = a_count + b_count, fewest = fewest_shared(both, threshold);
-    size_t i = 0, j = 0, shared = 0;
+    size_t a_first = 0, b_first = 0, shared = 0;
     for (;;) {
-        const size_t left = a_count - i < b_count - j ? a_count - i : b_count - j;
+        const size_t a_left = a_count - a_first, b_left = b_count - b_first, left = a_left < b_left ? a_left : b_left;
         if (shared + left < fewest)
             return 0;
-        if (!left)
-            return resemblance(shared, both);
-        for (size_t steps = left < STEPS ? left : STEPS; steps; steps--) {
-            const uint32_t one = a[i], other = b[j];
-            shared += one == other;
-            i += one <= other;
-            j += other <= one;
+        if (left < 2) {
+            shared += a_left == 1 ? has(b + b_first, b_left, a[a_first]) : b_left == 1 ? has(a + a_first, a_left, b[b_first]) : 0;
+            return shared < fewest ? 0 : resemblance(shared, both);
+        }
+        /* From both ends at once: neither waits for the other. A step drops at most one element of each set there. */
+        size_t steps = left / 2 < STEPS ? left / 2 : STEPS;
+        for (; steps; steps--) {
+            const uint32_t one = a[a_first], other = b[b_first];
+            const uint32_t last = a[a_count - 1], other_last = b[b_count - 1];
+            shared += (one == other) + (last == other_last);
+            a_first += one <= other;
+            b_first += other <= one;
+            a_count -= last >= other_last;
+            b_count -= other_last >= last;
         }
     }
 }

@@ -231,11 +231,47 @@ static size_t classify_chunk(rdc_units *units, const uint8_t *text, size_t size)
     return whole + 1;
 }
 
+/* Whether a character is nothing but a separator. */
+static int is_separator(const rdc_units *units, uint32_t code)
+{
+    const unsigned entry = rdc_character_entries[rdc_character_blocks[code >> 7] << 7 | (code & 127)];
+    if (entry < RDC_CHARACTER_PROPERTIES)
+        return (rdc_character_properties[entry] & 3) == RDC_SEPARATOR && !(rdc_character_properties[entry] >> 8);
+    if (entry == RDC_CHARACTER_HANGUL || entry == RDC_CHARACTER_IGNORED)
+        return 0;
+    const uint32_t *folding = rdc_character_foldings + (entry - RDC_CHARACTER_PROPERTIES);
+    do {
+        if (ORDER(*folding) || (CODE(*folding) < 0x80 ? units->letters[CODE(*folding)] : KIND(*folding) != RDC_SEPARATOR))
+            return 0;
+    } while (!LAST(*folding++));
+    return 1;
+}
+
+/* Whether all characters of a block that are no ASCII are separators, and end in it. A dash or a quotation mark is
+ * then as good as a space. The end of
+ * a character from the block before is taken with that block. */
+static int only_separators(const rdc_units *units, const uint8_t *block, size_t room, size_t left, uint64_t high)
+{
+    while (high) {
+        const unsigned at = (unsigned)__builtin_ctzll(high);
+        const rdc_character character = rdc_character_at(block + at, left - at);
+        if (at + character.size > room || !is_separator(units, character.code))
+            return 0;
+        high &= ~(((UINT64_C(1) << character.size) - 1) << at);
+    }
+    return 1;
+}
+
 /* Takes one chunk, and the rest of a character that reaches beyond it. Returns the bytes that are done. */
 static size_t take_chunk(rdc_units *units, const uint8_t *text, size_t size)
 {
     const size_t count = size < RDC_TEXT_CHUNK ? size : RDC_TEXT_CHUNK;
     const size_t blocks = classify_chunk(units, text, count);
+    for (size_t i = 0, at = 0; i < blocks; i++, at += RDC_TEXT_BLOCK) {
+        const size_t room = count - at < RDC_TEXT_BLOCK ? count - at : RDC_TEXT_BLOCK;
+        if (units->masks[i].high && only_separators(units, text + at, room, size - at, units->masks[i].high))
+            units->masks[i].high = 0;
+    }
     size_t done = 0;
     while (done < count) {
         const size_t block = done / RDC_TEXT_BLOCK;

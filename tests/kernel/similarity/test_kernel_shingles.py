@@ -218,6 +218,8 @@ parts_drawn = st.sampled_from(
         "\ufdfa",
         "\xad",
         "\u2019",
+        "\u201c",
+        "\xa0",
         "😀",
     ]
 )
@@ -241,7 +243,10 @@ def test_variants_equal_the_definition(drawn: list[bytes], k: int, by_characters
     _shingles.choose("avx512")
 
 
-@pytest.mark.parametrize("ending", ["", "\u0301", "世\u0301a", "\xad-", "ab" * 20])
+ENDINGS = ("", "\u0301", "世\u0301a", "\xad-", "ab" * 20, "\u201c", "\xa0\u0301x", "\xff")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("by_characters", [False, True])
 def test_texts_may_be_divided_anywhere(ending: str, by_characters: bool) -> None:
     """The kernel reads blocks of 64 bytes, chunks of 2048, and what is not ASCII on its own. Separators

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from array import array
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.sets import _sets, reference
+from rdc.kernel.sets import _sets, pair_reference, reference
 from tests.support.share import examples
 
 SETS = st.lists(st.lists(st.integers(0, 80) | st.integers(0, (1 << 32) - 1), max_size=120), max_size=6)
@@ -71,3 +72,38 @@ def test_bad_columns(module: object, values: object, offsets: object, pairs: obj
 def test_bad_threshold(module: object, threshold: float) -> None:
     with pytest.raises(ValueError, match="0 to 1"):
         module.set_resemblances(bytearray(), array("q", [0]), b"", threshold)  # type: ignore[attr-defined]
+
+
+@settings(max_examples=examples(40))
+@given(st.lists(st.integers(1, 12), max_size=6), st.integers(0, 13), st.integers(0, 40), st.integers(0, 60))
+def test_pairs_of_neighbours(sizes: list[int], window: int, first: int, stop: int) -> None:
+    members = array("I", random.Random(1).sample(range(1 << 32), sum(sizes)))
+    given = members, array("I", sizes), window, first, stop
+    wanted = pair_reference.neighbour_pairs(*given)
+    assert _sets.neighbour_pairs(*given) == wanted
+    if window == 13 and first == 0 and stop >= len(members):
+        assert len(wanted) == 8 * sum(size * (size - 1) // 2 for size in sizes)
+
+
+@settings(max_examples=examples(40))
+@given(st.lists(st.integers(0, 9) | st.integers(0, 9).map((48).__rlshift__) | st.integers(0, (1 << 64) - 1)))
+def test_pairs_in_order(numbers: list[int]) -> None:
+    given = array("Q", numbers)
+    assert _sets.sorted_pairs(given) == pair_reference.sorted_pairs(given)
+    assert given.tolist() == numbers
+
+
+@pytest.mark.parametrize("module", [_sets, pair_reference])
+def test_bad_pairs(module: Any) -> None:
+    for members, counts, numbers in (
+        (b"123", b"", (1, 0, 1)),
+        (b"1234", b"123", (1, 0, 1)),
+        (b"1234", array("I", [2]), (1, 0, 1)),
+        (b"1234", array("I", [1]), (-1, 0, 1)),
+        (b"1234", array("I", [1]), (1, -1, 1)),
+        (b"1234", array("I", [1]), (1, 0, -1)),
+    ):
+        with pytest.raises(ValueError, match=r"expected|whole"):
+            module.neighbour_pairs(members, counts, *numbers)
+    with pytest.raises(ValueError, match="whole"):
+        module.sorted_pairs(b"1234")

@@ -1,0 +1,67 @@
+/* binding.c - rdc.kernel.lines._lines: texts of JSON lines as a Python module; reference.py documents it.
+ *
+ * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "lines/json_lines.h"
+
+static PyObject *texts_of(const Py_buffer *block, const Py_buffer *field, size_t most)
+{
+    PyObject *texts = NULL, *bounds = NULL, *left = NULL, *result = NULL;
+    size_t lines = 0, size = 0;
+    Py_BEGIN_ALLOW_THREADS
+    lines = rdc_count_lines(block->buf, (size_t)block->len);
+    Py_END_ALLOW_THREADS
+    if (lines > (size_t)PY_SSIZE_T_MAX / 8 - 1 || block->len > PY_SSIZE_T_MAX - 16)
+        return PyErr_NoMemory();
+    /* Room that never shrinks comes from the heap again and again. Bytes that did would be mapped anew each time. */
+    uint8_t *room = malloc((size_t)block->len + 16);
+    bounds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * (lines + 1)));
+    left = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)lines);
+    if (!room)
+        PyErr_NoMemory();
+    if (room && bounds && left) {
+        Py_BEGIN_ALLOW_THREADS
+        size = rdc_json_texts(block->buf, (size_t)block->len, field->buf, (size_t)field->len, most, room,
+                              (int64_t *)(void *)PyBytes_AS_STRING(bounds), (uint8_t *)PyBytes_AS_STRING(left));
+        Py_END_ALLOW_THREADS
+        texts = PyBytes_FromStringAndSize((const char *)room, (Py_ssize_t)size);
+        if (texts)
+            result = PyTuple_Pack(3, texts, bounds, left);
+    }
+    free(room);
+    Py_XDECREF(texts);
+    Py_XDECREF(bounds);
+    Py_XDECREF(left);
+    return result;
+}
+
+static PyObject *json_texts(PyObject *module, PyObject *args)
+{
+    Py_buffer block = {0}, field = {0};
+    Py_ssize_t most;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*n:json_texts", &block, &field, &most))
+        return NULL;
+    if (most < 0)
+        PyErr_SetString(PyExc_ValueError, "most: 0 or more bytes are expected");
+    else
+        result = texts_of(&block, &field, (size_t)most);
+    PyBuffer_Release(&block);
+    PyBuffer_Release(&field);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"json_texts", json_texts, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.lines._lines", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__lines(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,72 @@
+/* pair_binding.c - pairs of neighbours for Python; pair_reference.py documents each name. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "sets/numbers.h"
+#include "sets/pairs.h"
+
+static PyObject *pairs_of(const Py_buffer *members, const Py_buffer *counts, Py_ssize_t window, Py_ssize_t first,
+                          Py_ssize_t stop)
+{
+    const size_t size = (size_t)members->len / 4, groups = (size_t)counts->len / 4;
+    const uint32_t *count = counts->buf;
+    uint64_t total = 0;
+    for (size_t i = 0; i < groups; i++)
+        total += count[i];
+    if (total != size)
+        return PyErr_Format(PyExc_ValueError, "counts: %zu members are expected", size);
+    if (window < 0 || first < 0 || stop < 0)
+        return PyErr_Format(PyExc_ValueError, "window, first, stop: 0 or more is expected");
+    const size_t found =
+        rdc_neighbour_pairs(members->buf, count, groups, (size_t)window, (size_t)first, (size_t)stop, NULL);
+    if (found > (size_t)PY_SSIZE_T_MAX / 8)
+        return PyErr_NoMemory();
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * found));
+    if (result)
+        rdc_neighbour_pairs(members->buf, count, groups, (size_t)window, (size_t)first, (size_t)stop,
+                            (uint64_t *)(void *)PyBytes_AS_STRING(result));
+    return result;
+}
+
+PyObject *rdc_py_neighbour_pairs(PyObject *module, PyObject *args)
+{
+    Py_buffer members, counts;
+    Py_ssize_t window, first, stop;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*nnn:neighbour_pairs", &members, &counts, &window, &first, &stop))
+        return NULL;
+    if (!rdc_whole_numbers(&members, 4) && !rdc_whole_numbers(&counts, 4))
+        result = pairs_of(&members, &counts, window, first, stop);
+    PyBuffer_Release(&members);
+    PyBuffer_Release(&counts);
+    return result;
+}
+
+PyObject *rdc_py_sorted_pairs(PyObject *module, PyObject *argument)
+{
+    Py_buffer pairs;
+    PyObject *result = NULL;
+    (void)module;
+    if (PyObject_GetBuffer(argument, &pairs, PyBUF_SIMPLE))
+        return NULL;
+    if (!rdc_whole_numbers(&pairs, 8))
+        result = PyBytes_FromStringAndSize(pairs.buf, pairs.len);
+    if (result && pairs.len) {
+        uint64_t *room = malloc((size_t)pairs.len);
+        size_t count = 0;
+        Py_BEGIN_ALLOW_THREADS
+        if (room)
+            count = rdc_sorted_pairs((uint64_t *)(void *)PyBytes_AS_STRING(result), (size_t)pairs.len / 8, room);
+        Py_END_ALLOW_THREADS
+        free(room);
+        if (!room) {
+            Py_CLEAR(result);
+            PyErr_NoMemory();
+        } else {
+            _PyBytes_Resize(&result, (Py_ssize_t)(8 * count));
+        }
+    }
+    PyBuffer_Release(&pairs);
+    return result;
+}

@@ -1,0 +1,49 @@
+"""Pairs of neighbours in groups in plain Python: the definition for pairs.c."""
+
+from __future__ import annotations
+
+from array import array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+__all__ = ["neighbour_pairs", "sorted_pairs"]
+
+
+def neighbour_pairs(
+    members: ReadableBuffer, counts: ReadableBuffer, window: int, first: int, stop: int, /
+) -> bytes:
+    """Pairs each of some members with the `window` that follow it in its group: u64, the member times 2^32
+    plus the other one.
+
+    `members`: those of one group after another; `counts`: how many each group has (u32, native). Only the
+    members at the positions `first` to before `stop` come first in a pair. ValueError for buffers that are no
+    whole numbers, counts of another number of members, and a negative window or position.
+    """
+    numbers, sizes = _numbers("I", members), _numbers("I", counts)
+    if sum(sizes) != len(numbers):
+        raise ValueError(f"counts: {len(numbers)} members are expected")
+    if min(window, first, stop) < 0:
+        raise ValueError("window, first, stop: 0 or more is expected")
+    pairs, start = array("Q"), 0
+    for size in sizes:
+        for at in range(max(start, first), min(start + size, stop)):
+            for other in numbers[at + 1 : min(at + 1 + window, start + size)]:
+                pairs.append(numbers[at] << 32 | other)
+        start += size
+    return pairs.tobytes()
+
+
+def sorted_pairs(pairs: ReadableBuffer, /) -> bytes:
+    """The different numbers of a column (u64, native) in order. ValueError for an incomplete number."""
+    return array("Q", sorted(set(_numbers("Q", pairs)))).tobytes()
+
+
+def _numbers(typecode: str, buffer: ReadableBuffer) -> array[int]:
+    content = bytes(memoryview(buffer).cast("B"))
+    column = array(typecode)
+    if len(content) % column.itemsize:
+        raise ValueError(f"{len(content)} bytes are no whole numbers of {column.itemsize} bytes")
+    column.frombytes(content)
+    return column

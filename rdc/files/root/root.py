@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.own.partial_directory import PartialDirectory
+    from rdc.files.root.confined_access import PartKeeper
 
 __all__ = ["Root"]
 
@@ -35,7 +35,7 @@ class Root(DirectoryLister, EntryReader, EntryWriter):
     distant: Root | None = None
     """Where temporaries of new content are; None: each is beside its file."""
 
-    partials: PartialDirectory | None = None
+    partials: PartKeeper | None = None
     """Where the parts of unfinished files wait; None: where they were written."""
 
     def release(self) -> None:

@@ -14,8 +14,8 @@ from rdc.files.base.temporary_names import UNDO_NAME, is_temporary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.own.partial_directory import PartialDirectory
     from rdc.files.replace.distant_replacement import Leftovers
+    from rdc.files.replace.partial_directory import PartialDirectory
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.tree.filters import FilterList
@@ -61,7 +61,10 @@ class PartialFiles:
 
             self._elsewhere.append(Leftovers(root, root.distant))
         if root.partials is not None:
-            self._elsewhere.append(root.partials)
+            from rdc.files.replace.partial_directory import PartialDirectory
+
+            if isinstance(root.partials, PartialDirectory):
+                self._elsewhere.append(root.partials)
         self.any_found = any(self._elsewhere)
         self._owners: dict[bytes, Leftovers | PartialDirectory] = {}
         """Where each path that begins with a slash is."""

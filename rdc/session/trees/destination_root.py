@@ -243,10 +243,7 @@ def open_destination(
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
     _keep_undo(destination_root.root, options)
-    if options.temp_dir and not options.dry_run:
-        _write_elsewhere(destination_root.root, here, options.temp_dir, site)
-    if options.partial_dir and not options.dry_run:
-        _keep_partials(destination_root.root, here, options.partial_dir, site)
+    _write_elsewhere(destination_root.root, here, options, site)
     if options.keep_dirlinks:
         from rdc.session.trees.directory_links import follow_directory_links
 
@@ -282,7 +279,15 @@ def make_nodes(root: Root, options: SyncOptions) -> None:
     root.made_nodes = options.nodes if makes_devices else options.nodes - DEVICES
 
 
-def _write_elsewhere(root: Root, path: bytes, directory: bytes, site: Site) -> None:
+def _write_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site) -> None:
+    """Has `root` keep temporaries and parts of files where the options say. Raises UsageError, RdcError."""
+    if options.temp_dir and not options.dry_run:
+        _write_first_to(root, path, options.temp_dir, site)
+    if options.partial_dir and not options.dry_run:
+        _keep_partials(root, path, options.partial_dir, site)
+
+
+def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> None:
     """Has `root` write new content in another directory first. No link is followed to one within DST: its
     peers might have made it."""
     try:
@@ -298,7 +303,7 @@ def _write_elsewhere(root: Root, path: bytes, directory: bytes, site: Site) -> N
 
 def _keep_partials(root: Root, path: bytes, directory: bytes, site: Site) -> None:
     """Has `root` keep the parts of unfinished files in another directory. Raises UsageError, RdcError."""
-    from rdc.files.own.partial_directory import PartialDirectory
+    from rdc.files.replace.partial_directory import PartialDirectory
 
     if not directory.startswith(b"/"):
         if directory in (b".", b"..") or b"/" in directory:

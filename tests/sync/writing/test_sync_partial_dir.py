@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.own.partial_directory import PartialDirectory
+from rdc.files.replace.partial_directory import PartialDirectory
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.model.sync import SyncOptions

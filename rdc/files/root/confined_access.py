@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Kind, PackedInodes, PackedListing
     from rdc.progress import Reporter
 
-__all__ = ["ConfinedAccess", "LinkView", "ListingView", "stat_entry"]
+__all__ = ["ConfinedAccess", "LinkView", "ListingView", "PartKeeper", "stat_entry"]
 
 T = TypeVar("T")
 
@@ -43,6 +43,16 @@ class LinkView(ListingView, Protocol):
 
     def referent(self, path: bytes) -> bytes | None:
         """Return where the entry at `path` is below `top`, if its path leads through a followed link."""
+
+
+class PartKeeper(Protocol):
+    """Keeps the parts of unfinished files. rdc.files.replace.partial_directory is the one that is used."""
+
+    def keep(self, path: bytes, directory: int, temporary: bytes) -> None:
+        """Take over a temporary of the file at `path`. Never raises."""
+
+    def release(self) -> None:
+        """Close all descriptors."""
 
 
 class ConfinedAccess:

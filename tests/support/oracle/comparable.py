@@ -53,6 +53,12 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
+    if (
+        words & {"-I", "--ignore-times"}
+        and case.scene.destination.links
+        and not words & {"-H", "--hard-links"}
+    ):
+        return False  # rsync writes equal files anew, so names of one file become files of their own
     if "--ignore-errors" in words and words & RULE_FILES:
         return False  # refused: what a rule file with a mistake hides would be deleted
     appends = words & {"--append", "--append-verify"}
@@ -100,7 +106,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if words & {"-F", "-FF"} and (len(case.operands.paths) > 1 or case.operands.listed is not None):
         return False  # rsync reads the files above one SRC alone
-    if not case.operands.words and case.operands.listed is None and _is_within_another(case.operands.paths):
+    several = case.operands.listed is None and "-R" not in case.operands.words
+    if several and _is_within_another(case.operands.paths):
         return False  # rdc takes it as a part of the other SRC, and rsync as one of its own
     # After a missing SRC rdc deletes nothing.
     named = {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}

@@ -14,6 +14,7 @@ SCENES: dict[str, Callable[[Path, Path], Scene]] = {
     "sync": power_syncs.mixed,
     "sync of many small files": power_syncs.bulk,
     "sync --hard-links": power_syncs.hard_links,
+    "sync --remove-source-files": power_syncs.removing_source_files,
     "sync --backup-dir": power_syncs.backups,
     "sync --inplace": power_syncs.inplace,
     "sync --sparse": power_syncs.sparse,

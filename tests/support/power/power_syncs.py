@@ -19,7 +19,18 @@ from tests.support.running.syncing import run_sync
 from tests.support.running.watching import HereLine, Watching
 from tests.support.trees.trees import Directory, File, Link, Node, Tree, describe, read_tree, tree, write_tree
 
-__all__ = ["backups", "bulk", "cloned", "hard_links", "inplace", "mixed", "sparse", "unsynced", "watched"]
+__all__ = [
+    "backups",
+    "bulk",
+    "cloned",
+    "hard_links",
+    "inplace",
+    "mixed",
+    "removing_source_files",
+    "sparse",
+    "unsynced",
+    "watched",
+]
 
 
 def _blob(seed: int, size: int) -> bytes:
@@ -73,6 +84,14 @@ _BULK_WANTED = tree({f"{i % 3}/new{i}": _blob(i, 20 + 50 * i) for i in range(45)
 })  # fmt: skip
 _BULK_HELD = tree({f"{i % 3}/old{i}": File(_blob(200 + i, 900), 0o600, 1) for i in range(30)})
 
+_LEAVING: dict[str, bytes] = {
+    "same": b"same",
+    "changed": b"another content",
+    "large": _blob(1, 60_000) + _blob(2, 60_000),
+    "d/new": b"new",
+    **{f"many/{i}": _blob(300 + i, 300) for i in range(6)},
+}
+
 
 def _sync_scene(
     name: str, place: Path, library: Path, held: Tree, wanted: Tree, *words: str, links: Sequence[str] = ()
@@ -111,6 +130,37 @@ def mixed(place: Path, library: Path) -> Scene:
 def bulk(place: Path, library: Path) -> Scene:
     """So many small files that one syncfs is cheaper."""
     return _sync_scene("bulk", place, library, _BULK_HELD, _BULK_WANTED)
+
+
+def removing_source_files(place: Path, library: Path) -> Scene:
+    """Both trees are on the disk that fails: what has left the source is at the destination."""
+    files: dict[str, File | bytes] = {f"s/{path}": content for path, content in _LEAVING.items()}
+    files |= {"d/same": b"same", "d/changed": File(b"old", 0o600, 1), "d/large": _blob(1, 60_000)}
+    top = write_tree(place / "top", tree(files))
+    tree_before, before = read_tree(top), snapshot(top)
+    calls = record(
+        library, top, place / "log", "sync", "--no-fsync", "--remove-source-files", f"{top}/s/", f"{top}/d/"
+    )
+    after = read_tree(top)
+    assert not any(path.startswith(b"s/") and isinstance(node, File) for path, node in after.items())
+
+    def converges(at: Path, state: State) -> None:
+        state.write(at)
+        run = run_sync(at / "s", at / "d", SyncOptions(remove_source_files=True, fsync=False))
+        assert run.problems == [], run.problems
+        left, wanted = ({path: node for path, node in found.items() if isinstance(node, File)} for found in
+            (read_tree(at), after))  # fmt: skip
+        assert left == wanted
+
+    return Scene(
+        "removing source files",
+        before,
+        after,
+        calls,
+        lambda state: check_kept(state.tree, tree_before, after),
+        lambda state: check_landed(state.tree, after),
+        converges,
+    )
 
 
 def hard_links(place: Path, library: Path) -> Scene:

@@ -86,7 +86,7 @@ def test_a_sync_that_is_left_out_is_found(
         assert _without(scene, number, tmp_path) > 0, (name, number)
 
 
-@pytest.mark.parametrize("name", ["sync --hard-links", "scan -o", "keys"])
+@pytest.mark.parametrize("name", ["sync --hard-links", "sync --remove-source-files", "scan -o", "keys"])
 def test_what_was_told_lasts(recorded: Callable[[str], Scene], tmp_path: Path, name: str) -> None:
     """The last sync is of names: without it the command would end before its work is on disk."""
     scene = recorded(name)

@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, TrustError
-from rdc.files.base import durability
 from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import Landed, Open, Role
 from rdc.session.access import Access, granted_options
+from rdc.session.landing import confirmed_files
 from rdc.session.landing.confirmed_files import ConfirmedFiles
 from rdc.session.runtime.commands import Conversation
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.source_removal import SourceRemoval
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.manifest import Manifest
+from tests.cli.test_serve_root import forced
 from tests.support.running.killed_sync import steps_of
 from tests.support.running.syncing import Way, command, contents_of, run_sync
 from tests.support.trees.trees import File, Link, describe, read_tree, tree, write_tree
@@ -52,6 +53,12 @@ HELD = tree(
     }
 )
 FILES = {path for path, node in SOURCE.items() if isinstance(node, (File, Link))}
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the tests is busy with others. tests/sync/hostile_world/test_power_cut.py waits for it."""
+    monkeypatch.setattr(confirmed_files, "sync_file_systems", lambda fds: True)
 
 
 def both(top: Path) -> tuple[Path, Path]:
@@ -179,25 +186,31 @@ def test_what_is_gone_already_is_no_problem(tmp_path: Path, monkeypatch: pytest.
     assert (run.done.exit, leaves(source)) == (ExitCode.OK, set())
 
 
-@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("where", ["contents", "relative", "root"])
 def test_a_parent_that_became_a_symlink_leads_to_no_removal(
-    relative: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is elsewhere is the very file that was copied, so that only the way to it differs."""
+    """What the link leads to has files of the same names, contents and times."""
     source, destination = both(tmp_path)
-    elsewhere = tmp_path / "elsewhere"
+    beyond = write_tree(
+        tmp_path / "beyond", {path[2:]: node for path, node in SOURCE.items() if path[:2] == b"d/"}
+    )
+    outside = leaves(beyond)
+    assert outside == {b"deep/file", b"left.o"}
 
     def swap() -> None:
-        (source / "d").rename(elsewhere)
-        (source / "d").symlink_to("../elsewhere")
+        (source / "d").rename(tmp_path / "moved")
+        (source / "d").symlink_to("../beyond")
 
     meanwhile(monkeypatch, swap)
     monkeypatch.chdir(tmp_path)
-    taken = b"source/./d" if relative else contents_of(source)
-    run = run_sync(taken, destination, replace(OPTIONS, relative=relative))
-    if run.problems:
-        assert {problem.path for problem in run.problems} <= {b"d/deep/file", b"d/left.o"}
-        assert leaves(elsewhere) == {b"deep/file", b"left.o"}
+    taken = {
+        "contents": contents_of(source),
+        "relative": b"source/./d/deep",
+        "root": os.fsencode(source) + b"/./d/left.o",
+    }[where]
+    run_sync(taken, destination, replace(OPTIONS, relative=where != "contents"))
+    assert leaves(beyond) == outside
     assert (source / "d").is_symlink()
 
 
@@ -218,7 +231,7 @@ def test_what_the_disk_does_not_have_stays(tmp_path: Path, monkeypatch: pytest.M
     def fails(fd: int) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(durability, "syncfs", fails)
+    monkeypatch.setattr(confirmed_files, "sync_file_systems", lambda fds: False)
     monkeypatch.setattr(os, "fsync", fails)
     monkeypatch.setattr(os, "sync", lambda: None)
     source, destination = both(tmp_path)
@@ -289,6 +302,18 @@ def test_a_served_directory_that_lets_nothing_go_refuses(access: Access) -> None
     with pytest.raises(TrustError, match="leave out --remove-source-files"):
         granted_options(asked, access)
     assert granted_options(asked, Access("module", owners=True)).remove_source_files
+
+
+@pytest.mark.parametrize(
+    ("confined", "code"), [("", 0), ("--read-only", 5), ("--no-delete", 5), ("--append-only", 5)]
+)
+def test_a_confined_key_lets_go_what_it_may(confined: str, code: int, tmp_path: Path) -> None:
+    source, _ = both(tmp_path)
+    (tmp_path / "outside").mkdir()
+    key = forced(tmp_path, f"--root={source}", *confined.split())
+    ended = command("sync", "--remove-source-files", "-e", key, "h:/", f"{tmp_path}/copy/")
+    assert ended.code == code, ended.err
+    assert leaves(source) == (set() if code == 0 else FILES)
 
 
 def test_what_a_far_side_may_not_name_stays(tmp_path: Path) -> None:

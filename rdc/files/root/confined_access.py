@@ -71,7 +71,7 @@ class ConfinedAccess:
     """Kinds of entries whose mtimes are shown as 0 and never set."""
 
     fakes = False
-    """Whether what this user may not set is kept in an attribute (rdc.files.root.faked_root)."""
+    """Whether entries stand for others, as rdc.files.base.faked_stat says."""
 
     stages_singly = False
     """Whether each new file is written by itself, as a Replacement."""

@@ -28,6 +28,8 @@ NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
 KEEPING = frozenset({"-K", "--keep-dirlinks"})
 KEPT_APART = frozenset({"-b", "--backup", "--backup-dir"})
+WRITING_INTO = frozenset({"--inplace", "--append", "--append-verify"})
+ALTERNATES = frozenset({"--link-dest", "--compare-dest", "--copy-dest"})
 MAPPING = frozenset({"--usermap", "--groupmap", "--chown"})
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
@@ -44,6 +46,10 @@ def comparable(case: Case) -> bool:
     if words & {"-d", "--dirs"} and words & ONE_SOURCE:
         return False  # refused
     if "--munge-links" in words and words & {*FOLLOWING, "--safe-links"}:
+        return False  # refused
+    if "--delay-updates" in words and words & (WRITING_INTO | ALTERNATES):
+        return False  # refused
+    if "--partial-dir" in words and words & WRITING_INTO:
         return False  # refused
     if words & KEEPING and (words & KEPT_APART or _links_in_the_way(wanted, held)):
         return False  # refused; or the metadata go to another entry

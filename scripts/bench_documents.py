@@ -5,7 +5,8 @@ a library reports; precision is the share of reported pairs that do. The truth i
 one of their rarest shingles are compared. Documents with equal sets of shingles count once, and those of
 fewer than 20 shingles not at all.
 Settings: 128 samples of the same shingles. rdc: bands planned for .99 of the pairs at the threshold, then the
-estimate of filled bins. datasketch: MinHashLSH(threshold), then its estimate. rensa: RMinHashLSH with
+estimate of filled bins; `rdc similar --text` compares the shingles of these candidates in place of that, here
+without its limit of neighbours. datasketch: MinHashLSH(threshold), then its estimate. rensa: RMinHashLSH with
 64, 32 and 16 bands, then its estimate. Each reports a pair whose estimate is the threshold or more.
 Command: .venv/bin/python scripts/bench_documents.py DOCUMENTS.jsonl --peers PEERS/bin/python
 """
@@ -20,6 +21,7 @@ import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def main() -> None:
     print(
         f"{len(sets)} different documents, {sum(map(len, sets))} shingles, {len(truth)} pairs of .5 or more"
     )
-    found = {"rdc": of_rdc(sets)}
+    found = {"rdc": of_rdc(sets), "rdc similar --text": of_rdc(sets, compared=True)}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump([list(one) for one in sets], file)
         file.flush()
@@ -104,7 +106,8 @@ def exact_pairs(sets: list[array[int]]) -> dict[tuple[int, int], float]:
     return truth
 
 
-def of_rdc(sets: list[array[int]]) -> list[Pairs]:
+def of_rdc(sets: list[array[int]], *, compared: bool = False) -> list[Pairs]:
+    """The pairs whose estimate is high enough, or `compared` the pairs whose shingles are."""
     from rdc.similarity import Banding, agreeing_pairs, one_permutation
 
     offsets, column = array("q", [0]), array("Q")
@@ -112,12 +115,25 @@ def of_rdc(sets: list[array[int]]) -> list[Pairs]:
         column.extend(one)
         offsets.append(len(column))
     samples = one_permutation(column, offsets, K)
-    found = []
+    found: list[Pairs] = []
     for threshold in THRESHOLDS:
         plan = Banding.plan(threshold, K)
-        pairs = agreeing_pairs(plan.keys(samples), plan.bands, 1)
-        found.append({tuple(pair) for pair in pairs if samples.estimate(*pair).jaccard >= threshold})
-    return found  # type: ignore[return-value]
+        pairs = [tuple(pair) for pair in agreeing_pairs(plan.keys(samples), plan.bands, 1)]
+        if compared:
+            found.append(alike(pairs, column, offsets, threshold))
+        else:
+            found.append({pair for pair in pairs if samples.estimate(*pair).jaccard >= threshold})
+    return found
+
+
+def alike(pairs: list[tuple[int, int]], column: array[int], offsets: array[int], threshold: float) -> Pairs:
+    """The pairs that resemble each other by the upper halves of their shingles, as documents are compared."""
+    from rdc.kernel.overlaps import set_resemblances
+    from rdc.kernel.shingling import upper_halves
+
+    numbers = array("I", [number for pair in pairs for number in pair])
+    found = set_resemblances(bytearray(upper_halves(column)), offsets, numbers, threshold)
+    return set(compress(pairs, array("d", found)))
 
 
 # ---- in the child ----

@@ -23,6 +23,7 @@ from tests.support.oracle.cases import Case
 from tests.support.oracle.comparable import comparable
 from tests.support.oracle.comparison import differences
 from tests.support.oracle.filter_cases import filter_cases, filter_differences
+from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.options import option_words
 from tests.support.oracle.scenes import scenes
 
@@ -59,7 +60,9 @@ def block(number: int) -> Block:
         seen.add(name)
         said = filter_differences(case) if of_filters else differences(case)
         if said:
-            differing.append("\n  ".join([f"seed {number}, {' '.join(case.words)}", *said, repr(case.scene)]))
+            taken = [] if case.operands == CONTENTS else [repr(case.operands)]
+            head = f"seed {number}, {' '.join(case.words)}"
+            differing.append("\n  ".join([head, *taken, *said, repr(case.scene)]))
 
     compare()
     return Block(len(seen), tuple(differing))

@@ -7,7 +7,7 @@ from enum import Enum
 from rdc.checks import check_fields
 from rdc.limits.sessions import WINDOW_SECONDS
 from rdc.model.entries import DEVICES, NODES, Kind
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
+from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -213,6 +213,9 @@ class SyncOptions:
     append: bool = False
     """Of the files that differ, change only those that are shorter at the destination; write as `inplace`
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
+    partial_dir: bytes = b""
+    """Where the part of a file waits that a run could not finish: relative to the directory of the file, or
+    absolute; b"": where it was written. A relative one takes no part. Not together with `overwrites`."""
     delay_updates: bool = False
     """Put new files and new content in place when all of it is there, not as it comes. Not together with
     `overwrites` and `alternates`."""
@@ -302,6 +305,14 @@ class SyncOptions:
         window = self.modify_window
         if window is not None and not 0 <= window <= WINDOW_SECONDS:
             raise ValueError(f"SyncOptions.modify_window: {window} is not in 0..{WINDOW_SECONDS}")
+
+    @property
+    def filter_rules(self) -> tuple[FilterRule | DirectoryRules, ...]:
+        """`rules`, and the one that leaves `partial_dir` out."""
+        if not self.partial_dir or self.partial_dir.startswith(b"/"):
+            return self.rules
+        modifiers = RuleModifiers(RuleSide.BOTH, perishable=True)
+        return (*self.rules, FilterRule(RuleAction.EXCLUDE, self.partial_dir + b"/", modifiers))
 
     @property
     def passes_over_missing(self) -> bool:

@@ -27,7 +27,7 @@ RESCAN_SECONDS = 600
 per side and 600 bytes. Foreign changes at the destination stay for that long."""
 
 UNWATCHED = (
-    "temp_dir", "delay_updates",
+    "temp_dir", "delay_updates", "partial_dir",
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "chmod",
     "ignore_times", "modify_window", "ignore_errors", "force", "append",

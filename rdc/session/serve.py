@@ -126,7 +126,7 @@ def answer(
     knows_nodes = knows(hello, SPECIALS)
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
-    filters = filter_list(admitted.options.rules)
+    filters = filter_list(admitted.options.filter_rules)
     selected: tuple[SelectedPaths, ...] | None = None
     if open_.selects:
         from rdc.session.selecting import receive_selected

@@ -77,7 +77,7 @@ class SyncRun:
         self.options = options
         self.events = EventRelay(reporter)
         self._secret = new_secret()
-        self._filters = filter_list(options.rules)
+        self._filters = filter_list(options.filter_rules)
         if options.ignore_errors and has_rule_files(options.rules):
             raise UsageError(
                 "--ignore-errors goes with no rules from files of the tree: what a file with a mistake hides"

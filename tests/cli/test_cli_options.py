@@ -139,7 +139,7 @@ RSYNC_OPTIONS = _RSYNC.split()
 
 # The options that rdc sync supports. The list is literal, so that the loss of one fails here.
 _SUPPORTED = """
---temp-dir -T --delay-updates
+--temp-dir -T --delay-updates --partial-dir
 --verbose -v --quiet -q --checksum -c --archive -a --recursive -r --links -l --perms -p --owner -o --group -g
 --times -t --dry-run -n --rsh -e --delete --max-delete --compress -z --filter -f --exclude --exclude-from
 --include --include-from --stats --human-readable -h --itemize-changes -i --fsync --help --no-owner --no-o

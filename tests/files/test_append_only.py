@@ -229,6 +229,7 @@ OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _un
 OF_RDC += " fallocate_keep_size clone_range punch_hole"
 
 OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway._copy MoveAway._give_back MoveAway._remove_copy"
+_PARTS = ("keep", "remove", "_opened")
 OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
 
 CHANGING = {
@@ -268,8 +269,7 @@ CHANGING = {
     "entry_writer.EntryWriter.make_directory": "a free name",
     "append_only.rename_to_free_name": "a free name",
     "append_only.link_to_free_name": "a free name",
-    "small_files.stage_small": "temporaries",
-    "commit_group.CommitGroup.add_small": "temporaries",
+    **dict.fromkeys(["small_files.stage_small", "commit_group.CommitGroup.add_small"], "temporaries"),
     "small_files.StagedFiles.rename": "a free name: of versions nothing is staged",
     "small_files.StagedFiles.drop": "our temporary",
     "replacement.Replacement.seal": "our temporary",
@@ -278,8 +278,7 @@ CHANGING = {
     "replacement.Replacement._write_at": "our temporary",
     "replacement.Replacement._write_sparsely": "our temporary",
     "replacement.Replacement._punch": "our temporary",
-    "reservation.Reservation._reserve": "our temporary",
-    "cloning.clone_into": "our temporary",
+    **dict.fromkeys(["reservation.Reservation._reserve", "cloning.clone_into"], "our temporary"),
     "staged_clones.StagedClones._clone": "a file without a name",
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
@@ -290,6 +289,7 @@ CHANGING = {
     "entry_writer._rmdir": "Root.remove_directory",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
+    **dict.fromkeys(map("partial_directory.PartialDirectory.{}".format, _PARTS), "append_only"),
     **dict.fromkeys(map("distant_replacement.DistantReplacement.{}".format, ["_bring", "_copy"]), "our own"),
     "backups.Backups._copy": "granted_options, which refuses --backup",
     "remove_unchanged.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",

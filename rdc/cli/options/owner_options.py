@@ -49,7 +49,7 @@ def with_owners(options: SyncOptions, words: Words) -> SyncOptions:
         super_user=words.has("--super"),
     )
     if options.fake_super:
-        from rdc.session.trees.destination_root import check_faked
+        from rdc.session.trees.faked_trees import check_faked
 
         check_faked(options)
     if options.maps_owners:

@@ -8,7 +8,6 @@ from __future__ import annotations
 __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
-_RESUME = "start an interrupted run again, and it goes on from what is there"
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
@@ -34,7 +33,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--remove-sent-files",): "use --remove-source-files, which also removes what DST has already",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
-    ("--partial-dir",): _RESUME,
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
     ("--old-args",): "paths never pass through the remote shell",

@@ -30,6 +30,11 @@ WRITING_GROUP = OptionGroup(
         Option(("--no-sparse", "--no-S"), "make no holes: write all zeros"),
         Option(("--delay-updates",), "put new files and new content in place at the end, when all is there"),
         Option(
+            ("--partial-dir",),
+            "keep the part of a file that could not be finished in this directory, beside the file",
+            "DIR",
+        ),
+        Option(
             ("-T", "--temp-dir"),
             "write new content in this directory until it is complete, relative to DST",
             "DIR",
@@ -62,14 +67,19 @@ def read_append(words: Words) -> bool:
 
 def with_temporaries(options: SyncOptions, words: Words) -> SyncOptions:
     """Returns `options` with the choices of where new content waits, and how long."""
-    return replace(options, delay_updates=words.has("--delay-updates"), temp_dir=_temp_dir(words))
+    return replace(
+        options,
+        delay_updates=words.has("--delay-updates"),
+        temp_dir=_directory(words, "--temp-dir"),
+        partial_dir=_directory(words, "--partial-dir"),
+    )
 
 
-def _temp_dir(words: Words) -> bytes:
-    last = words.last("--temp-dir")
+def _directory(words: Words, name: str) -> bytes:
+    last = words.last(name)
     if last is not None and not last.value:
-        raise UsageError("--temp-dir needs a directory, such as: --temp-dir=/var/tmp")
-    return b"" if last is None else os.fsencode(last.value)
+        raise UsageError(f"{name} needs a directory, such as: {name}=.parts")
+    return b"" if last is None else os.fsencode(last.value.rstrip("/") or "/")
 
 
 def read_sparse(words: Words) -> bool:

@@ -184,10 +184,6 @@ class Corpus:
         at = run.block.layout.digests + DIGEST_BYTES * run.first
         return self._parts.bytes(run.block, at, DIGEST_BYTES * run.count)
 
-    def digest(self, number: int) -> bytes:
-        """The digest of one document."""
-        return self.digests(self._run(number))
-
     def shingle_bounds(self, run: Run) -> array[int]:
         """Where the shingles of each document of a run start, and where the last one's end."""
         if run.first:
@@ -239,7 +235,3 @@ class Corpus:
     def is_old(self, number: int) -> bool:
         """Whether a document is of the older corpus."""
         return self._blocks[self._positions[number] >> 32].part in self._old
-
-    def _run(self, number: int) -> Run:
-        position = self._positions[number]
-        return Run(self._blocks[position >> 32], position & _ROW, 1)

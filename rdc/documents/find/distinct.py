@@ -51,13 +51,15 @@ class Distinct:
 
 def distinct_documents(corpus: Corpus) -> Distinct:
     """Compares the digests of all texts. Old documents and new ones are not copies of each other."""
-    heads = array("Q")
+    heads, tails = array("Q"), array("Q")
     for run in corpus.runs():
-        heads.extend(array("Q", corpus.digests(run))[0::2])
+        words = array("Q", corpus.digests(run))
+        heads += words[0::2]
+        tails += words[1::2]
     kinds = bytearray(len(corpus))
     copies = array("Q")
     for positions in equal_positions(heads):
-        for equal in _equal(corpus, positions):
+        for equal in _equal(corpus, tails, positions):
             kinds[equal[0]] = COPIED
             for number in equal[1:]:
                 kinds[number] = COPY
@@ -73,9 +75,10 @@ def distinct_documents(corpus: Corpus) -> Distinct:
     return Distinct(compared, empty, kinds, array("Q", sorted(copies)))
 
 
-def _equal(corpus: Corpus, positions: array[int]) -> Iterator[list[int]]:
-    """Divides documents, whose digests start equally, into those of equal text on one side."""
-    groups: dict[tuple[bytes, bool], list[int]] = {}
+def _equal(corpus: Corpus, tails: array[int], positions: array[int]) -> Iterator[list[int]]:
+    """Divides documents, whose digests start equally, into those of equal text on one side.
+    `tails`: the other halves of all digests."""
+    groups: dict[tuple[int, bool], list[int]] = {}
     for number in positions:
-        groups.setdefault((corpus.digest(number), corpus.is_old(number)), []).append(number)
+        groups.setdefault((tails[number], corpus.is_old(number)), []).append(number)
     yield from [group for group in groups.values() if len(group) > 1]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import zlib
 
-import zstandard
-
 from rdc.errors import RdcError
 from rdc.limits.documents import READ_BYTES
 from rdc.typed import Protocol
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNPACK_ERRORS", "Readable", "spans_of"]
 
-UNPACK_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError, RdcError)
+UNPACK_ERRORS = (OSError, EOFError, zlib.error, RdcError)
 """The exceptions of a stream that cannot be read to its end."""
 
 
@@ -44,13 +42,19 @@ def spans_of(path: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
     """The frames of a .zst file one after another. A last frame without its end is an error."""
+    # Only such files need it, and it takes some milliseconds.
+    import zstandard
+
     unpacker = zstandard.ZstdDecompressor().decompressobj()
     begun = False
     while packed := stream.read(ZSTD_BYTES):
         while packed:
             if unpacker.eof:
                 unpacker = zstandard.ZstdDecompressor().decompressobj()
-            span = unpacker.decompress(packed)
+            try:
+                span = unpacker.decompress(packed)
+            except zstandard.ZstdError as error:
+                raise RdcError(str(error)) from error
             begun = not unpacker.eof
             packed = unpacker.unused_data if unpacker.eof else b""
             if span:

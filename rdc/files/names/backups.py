@@ -120,9 +120,12 @@ class Backups:
             self._copy(path, top, join(above, last + self._suffix))
             return
         directory, target = top.locate(join(above, last + self._suffix))
-        if os.fstat(directory.fd).st_dev == found.st_dev:
+        try:
             self._link(path, name, parent, target, directory.fd, found)
-        else:
+        except FileError as error:
+            # Another file system, or another mount of the same one.
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EXDEV:
+                raise
             self._make_like(path, name, parent, top, join(above, target), found)
 
     def _link(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Kind, PackedInodes, PackedListing
     from rdc.progress import Reporter
 
-__all__ = ["ConfinedAccess", "LinkView", "ListingView", "stat_entry"]
+__all__ = ["ConfinedAccess", "LinkView", "ListingView", "PartKeeper", "stat_entry"]
 
 T = TypeVar("T")
 
@@ -45,6 +45,16 @@ class LinkView(ListingView, Protocol):
         """Return where the entry at `path` is below `top`, if its path leads through a followed link."""
 
 
+class PartKeeper(Protocol):
+    """Keeps the parts of unfinished files. rdc.files.replace.partial_directory is the one that is used."""
+
+    def keep(self, path: bytes, directory: int, temporary: bytes) -> None:
+        """Take over a temporary of the file at `path`. Never raises."""
+
+    def release(self) -> None:
+        """Close all descriptors."""
+
+
 class ConfinedAccess:
     """The part of Root that every operation uses: descriptors, paths in messages, errors."""
 
@@ -61,7 +71,7 @@ class ConfinedAccess:
     """Kinds of entries whose mtimes are shown as 0 and never set."""
 
     fakes = False
-    """Whether what this user may not set is kept in an attribute (rdc.files.root.faked_root)."""
+    """Whether entries stand for others, as rdc.files.base.faked_stat says."""
 
     stages_singly = False
     """Whether each new file is written by itself, as a Replacement."""

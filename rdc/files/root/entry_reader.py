@@ -47,6 +47,12 @@ class EntryReader(ConfinedAccess):
         found = self._stat(path)
         timed = not self.untimed or kind_of(found.st_mode) not in self.untimed
         mtime = found.st_mtime_ns if timed else 0
+        if self.fakes:
+            from rdc.files.root.faked_listing import faked_at
+
+            faked = faked_at(self, path)
+            if faked is not None:
+                return Metadata(stat.S_IMODE(faked.mode), mtime, faked.uid, faked.gid)
         return Metadata(stat.S_IMODE(found.st_mode), mtime, found.st_uid, found.st_gid)
 
     def kind(self, path: bytes) -> Kind | None:
@@ -56,11 +62,17 @@ class EntryReader(ConfinedAccess):
         """
         try:
             directory, name = self._locate(path)
-            return kind_of(stat_entry(name, directory.fd).st_mode)
+            found = stat_entry(name, directory.fd)
         except FileNotFoundError:
             return None  # the usual answer for a new file, so no RdcError is built for it
         except OSError as error:
             raise self.failure(error, path, "look at it") from error
+        if self.fakes and stat.S_ISREG(found.st_mode):
+            from rdc.files.root.faked_listing import faked_at
+
+            faked = faked_at(self, path)
+            return kind_of(found.st_mode if faked is None else faked.mode)
+        return kind_of(found.st_mode)
 
     def open_read(self, path: bytes) -> SourceFile:
         """Open a regular file for reading. Raises FileChangedError for anything else."""

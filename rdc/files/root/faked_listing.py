@@ -30,7 +30,7 @@ _READABLE = (Kind.FILE, Kind.DIRECTORY)
 
 def show_faked(root: ConfinedAccess) -> None:
     """Have `root` show entries as what they stand for, before any other view of them."""
-    root.views = (FakedListing(), *root.views)
+    root.fakes, root.views = True, (FakedListing(), *root.views)
 
 
 def faked_at(root: ConfinedAccess, path: bytes) -> Faked | None:

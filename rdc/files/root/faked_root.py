@@ -22,17 +22,11 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 class FakedRoot(Root):
     """A Root whose entries stand for others, as rdc.files.base.faked_stat says. Needs no rights of root."""
 
-    fakes = stages_singly = True
+    stages_singly = True
 
     def __init__(self, fd: int, label: bytes) -> None:
         super().__init__(fd, label)
         show_faked(self)
-
-    def metadata(self, path: bytes) -> Metadata:
-        found, faked = super().metadata(path), faked_at(self, path)
-        if faked is None:
-            return found
-        return Metadata(stat.S_IMODE(faked.mode), found.mtime_ns, faked.uid, faked.gid)
 
     def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
         super().narrow_directory(path, metadata, owner=False)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.root.confined_access import PartKeeper
 
 __all__ = ["Root"]
 
@@ -34,8 +35,13 @@ class Root(DirectoryLister, EntryReader, EntryWriter):
     distant: Root | None = None
     """Where temporaries of new content are; None: each is beside its file."""
 
+    partials: PartKeeper | None = None
+    """Where the parts of unfinished files wait; None: where they were written."""
+
     def release(self) -> None:
         super().release()
+        if self.partials is not None:
+            self.partials.release()
         if self.distant is not None:
             self.distant.release()
 

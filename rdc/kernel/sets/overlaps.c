@@ -16,27 +16,48 @@ static void insert(uint32_t *numbers, size_t count)
     }
 }
 
-/* Counting by each byte from the lowest on takes linear time for any numbers. After four passes the numbers are
- * where they began. */
-static void count_bytes(uint32_t *numbers, size_t count, uint32_t *room)
+/* Moves numbers to `to`, in the order of 8 of their bits. */
+static void count_bits(const uint32_t *from, size_t count, unsigned shift, uint32_t *to)
 {
-    size_t starts[4][256] = {{0}};
+    size_t starts[256] = {0}, start = 0;
     for (size_t i = 0; i < count; i++)
-        for (unsigned byte = 0; byte < 4; byte++)
-            starts[byte][numbers[i] >> 8 * byte & 255]++;
-    uint32_t *from = numbers, *to = room;
-    for (unsigned byte = 0; byte < 4; byte++) {
-        size_t start = 0;
-        for (unsigned value = 0; value < 256; value++) {
-            const size_t size = starts[byte][value];
-            starts[byte][value] = start;
-            start += size;
-        }
-        for (size_t i = 0; i < count; i++)
-            to[starts[byte][from[i] >> 8 * byte & 255]++] = from[i];
-        uint32_t *swapped = from;
-        from = to;
-        to = swapped;
+        starts[from[i] >> shift & 255]++;
+    for (unsigned value = 0; value < 256; value++) {
+        const size_t size = starts[value];
+        starts[value] = start;
+        start += size;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[starts[from[i] >> shift & 255]++] = from[i];
+}
+
+/* Sorts numbers that are nearly in order. Returns 0 if they are not: after a few steps for each. */
+static int insert_few(uint32_t *numbers, size_t count)
+{
+    size_t steps = 4 * count;
+    for (size_t i = 1; i < count; i++) {
+        const uint32_t one = numbers[i];
+        size_t at = i;
+        for (; at && numbers[at - 1] > one && steps; at--, steps--)
+            numbers[at] = numbers[at - 1];
+        numbers[at] = one;
+        if (!steps)
+            return 0;
+    }
+    return 1;
+}
+
+/* Of hashes, the upper half decides nearly always. For other numbers, counting by each byte from the lowest on takes
+ * linear time. */
+static void sort_many(uint32_t *numbers, size_t count, uint32_t *room)
+{
+    count_bits(numbers, count, 16, room);
+    count_bits(room, count, 24, numbers);
+    if (insert_few(numbers, count))
+        return;
+    for (unsigned shift = 0; shift < 32; shift += 16) {
+        count_bits(numbers, count, shift, room);
+        count_bits(room, count, shift + 8, numbers);
     }
 }
 
@@ -45,7 +66,7 @@ size_t rdc_sorted_set(uint32_t *numbers, size_t count, uint32_t *room)
     if (count <= FEW)
         insert(numbers, count);
     else
-        count_bytes(numbers, count, room);
+        sort_many(numbers, count, room);
     size_t different = 0;
     for (size_t i = 0; i < count; i++)
         if (!different || numbers[i] != numbers[different - 1])

@@ -197,6 +197,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "omit_link_times": Flag(),
     "open_noatime": Flag(),
     "owner_names": Flag(),
+    "partial_dir": DirectoryPath(),
     "prune_empty_dirs": Flag(),
     "recursive": Flag(),
     "remove_source_files": Flag(),

@@ -15,6 +15,7 @@ from rdc.files.base.temporary_names import UNDO_NAME, is_temporary_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.replace.distant_replacement import Leftovers
+    from rdc.files.replace.partial_directory import PartialDirectory
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.tree.filters import FilterList
@@ -54,12 +55,19 @@ class PartialFiles:
         self._names: dict[bytes, list[bytes]] = {}
         self.any_found = False
         """Whether any listing found such names. Most runs find none."""
-        self._distant: Leftovers | None = None
+        self._elsewhere: list[Leftovers | PartialDirectory] = []
         if root.distant is not None:
             from rdc.files.replace.distant_replacement import Leftovers
 
-            self._distant = Leftovers(root, root.distant)
-            self.any_found = bool(self._distant)
+            self._elsewhere.append(Leftovers(root, root.distant))
+        if root.partials is not None:
+            from rdc.files.replace.partial_directory import PartialDirectory
+
+            if isinstance(root.partials, PartialDirectory):
+                self._elsewhere.append(root.partials)
+        self.any_found = any(self._elsewhere)
+        self._owners: dict[bytes, Leftovers | PartialDirectory] = {}
+        """Where each path that begins with a slash is."""
 
     def note(self, directory: bytes, names: list[bytes]) -> None:
         """Stores the reserved names that a listing found in a directory."""
@@ -68,13 +76,15 @@ class PartialFiles:
 
     def of(self, path: bytes) -> bytes | None:
         """Path of the longest partial copy that rdc made of `path`; None if there is none. It begins with a
-        slash if the copy is in the directory of --temp-dir.
+        slash if the copy is in the directory of --temp-dir or --partial-dir.
 
         Removes shorter partial copies of the same file.
         """
-        distant = None if self._distant is None else self._distant.of(path)
-        if distant is not None:
-            return distant
+        for store in self._elsewhere:
+            found_there = store.of(path)
+            if found_there is not None:
+                self._owners[found_there] = store
+                return found_there
         if not self._names:
             return None
         from rdc.files.base.own_temporary import is_own_partial
@@ -102,14 +112,13 @@ class PartialFiles:
 
     def open(self, path: bytes) -> SourceFile:
         """Opens a partial file. Raises FileError."""
-        if self._distant is not None and path.startswith(b"/"):
-            return self._distant.open(path)
-        return self._root.open_read(path)
+        store = self._owners.get(path)
+        return self._root.open_read(path) if store is None else store.open(path)
 
     def remove(self, path: bytes) -> None:
         """Removes one partial file."""
-        if self._distant is not None and path.startswith(b"/"):
-            self._distant.remove([path])
+        if path in self._owners:
+            self._owners.pop(path).remove([path])
             return
         from rdc.files.replace.sweep_temporaries import sweep_temporaries
 
@@ -147,8 +156,8 @@ class PartialFiles:
 
     def sweep(self) -> None:
         """Removes all remaining temporaries of rdc."""
-        if self._distant is not None:
-            self._distant.remove()
+        for store in self._elsewhere:
+            store.remove()
         if not self._names:
             return
         from rdc.files.replace.sweep_temporaries import sweep_temporaries

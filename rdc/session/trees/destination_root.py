@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError, UsageError
+from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
@@ -26,7 +26,6 @@ __all__ = [
     "DestinationRoot",
     "Site",
     "asked_attributes",
-    "check_faked",
     "keeps",
     "make_nodes",
     "open_destination",
@@ -172,6 +171,8 @@ def _check_together(options: SyncOptions) -> None:
     """Raises UsageError for options of a destination that exclude each other."""
     if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
         raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
+    if options.partial_dir and options.overwrites:
+        raise UsageError("--partial-dir goes with no --inplace and no --append")
     if options.delay_updates and (options.overwrites or options.alternates):
         raise UsageError("--delay-updates goes with no --inplace, no --append and no alternate directories")
 
@@ -227,7 +228,9 @@ def open_destination(
     if site is not ANYWHERE:
         destination_root = replace(destination_root, served=served_path(here, site))
     if options.fake_super:
-        destination_root = _faked(destination_root, options)
+        from rdc.session.trees.faked_trees import faked_root
+
+        destination_root = replace(destination_root, root=faked_root(destination_root.root, options))
     if options.open_noatime:
         destination_root.root.keep_atimes()
     destination_root.root.write_sparsely(options.sparse)
@@ -240,8 +243,7 @@ def open_destination(
     if options.backup is not None and not (options.dry_run and destination_root.new):
         _keep_backups(destination_root.root, here, options.backup, options, site)
     _keep_undo(destination_root.root, options)
-    if options.temp_dir and not options.dry_run:
-        _write_elsewhere(destination_root.root, here, options.temp_dir, site)
+    _write_elsewhere(destination_root.root, here, options, site)
     if options.keep_dirlinks:
         from rdc.session.trees.directory_links import follow_directory_links
 
@@ -269,33 +271,6 @@ def _opened_alternates(
     return opened
 
 
-def _faked(destination_root: DestinationRoot, options: SyncOptions) -> DestinationRoot:
-    """Has the root keep what may not be set in attributes. Raises UsageError beside what does not go with
-    it."""
-    check_faked(options)
-    from rdc.files.root.faked_root import FakedRoot
-
-    root = destination_root.root
-    faked = FakedRoot(os.dup(root.fileno()), root.label)
-    root.release()
-    return replace(destination_root, root=faked)
-
-
-def check_faked(options: SyncOptions) -> None:
-    """Raises UsageError for options that do not go with `fake_super`."""
-    excluded = (
-        ("--acls", options.acls),
-        ("--inplace and --append", options.overwrites),
-        ("--link-dest and its like", options.alternates is not None),
-        ("--keep-undo", options.keep_undo is not None),
-        ("--keep-dirlinks", options.keep_dirlinks),
-        ("-L, -k and --copy-unsafe-links", options.follows is not None),
-    )
-    for names, given in excluded:
-        if given:
-            raise UsageError(f"--fake-super goes with no {names}: leave one of them out")
-
-
 def make_nodes(root: Root, options: SyncOptions) -> None:
     """Has a destination's `root` show special files as what they are, and make those that this process may
     make: devices are made by root alone, as in rsync."""
@@ -304,7 +279,15 @@ def make_nodes(root: Root, options: SyncOptions) -> None:
     root.made_nodes = options.nodes if makes_devices else options.nodes - DEVICES
 
 
-def _write_elsewhere(root: Root, path: bytes, directory: bytes, site: Site) -> None:
+def _write_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site) -> None:
+    """Has `root` keep temporaries and parts of files where the options say. Raises UsageError, RdcError."""
+    if options.temp_dir and not options.dry_run:
+        _write_first_to(root, path, options.temp_dir, site)
+    if options.partial_dir and not options.dry_run:
+        _keep_partials(root, path, options.partial_dir, site)
+
+
+def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> None:
     """Has `root` write new content in another directory first. No link is followed to one within DST: its
     peers might have made it."""
     try:
@@ -316,6 +299,23 @@ def _write_elsewhere(root: Root, path: bytes, directory: bytes, site: Site) -> N
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     root.stages_singly = True
+
+
+def _keep_partials(root: Root, path: bytes, directory: bytes, site: Site) -> None:
+    """Has `root` keep the parts of unfinished files in another directory. Raises UsageError, RdcError."""
+    from rdc.files.replace.partial_directory import PartialDirectory
+
+    if not directory.startswith(b"/"):
+        if directory in (b".", b"..") or b"/" in directory:
+            text = f"--partial-dir={printable(directory)}: expected one name, or an absolute path"
+            raise UsageError(text)
+        root.partials = PartialDirectory(root, name=directory, append_only=root.append_only)
+        return
+    try:
+        top = site.open(site.beside(path, directory), create=True, writable=True, mode=0o700)
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    root.partials = PartialDirectory(root, top=top, append_only=root.append_only)
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:

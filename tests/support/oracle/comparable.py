@@ -28,6 +28,8 @@ NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
 KEEPING = frozenset({"-K", "--keep-dirlinks"})
 KEPT_APART = frozenset({"-b", "--backup", "--backup-dir"})
+WRITING_INTO = frozenset({"--inplace", "--append", "--append-verify"})
+ALTERNATES = frozenset({"--link-dest", "--compare-dest", "--copy-dest"})
 MAPPING = frozenset({"--usermap", "--groupmap", "--chown"})
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
@@ -45,6 +47,10 @@ def comparable(case: Case) -> bool:
         return False  # refused
     if "--munge-links" in words and words & {*FOLLOWING, "--safe-links"}:
         return False  # refused
+    if "--delay-updates" in words and words & (WRITING_INTO | ALTERNATES):
+        return False  # refused
+    if "--partial-dir" in words and words & WRITING_INTO:
+        return False  # refused
     if words & KEEPING and (words & KEPT_APART or _links_in_the_way(wanted, held)):
         return False  # refused; or the metadata go to another entry
     if words & MAPPING and (words & NO_OWNER or words & {"-A", "--acls"} or _map_twice(case)):
@@ -53,6 +59,12 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
+    if (
+        words & {"-I", "--ignore-times"}
+        and case.scene.destination.links
+        and not words & {"-H", "--hard-links"}
+    ):
+        return False  # rsync writes equal files anew, so names of one file become files of their own
     if "--ignore-errors" in words and words & RULE_FILES:
         return False  # refused: what a rule file with a mistake hides would be deleted
     appends = words & {"--append", "--append-verify"}
@@ -102,7 +114,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if words & {"-F", "-FF"} and (len(case.operands.paths) > 1 or case.operands.listed is not None):
         return False  # rsync reads the files above one SRC alone
-    if not case.operands.words and case.operands.listed is None and _is_within_another(case.operands.paths):
+    several = case.operands.listed is None and "-R" not in case.operands.words
+    if several and _is_within_another(case.operands.paths):
         return False  # rdc takes it as a part of the other SRC, and rsync as one of its own
     # After a missing SRC rdc deletes nothing.
     named = {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}

@@ -136,6 +136,8 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-J", "--omit-link-times"),
     _plain("-E", "--executability"),
     _plain("--no-D", "--no-devices", "--no-specials", "-D"),
+    _plain("--delay-updates"),
+    _valued("--partial-dir=.parts"),
     _plain("--inplace"),
     _plain("--append", "--append-verify"),
     SharedOption(

@@ -142,6 +142,22 @@ def test_a_backup_is_a_copy(backup: Backup, tmp_path: Path) -> None:
     assert {path: node for path, node in read_tree(top).items() if path in WANTED} == WANTED
 
 
+@pytest.mark.parametrize("word", ["{top}/out/deep", "../out/x", "{top}/link/y"])
+def test_a_backup_directory_that_the_user_names(word: str, tmp_path: Path) -> None:
+    source, top = write_tree(tmp_path / "s", WANTED), write_tree(tmp_path / "d", HELD)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to("out")
+    before = inodes(top)
+    named = word.format(top=tmp_path)
+    ended = command("sync", "--inplace", "-b", f"--backup-dir={named}", f"{source}/", f"{top}/")
+    assert (ended.code, ended.complaints) == (0, [])
+    kept = tmp_path / "out" / named.rpartition("/")[2]
+    for name in (b"small", b"long", b"turned"):
+        assert read_tree(kept)[name] == HELD[name]
+        assert inodes(top)[name] == before[name]
+    assert not [path for path in read_tree(top) if path.startswith(b"out")]
+
+
 def test_a_directory_in_the_way_of_a_backup(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", tree({"f": b"new"}))
     top = write_tree(tmp_path / "d", tree({"f": File(b"old", 0o644, 1), "f~/x": b""}))

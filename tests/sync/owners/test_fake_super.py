@@ -12,7 +12,8 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.base.faked_stat import FAKED_NAME
 from rdc.model.sync import Backup, SyncOptions
-from tests.support.running.syncing import Way, command, run_sync
+from tests.support.running.syncing import FAR, PSEUDO_SSH, Way, command, run_sync
+from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 
 OPTIONS = SyncOptions(fake_super=True, fsync=False)
 ROOT = os.geteuid() == 0
@@ -102,6 +103,32 @@ def test_what_changes_is_kept_too(tmp_path: Path) -> None:
     assert stat.S_IMODE((top / "plain").stat().st_mode) == 0o755
 
 
+def test_who_may_set_nothing_keeps_all_the_same() -> None:
+    with place_of_nobody() as place:
+        place.chmod(0o755)
+        source, top, back = made(place / "s"), place / "d", place / "b"
+        (source / "closed").chmod(0o404)
+        (source / "sub").chmod(0o2505)
+
+        def keeps() -> list[object]:
+            found: list[object] = []
+            for step in range(3):
+                run = run_sync(source, top, SyncOptions(fake_super=True, delete=True, fsync=False))
+                found.append((bool(run.items), run.problems))
+                if step == 1:
+                    (top / "sub" / "extra").touch()
+            return found
+
+        changes = as_nobody(keeps)
+        assert changes == [(True, []), (False, []), (True, [])]
+        assert (top / "sub" / "file").read_text() == "f" * 5000
+        assert not (top / "sub" / "extra").exists()
+        assert os.getxattr(top / "sub", FAKED_NAME).startswith(b"42505 ")
+        run_sync(top, back, OPTIONS, way=Way.PUSH)
+        if ROOT:
+            assert seen(back) == seen(source)
+
+
 def test_the_attribute_itself_never_travels(tmp_path: Path) -> None:
     source, top, plain = made(tmp_path / "s"), tmp_path / "d", tmp_path / "p"
     os.setxattr(source / "plain", "user.note", b"kept")
@@ -128,6 +155,26 @@ def test_a_backup_of_what_stands_for_a_fifo(tmp_path: Path) -> None:
     assert (top / "p").read_text() == "a file now" and not os.listxattr(top / "p")
     assert (top / "p~").stat().st_size == 0
     assert os.getxattr(top / "p~", FAKED_NAME).startswith(b"10640 ")
+
+
+def test_one_entry_is_what_it_stands_for(tmp_path: Path) -> None:
+    source, top, back = made(tmp_path / "s"), tmp_path / "d", tmp_path / "b"
+    run_sync(source, top, OPTIONS, way=Way.PULL)
+    back.mkdir()
+    for name in ("link", "fifo", "suid", "sub"):
+        assert (
+            command(
+                "sync",
+                "--fake-super",
+                "-e",
+                str(PSEUDO_SSH),
+                f"--remote-path={FAR}",
+                top / name,
+                f"h:{back}/",
+            ).code
+            == 0
+        )
+        assert seen(back)[name] == seen(source)[name]
 
 
 def test_links_on_the_way_lead_nowhere(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -l append -l append-verify
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s S -l sparse -d 'make holes of all blocks of zeros (default: of long runs of them)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-sparse -l no-S -d 'make no holes: write all zeros'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l delay-updates -d 'put new files and new content in place at the end, when all is there'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l partial-dir -r -d 'keep the part of a file that could not be finished in this directory, beside the file'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s T -l temp-dir -r -d 'write new content in this directory until it is complete, relative to DST'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l preallocate -d 'reserve the space of a file before it comes, and make no holes'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l exclude -x -d 'leave out what matches'

@@ -1,0 +1,154 @@
+"""--partial-dir: where the part of an unfinished file waits, and what may be taken for one."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rdc.errors import ExitCode
+from rdc.files.replace.partial_directory import PartialDirectory
+from rdc.files.replace.replacement import Replacement
+from rdc.files.root.root import Root
+from rdc.model.sync import SyncOptions
+from tests.cli.test_serve_root import forced
+from tests.support.running.syncing import Way, command, run_sync
+from tests.support.trees.trees import read_tree, tree, write_tree
+
+CONTENT = os.urandom(400_000)
+WANTED = tree({"d/large": CONTENT, "d/other": b"small"})
+
+
+def options(word: str) -> SyncOptions:
+    return SyncOptions(partial_dir=os.fsencode(word), delete=True, fsync=False)
+
+
+def interrupted(top: Path, word: str, tmp_path: Path, size: int = 300_000) -> Path:
+    """What an interrupted run leaves of d/large. Returns the part."""
+    (top / "d").mkdir(parents=True, exist_ok=True)
+    (top / "d" / "other").write_bytes(b"small")
+    root = Root.open(os.fsencode(top))
+    absolute = Root.open(os.fsencode(word), create=True, mode=0o700) if word.startswith("/") else None
+    root.partials = PartialDirectory(root, name=b"" if absolute else os.fsencode(word), top=absolute)
+    copy = Replacement(root, b"d/large")
+    copy.write(CONTENT[:size])
+    copy.keep()
+    root.release()
+    return Path(word, "large") if word.startswith("/") else top / "d" / word / "large"
+
+
+def word_of(name: str, tmp_path: Path) -> str:
+    return str(tmp_path / "parts") if name == "absolute" else name
+
+
+@pytest.mark.parametrize("name", ["absolute", ".parts"])
+@pytest.mark.parametrize("way", [Way.HERE, Way.PUSH])
+def test_the_next_run_goes_on_from_there(way: Way, name: str, tmp_path: Path) -> None:
+    source, top, word = write_tree(tmp_path / "s", WANTED), tmp_path / "d", word_of(name, tmp_path)
+    part = interrupted(top, word, tmp_path)
+    assert part.read_bytes() == CONTENT[:300_000]
+    assert not list(top.rglob(".rdc-*"))
+    assert stat.S_IMODE(part.parent.stat().st_mode) == 0o700
+    run = run_sync(source, top, options(word), way=way)
+    assert not run.problems
+    assert run.done.reused_bytes > 200_000
+    assert read_tree(top).keys() == WANTED.keys()
+    assert (top / "d" / "large").read_bytes() == CONTENT
+    assert not part.exists()
+    assert part.parent.exists() is (name == "absolute")
+
+
+def test_rsync_s_part_is_taken_up(tmp_path: Path) -> None:
+    source, top = write_tree(tmp_path / "s", WANTED), tmp_path / "d"
+    part = interrupted(top, ".parts", tmp_path)
+    run = run_sync(source, top, options(".parts"))
+    assert run.done.reused_bytes > 200_000 and not part.exists()
+    (top / "d" / "large").unlink()
+    part = interrupted(top, ".parts", tmp_path)
+    subprocess.run(["rsync", "-a", "--delete", "--partial-dir=.parts", f"{source}/", top], check=True)
+    assert (top / "d" / "large").read_bytes() == CONTENT and not part.exists()
+
+
+def test_it_takes_no_part_and_stays(tmp_path: Path) -> None:
+    source, top = write_tree(tmp_path / "s", WANTED), write_tree(tmp_path / "d", WANTED)
+    for place in (source, top):
+        (place / "d" / ".parts").mkdir()
+    (source / "d" / ".parts" / "sent").touch()
+    (top / "d" / ".parts" / "mine").touch()
+    for more in (False, True):
+        chosen = SyncOptions(partial_dir=b".parts", delete=True, delete_excluded=more, fsync=False)
+        assert not run_sync(source, top, chosen).problems
+        assert [path.name for path in (top / "d" / ".parts").iterdir()] == ["mine"]
+
+
+def test_the_longer_part_stays(tmp_path: Path) -> None:
+    top = tmp_path / "d"
+    for size, kept in ((200_000, 200_000), (100_000, 200_000), (300_000, 300_000), (1_000, 300_000)):
+        assert interrupted(top, ".parts", tmp_path, size).stat().st_size == kept
+        assert not list(top.rglob(".rdc-*"))
+
+
+def test_no_link_leads_to_it(tmp_path: Path) -> None:
+    source, top, outside = write_tree(tmp_path / "s", WANTED), tmp_path / "d", tmp_path / "outside"
+    for path in (outside, top / "d"):
+        path.mkdir(parents=True)
+    (outside / "large").write_bytes(CONTENT)
+    (top / "d" / ".parts").symlink_to(outside)
+    interrupted(top, ".parts", tmp_path)
+    assert [path.name for path in outside.iterdir()] == ["large"]
+    left = [path.stat().st_size for path in top.rglob(".rdc-*")]
+    assert left == [300_000]
+    run = run_sync(source, top, SyncOptions(partial_dir=b".parts", fsync=False))
+    assert not run.problems
+    assert (top / "d" / "large").read_bytes() == (outside / "large").read_bytes() == CONTENT
+    assert run.done.reused_bytes < 350_000
+
+
+@pytest.mark.parametrize("what", ["link", "linked", "directory", "foreign"])
+def test_only_a_part_counts(what: str, tmp_path: Path) -> None:
+    source, top, mine = write_tree(tmp_path / "s", WANTED), tmp_path / "d", tmp_path / "mine"
+    parts = top / "d" / ".parts"
+    parts.mkdir(parents=True)
+    mine.write_bytes(CONTENT)
+    if what == "link":
+        (parts / "large").symlink_to(mine)
+    elif what == "linked":
+        os.link(mine, parts / "large")
+    elif what == "directory":
+        (parts / "large").mkdir()
+    else:
+        if os.geteuid() != 0:
+            pytest.skip("a file of another user needs root")
+        (parts / "large").write_bytes(CONTENT)
+        os.chown(parts / "large", 4242, 4242)
+        parts.chmod(0o1777)
+    interrupted(top, ".parts", tmp_path)
+    run = run_sync(source, top, options(".parts"))
+    assert not run.problems
+    assert (top / "d" / "large").read_bytes() == mine.read_bytes() == CONTENT
+    assert (parts / "large").lstat()
+
+
+@pytest.mark.parametrize("word", ["..", ".", "a/b", ""])
+def test_what_is_no_directory_below_is_refused(word: str, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", WANTED)
+    ended = command("sync", f"--partial-dir={word}", f"{source}/", f"{tmp_path}/d/")
+    assert (ended.code, len(ended.complaints)) == (ExitCode.USAGE, 1)
+    ended = command("sync", "--partial-dir=p", "--inplace", f"{source}/", f"{tmp_path}/d/")
+    assert (ended.code, len(ended.complaints)) == (ExitCode.USAGE, 1)
+
+
+def test_a_confined_peer_names_none_outside(tmp_path: Path) -> None:
+    source, root = write_tree(tmp_path / "s", WANTED), tmp_path / "root"
+    (root / "d").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    served = forced(tmp_path, f"--root={root}")
+    word = f"--partial-dir={tmp_path}/outside/parts"
+    ended = command("sync", "--no-catalog", "-e", served, word, f"{source}/", "h:d/")
+    assert ended.code == ExitCode.FILE_IO
+    ended = command("sync", "--no-catalog", "-e", served, "--partial-dir=/p", f"{source}/", "h:d/")
+    assert ended.code == 0 and (root / "p").is_dir()
+    assert list((tmp_path / "outside").iterdir()) == []

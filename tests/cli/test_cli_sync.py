@@ -192,7 +192,7 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
         ),
         (
             ["-aU", "a", "b"],
-            "rdc has no -U: modification times are kept, no others",
+            "rdc has no -U: modification times are kept, no others; --open-noatime leaves those of SRC",
         ),
         (["--arch", "a", "b"], "unknown option --arch; did you mean --archive? (see rdc sync --help)"),
     ],

@@ -88,11 +88,11 @@ def test_json_tells_fatal_errors(end: BaseException, code: int, path: str) -> No
 def test_json_tells_usage_errors_too() -> None:
     process = FakeProcess()
     with pytest.raises(UsageError):
-        sync.run(["--json", "--partial-dir=x", "a", "b"], process.environment, syncer=FakeSyncer())
+        sync.run(["--json", "--write-batch=x", "a", "b"], process.environment, syncer=FakeSyncer())
     (event,) = events(process)
     assert event["event"] == "error"
     assert event["code"] == 1
-    assert str(event["message"]).startswith("rdc has no --partial-dir")
+    assert str(event["message"]).startswith("rdc has no --write-batch")
 
 
 def bar_shown(

@@ -38,8 +38,13 @@ KIND_GROUP = OptionGroup(
 )
 
 
+_KEYS = tuple(option.key for option in KIND_GROUP.options)
+
+
 def with_kinds(options: SyncOptions, words: Words) -> SyncOptions:
     """Returns `options` with the choices of KIND_GROUP. Raises UsageError."""
+    if not words.has(*_KEYS):
+        return options
     if words.has("--munge-links"):
         for name in ("--safe-links", "--copy-links", "--copy-dirlinks", "--copy-unsafe-links"):
             if words.has(name):

@@ -35,8 +35,13 @@ OWNER_GROUP = OptionGroup(
 )
 
 
+_KEYS = tuple(option.key for option in OWNER_GROUP.options)
+
+
 def with_owners(options: SyncOptions, words: Words) -> SyncOptions:
     """Returns `options` with the choices of OWNER_GROUP. Raises UsageError."""
+    if not words.has(*_KEYS):
+        return options
     kept, names = words.last("--owner", "--no-owner"), words.last("--numeric-ids", "--no-numeric-ids")
     users, groups = _maps(words)
     options = replace(

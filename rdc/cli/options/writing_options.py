@@ -67,6 +67,8 @@ def read_append(words: Words) -> bool:
 
 def with_temporaries(options: SyncOptions, words: Words) -> SyncOptions:
     """Returns `options` with the choices of where new content waits, and how long."""
+    if not words.has("--delay-updates", "--temp-dir", "--partial-dir"):
+        return options
     return replace(
         options,
         delay_updates=words.has("--delay-updates"),

@@ -23,8 +23,9 @@ REMARKS = (
     "cannot delete non-empty directory: ",
     "could not make way for ",
     "IO error encountered",
+    "skipping non-regular file ",
 )
-"""Lines of rsync that are about no entry of SRC."""
+"""Lines of rsync that rdc writes on stderr, if at all."""
 
 PATIENCE = 60
 """Seconds for one run."""

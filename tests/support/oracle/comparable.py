@@ -59,6 +59,10 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and "--chmod" in words:
         return False
+    if words & {"-A", "--acls"} and _special_bits_and_access(case.scene.source):
+        return False  # rsync takes the owning group's rights from such a directory
+    if words & {"-I", "--ignore-times"} and words & {"-O", "--omit-dir-times"}:
+        return False  # rsync writes equal files anew, in directories whose times it then leaves
     if (
         words & {"-I", "--ignore-times"}
         and case.scene.destination.links
@@ -84,6 +88,8 @@ def comparable(case: Case) -> bool:
         return False  # the one is refused; in the other rsync looks for what it has removed already
     if words & FOLLOWING and not _leads_somewhere(wanted):
         return False
+    if words & FOLLOWING and words & set(DELETIONS) and _dangles_below(wanted):
+        return False  # rsync has deleted before it meets such a link, which ends deletions
     # rsync goes on below an entry that --ignore-existing keeps in a directory's way, and fails there.
     return "--ignore-existing" not in words or not any(
         isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
@@ -142,6 +148,26 @@ def _leads_somewhere(tree: Tree) -> bool:
             if node.target.strip(b"./") == b"" or any(one.startswith(place) for one in within):
                 return False
     return True
+
+
+def _dangles_below(tree: Tree) -> bool:
+    """Whether a link below the top leads to nothing of the tree."""
+    return any(
+        isinstance(node, Link)
+        and b"/" in path
+        and os.path.normpath(os.path.join(parent_of(path), node.target)) not in tree
+        for path, node in tree.items()
+    )
+
+
+def _special_bits_and_access(side: Side) -> bool:
+    """Whether a directory has set-id or sticky bits and an access list."""
+    return any(
+        name == "system.posix_acl_access"
+        and isinstance(node := side.tree.get(path), Directory)
+        and node.mode & (SET_ID | stat.S_ISVTX)
+        for path, name, _ in side.attributes
+    )
 
 
 def _lengthened(wanted: Tree, held: Tree) -> bool:

@@ -111,9 +111,12 @@ class Selection:
         """Whether rule files of the directory count.
 
         As in rsync, they do not count in the directory that the names are below, unless it is selected.
-        Without recursion they count only where the contents are selected.
+        Without recursion they count where the contents are selected, and below: a directory there that only
+        DST has is deleted but for what its rule files protect.
         """
         if not self._recursive:
+            while directory and directory not in self._opened:
+                directory = directory.rpartition(b"/")[0]
             return directory in self._opened
         return bool(directory) or b"" in self._ends
 

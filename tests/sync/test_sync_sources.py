@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -223,3 +224,15 @@ def test_dirs_and_recursive_as_in_rsync(words: list[str], recursive: bool) -> No
     assert (request.options.rules != ()) is ("--old-dirs" in words)
     with pytest.raises(UsageError, match="--no-recursive needs --dirs"):
         read_request(parse_sync(["--no-r", "a", "b"]), lambda name: b"")
+
+
+def test_rule_files_protect_in_what_only_dst_has(tmp_path: Path) -> None:
+    """Without recursion too: a directory that is to go keeps what its own rule file names, as in rsync."""
+    held = {"old/.cvsignore": b"kept\n*.o\n", "old/kept": b"1", "old/x.o": b"2", "old/gone": b"3"}
+    source = write_tree(tmp_path / "s", tree({"b/new": b"new"}))
+    (tmp_path / "list").write_text("b/\n")
+    words = ["-C", "--no-relative", "--delete", f"--files-from={tmp_path}/list", f"{source}/"]
+    ours, theirs = (write_tree(tmp_path / name, tree(held)) for name in ("ours", "theirs"))
+    assert command("sync", "--no-fsync", *words, f"{ours}/").code == 0
+    subprocess.run(["rsync", "-a", *words, f"{theirs}/"], check=True)
+    assert paths_in(ours) == paths_in(theirs) == {"new", "old", "old/kept", "old/x.o"}

@@ -16,6 +16,7 @@ __all__ = ["comparable"]
 
 SET_ID = stat.S_ISUID | stat.S_ISGID
 RULE_FILES = frozenset({"-C", "--cvs-exclude", "-F"})
+RULES = RULE_FILES | {"-FF", "--filter", "--exclude", "--include"}
 ONE_SOURCE = {
     "-L",
     "--copy-links",
@@ -86,6 +87,8 @@ def comparable(case: Case) -> bool:
         return False
     if "--remove-source-files" in words and (words & FOLLOWING or case.operands != CONTENTS):
         return False  # the one is refused; in the other rsync looks for what it has removed already
+    if words & {"-8", "--8-bit-output"} and any(_is_no_text(node) for node in wanted.values()):
+        return False  # rsync writes the bytes themselves, and rdc escapes what is no text
     if words & FOLLOWING and not _leads_somewhere(wanted):
         return False
     if words & FOLLOWING and words & set(DELETIONS) and _dangles_below(wanted):
@@ -116,6 +119,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync works through a symlink in the place of such a directory
     if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
         return False  # rdc lists such directories as unchanged
+    if "--no-implied-dirs" in case.operands.words and words & RULES:
+        return False  # rdc makes the directories above a name that rules hide
     if words & {"-I", "--ignore-times"}:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if words & {"-F", "-FF"} and (len(case.operands.paths) > 1 or case.operands.listed is not None):
@@ -148,6 +153,11 @@ def _leads_somewhere(tree: Tree) -> bool:
             if node.target.strip(b"./") == b"" or any(one.startswith(place) for one in within):
                 return False
     return True
+
+
+def _is_no_text(node: object) -> bool:
+    """Whether a link's target is not UTF-8."""
+    return isinstance(node, Link) and node.target.decode(errors="ignore").encode() != node.target
 
 
 def _dangles_below(tree: Tree) -> bool:

@@ -85,16 +85,14 @@ def filter_differences(case: Case) -> list[str]:
     if theirs.code in {1, 2, 11}:
         # A mistake in a rule ends rsync. rdc names it; in a rule file it leaves its directory alone.
         named = ours.code and ours.code == ours.planned_code
-        return (
-            []
-            if named or _has_no_say(case, theirs.said)
-            else [f"rsync said: {theirs.said}", f"rdc ended with {ours.code}: {ours.said}"]
-        )
+        if named or _has_no_say(case, theirs.said):
+            return []
+        return [f"rsync said: {theirs.said}", f"rdc ended with {ours.code}: {ours.said}"]
     return unlike(case, *outcomes)
 
 
 def _has_no_say(case: Case, said: str) -> bool:
-    """Whether rsync complains of a rule file that hides nothing: of a listed directory that is not entered, or
-    at DST where its rules are for SRC alone. rdc does not read it."""
+    """Whether rsync complains of a rule file that hides nothing, and that rdc does not read: of a listed
+    directory that is not entered, or at DST where its rules are for SRC alone."""
     of_source = any(re.match(r"--filter=:[a-z]*s", word) for word in case.words)
     return case.operands.listed is not None or (of_source and "/_rsync/" in said)

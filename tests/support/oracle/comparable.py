@@ -54,6 +54,10 @@ def comparable(case: Case) -> bool:
         return False  # refused
     if words & KEEPING and (words & KEPT_APART or _links_in_the_way(wanted, held)):
         return False  # refused; or the metadata go to another entry
+    if words & MAPPING and "--numeric-ids" in words:
+        return False  # rsync then sends no names, and rdc does
+    if "--safe-links" in words and words & KEPT_APART:
+        return False  # rsync deletes an unsafe link without keeping it
     if words & MAPPING and (words & NO_OWNER or words & {"-A", "--acls"} or _map_twice(case)):
         return False  # refused
     if case.operands != CONTENTS and not _comparable_operands(case, words):
@@ -119,6 +123,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync works through a symlink in the place of such a directory
     if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
         return False  # rdc lists such directories as unchanged
+    if "--delete-missing-args" in case.operands.words and words & RULES:
+        return False  # an operand that rules hide counts as missing, and rsync lists it alone
     if "--no-implied-dirs" in case.operands.words and words & RULES:
         return False  # rdc makes the directories above a name that rules hide
     if words & {"-I", "--ignore-times"}:

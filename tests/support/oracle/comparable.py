@@ -123,6 +123,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync works through a symlink in the place of such a directory
     if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
         return False  # rdc lists such directories as unchanged
+    if words & RULES and _is_within_another(case.operands.listed or case.operands.paths):
+        return False  # rsync takes what rules hide if it is named; rdc takes it as a part of the other
     if "--delete-missing-args" in case.operands.words and words & RULES:
         return False  # an operand that rules hide counts as missing, and rsync lists it alone
     if "--no-implied-dirs" in case.operands.words and words & RULES:

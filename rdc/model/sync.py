@@ -295,10 +295,10 @@ class SyncOptions:
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
     open_noatime: bool = False
-    """What is read keeps its access time, on either side, where its owner or root reads it."""
+    """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
     remove_source_files: bool = False
-    """What is no directory leaves the source, once the destination has it and the disk has it there. A file
-    that changed meanwhile stays. Not together with `copy_links` and the like."""
+    """Entries other than directories are removed from the source once the destination holds them durably. A
+    file that changed meanwhile stays. Not together with `copy_links` and the like."""
 
     def __post_init__(self) -> None:
         check_fields(self)

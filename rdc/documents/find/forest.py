@@ -45,7 +45,7 @@ class Forest:
         return (position for position, above in enumerate(self._above) if position == above)
 
     def is_alone(self, top: int) -> bool:
-        """Whether its set has no other."""
+        """Returns whether the document is alone in its set."""
         return self._chains()[top] == top
 
     def members(self, top: int) -> Iterator[int]:

@@ -39,7 +39,7 @@ class ShingleSets:
         found = bytearray()
         block, start, end = None, 0, 0
         for at in positions:
-            # What lies side by side is read at once.
+            # Adjacent rows are read with one call.
             if self._blocks[at] is block and self._starts[at] == end:
                 end = self._ends[at]
                 continue

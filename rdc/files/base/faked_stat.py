@@ -1,6 +1,6 @@
-"""What --fake-super keeps of an entry in an extended attribute, in rsync's form.
+"""Faked: the metadata that --fake-super keeps in an extended attribute, in rsync's form.
 
-An entry that this user may not make is a plain file. What it stands for is in `user.rsync.%stat`: mode with
+An entry that this user may not make is a plain file. `user.rsync.%stat` holds its real metadata: mode with
 format, number of a device, owner and group, as "100644 0,0 1000:1000". The owner of the real entry can
 always read and write it. An entry without the attribute is what it is.
 """
@@ -32,7 +32,7 @@ _ID_LIMIT = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Faked:
-    """What an entry stands for."""
+    """The metadata of the entry that a plain file or directory stands for."""
 
     mode: int
     """With the format, as st_mode."""

@@ -43,7 +43,7 @@ class _Waiting:
     owner: bool
     expected: Identity | Anything | None
     distant: bool
-    """Whether its temporary is in the directory of --temp-dir."""
+    """True if its temporary is in the directory of --temp-dir."""
     identity: Identity | None = None
     """The temporary's, since it is closed."""
 
@@ -59,7 +59,7 @@ class DelayedGroup(CommitGroup):
         on_commit: Callable[[bytes], None],
         on_error: Callable[[FileError], None],
     ) -> None:
-        """As in CommitGroup. From here on `root` has each file written by itself."""
+        """Takes the arguments of CommitGroup. From then on, `root` writes each file as a Replacement."""
         super().__init__(root, fsync=fsync, on_commit=on_commit, on_error=on_error)
         root.stages_singly = True
         self._delays = True

@@ -71,10 +71,10 @@ class ConfinedAccess:
     """Kinds of entries whose mtimes are shown as 0 and never set."""
 
     fakes = False
-    """Whether entries stand for others, as rdc.files.base.faked_stat says."""
+    """True if entries stand for others (rdc.files.base.faked_stat)."""
 
     stages_singly = False
-    """Whether each new file is written by itself, as a Replacement."""
+    """True if each new file is written as a Replacement, never in bulk."""
 
     followed: LinkView | None = None
     """The links that are taken for what they lead to, one of the views; None: no link is followed."""

@@ -25,7 +25,7 @@ class EntryReader(ConfinedAccess):
     """Reads single entries. No operation changes the tree."""
 
     keeps_atimes = False
-    """Whether files that are read keep their access times, where this process may open them so."""
+    """True if reading leaves access times alone where this process may open files so."""
 
     def keep_atimes(self) -> None:
         """Set `keeps_atimes`."""

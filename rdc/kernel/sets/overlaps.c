@@ -47,8 +47,8 @@ static int insert_few(uint32_t *numbers, size_t count)
     return 1;
 }
 
-/* Of hashes, the upper half decides nearly always. For other numbers, counting by each byte from the lowest on takes
- * linear time. */
+/* Sorts by the upper half, which nearly always decides between hashes. Other numbers are counted byte by byte from the
+ * lowest on, in linear time. */
 static void sort_many(uint32_t *numbers, size_t count, uint32_t *room)
 {
     count_bits(numbers, count, 16, room);

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.kernel.sets.number_column import number_column
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -21,7 +23,7 @@ def neighbour_pairs(
     members at the positions `first` to before `stop` come first in a pair. ValueError for buffers that are no
     whole numbers, counts of another number of members, and a negative window or position.
     """
-    numbers, sizes = _numbers("I", members), _numbers("I", counts)
+    numbers, sizes = number_column("I", members), number_column("I", counts)
     if sum(sizes) != len(numbers):
         raise ValueError(f"counts: {len(numbers)} members are expected")
     if min(window, first, stop) < 0:
@@ -37,13 +39,4 @@ def neighbour_pairs(
 
 def sorted_pairs(pairs: ReadableBuffer, /) -> bytes:
     """The different numbers of a column (u64, native) in order. ValueError for an incomplete number."""
-    return array("Q", sorted(set(_numbers("Q", pairs)))).tobytes()
-
-
-def _numbers(typecode: str, buffer: ReadableBuffer) -> array[int]:
-    content = bytes(memoryview(buffer).cast("B"))
-    column = array(typecode)
-    if len(content) % column.itemsize:
-        raise ValueError(f"{len(content)} bytes are no whole numbers of {column.itemsize} bytes")
-    column.frombytes(content)
-    return column
+    return array("Q", sorted(set(number_column("Q", pairs)))).tobytes()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.kernel.sets.number_column import number_column
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -23,7 +25,7 @@ def set_resemblances(
     that do not exist, and a threshold that is not 0 to 1.
     """
     elements, bounds, numbers = (
-        _numbers(typecode, buffer) for typecode, buffer in (("I", values), ("q", offsets), ("I", pairs))
+        number_column(typecode, buffer) for typecode, buffer in (("I", values), ("q", offsets), ("I", pairs))
     )
     count = len(bounds) - 1
     if count < 0 or bounds[0] < 0 or bounds[-1] > len(elements):
@@ -43,12 +45,3 @@ def set_resemblances(
         resemblance = shared / either if either else 1.0
         found.append(resemblance if resemblance >= threshold else 0.0)
     return found.tobytes()
-
-
-def _numbers(typecode: str, buffer: ReadableBuffer) -> array[int]:
-    content = bytes(memoryview(buffer).cast("B"))
-    column = array(typecode)
-    if len(content) % column.itemsize:
-        raise ValueError(f"{len(content)} bytes are no whole numbers of {column.itemsize} bytes")
-    column.frombytes(content)
-    return column

@@ -231,7 +231,7 @@ static size_t classify_chunk(rdc_units *units, const uint8_t *text, size_t size)
     return whole + 1;
 }
 
-/* Whether a character is nothing but a separator. */
+/* Returns whether the character is only a separator. */
 static int is_separator(const rdc_units *units, uint32_t code)
 {
     const unsigned entry = rdc_character_entries[rdc_character_blocks[code >> 7] << 7 | (code & 127)];
@@ -247,9 +247,8 @@ static int is_separator(const rdc_units *units, uint32_t code)
     return 1;
 }
 
-/* Whether all characters of a block that are no ASCII are separators, and end in it. A dash or a quotation mark is
- * then as good as a space. The end of
- * a character from the block before is taken with that block. */
+/* Returns whether each character of the block outside ASCII is a separator and ends in the block. The caller then
+ * reads a dash or a quotation mark like a space. A character that began in the block before belongs to that block. */
 static int only_separators(const rdc_units *units, const uint8_t *block, size_t room, size_t left, uint64_t high)
 {
     while (high) {

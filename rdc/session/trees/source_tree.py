@@ -133,8 +133,9 @@ class SourceTree:
         return MountBoundary(self.root, self.only or b"")
 
     def removal(self, options: SyncOptions) -> SourceRemoval | None:
-        """What removes files of the tree; None if `options` do not ask for that. Call it before the tree is
-        listed.
+        """Returns the SourceRemoval of the tree; None if `options` do not ask for it.
+
+        Call it before the tree is listed.
 
         Raises UsageError for options that exclude it.
         """

@@ -248,9 +248,11 @@ CHANGING = {
     "set_metadata_if_unchanged._Change.set_by_descriptor": "check_made, in _check",
     "link_in_place.link_file": "rename_to_free_name",
     **dict.fromkeys(["rename.move_file", "rename.move_directory"], "check_change"),
-    "apply_xattrs._write": "check_made, in write_entry_attributes",
+    "access_times._set": "check_made, in write_entry_access_time",
+    **dict.fromkeys(
+        ["apply_xattrs._write", "apply_xattrs._writable"], "check_made, in write_entry_attributes"
+    ),
     "apply_xattrs.write_entry_attributes": "check_made",
-    "apply_xattrs._writable": "check_made, in write_entry_attributes",
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
     "preserved_metadata._granularity": "append_only, in preserved_by",
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",

@@ -26,6 +26,7 @@ from rdc.survey.scan.large_file import LargeFile
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.read_budget import ReadBudget
 from rdc.survey.scan.scanned_file import ScannedFile, SharingDevices
+from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
 from rdc.survey.scan.small_batch import (
     BATCH_BYTES,
     BATCH_FILES,
@@ -35,7 +36,6 @@ from rdc.survey.scan.small_batch import (
     reader,
     sign_batch,
 )
-from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
 from rdc.survey.scan.walk import Explorer, is_single_file
 from rdc.survey.walk.slice_choice import SliceChoice
 

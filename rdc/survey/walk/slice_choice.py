@@ -50,9 +50,7 @@ class SliceChoice:
             return rows if own else []
         numbers: array[int] = little_endian_integers("Q", inodes.inodes)
         return [
-            row
-            for row in rows
-            if (self.has_inode(numbers[row]) if self._by_inode or links[row] > 1 else own)
+            row for row in rows if (self.has_inode(numbers[row]) if self._by_inode or links[row] > 1 else own)
         ]
 
     def _has(self, name: bytes) -> bool:

@@ -15,11 +15,11 @@ _Key = tuple[int, bytes]
 
 
 class MergedDirectories:
-    """Equal paths are one directory. Its place in the walk decides its number.
+    """Equal paths are one directory. Its position in the walk decides its number.
 
-    Slices that walked an unchanged tree agree in all places. If the tree changed meanwhile, the least place
-    counts. A directory still comes after the one above it: whichever slice found it in its least place found
-    the one above before.
+    Slices that walked an unchanged tree agree in all positions. If the tree changed meanwhile, the least one
+    counts. A directory still comes after the one above it: whichever slice met it first had met the one above
+    before.
     """
 
     def __init__(self) -> None:
@@ -34,17 +34,17 @@ class MergedDirectories:
 
     def add(self, paths: list[bytes], above: array[int], walked: array[int], operands: array[int]) -> None:
         """Adds directories of a part as it stores them. Raises ValueError for what no scan writes."""
-        for path, parent, place, operand in zip(paths, above, walked, operands, strict=True):
+        for path, parent, position, operand in zip(paths, above, walked, operands, strict=True):
             if parent > len(self._part):
                 raise ValueError("a directory above itself")
             key = (operand, path)
             over = self._part[parent - 1] if parent else None
             known = self._walked.get(key)
-            if over is not None and self._walked[over] >= place:
+            if over is not None and self._walked[over] >= position:
                 raise ValueError("a directory that was walked before the one above it")
             if known is not None and self._above[key] != over:
                 raise ValueError("a directory in two places")
-            self._walked[key] = place if known is None else min(known, place)
+            self._walked[key] = position if known is None else min(known, position)
             self._above[key] = over
             self._part.append(key)
 

@@ -37,8 +37,8 @@ def encode_part(outcome: Outcome) -> Iterator[bytes]:
         part = slice(start, start + ROWS)
         # Parent numbers are stored plus 1; 0 means none.
         above = array("Q", [number + 1 for number in locations.parents[part]])
-        places = (above, locations.walked[part], array("Q", locations.operands[part]))
-        yield encode_section(b"DIRS", packed_names(locations.directories[part]), *map(packed, places))
+        where_walked = (above, locations.walked[part], array("Q", locations.operands[part]))
+        yield encode_section(b"DIRS", packed_names(locations.directories[part]), *map(packed, where_walked))
     for problem in outcome.problems:
         yield encode_section(b"FAIL", problem.path, problem.message, int(problem.code))
     for name, counter in counters.levels.items():

@@ -294,6 +294,9 @@ class SyncOptions:
     prune_empty_dirs: bool = False
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
+    atimes: bool = False
+    """Keep access times of regular files and special files, in whole seconds. What the source reads has
+    changed its own by then, unless `open_noatime` is set."""
     open_noatime: bool = False
     """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
     remove_source_files: bool = False

@@ -34,7 +34,7 @@ def attribute_kinds_of(root: Root) -> AttributeKinds:
     """Return the kinds that the file system of `root` itself keeps and this process may set."""
     if not hasattr(os, "listxattr"):  # macOS
         return AttributeKinds.NONE
-    found = AttributeKinds.NONE
+    found = AttributeKinds.ACCESS_TIME
     for kind, name in _PROBES:
         try:
             os.getxattr(path_of_entry(root.fileno(), b"."), name)

@@ -1,5 +1,5 @@
-"""The result of a search for similar files is a function of the files: not of the order of operands, of
-threads, of what a catalog knows, or of files that have nothing to do with them."""
+"""What a search or a scan says of similar files is a function of the files: not of the order of operands,
+of threads, of what a catalog knows, or of files that have nothing to do with them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pytest
 
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.store import SignatureStore
+from rdc.library.scan import scan
 from rdc.library.similar import similar
 from rdc.model.similar import SimilarOptions, SimilarReport
 from tests.support.share import share
 from tests.survey.test_similar import edited, text
 
 
-def tree(top: Path, seed: int) -> list[Path]:
+def tree(top: Path, seed: int, spacing: int = 150) -> list[Path]:
     """Versions of some texts below three directories, identical files and files of more than a batch among
-    them."""
+    them. One edit at most in so many bytes."""
     rng = random.Random(seed)
     tops = [top / name for name in ("new", "mid", "old")]
     contents = []
     for kind in range(4):
         base = text(seed + kind, rng.choice((2_000, 9_000, 150_000)))
-        contents += [
-            edited(base, seed + n, rng.randrange(1, len(base) // 150)) for n in range(rng.randrange(1, 5))
-        ]
+        most = 2 + len(base) // spacing
+        contents += [edited(base, seed + n, rng.randrange(1, most)) for n in range(rng.randrange(1, 5))]
     for number in range(20):
         path = rng.choice(tops) / rng.choice(("a", "b", ".")) / f"f{number}"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,6 +57,15 @@ def test_no_order_is_seen(tmp_path: Path, seed: int) -> None:
         assert wanted == found(tops[::-1], None, 3)
         assert wanted == found(tops[1:] + tops[:1], catalog, 2)
         assert wanted == found(tops, catalog, 2), "from the catalog"
+
+
+@pytest.mark.parametrize("seed", share(range(9)))
+def test_a_scan_sees_no_order_of_paths(tmp_path: Path, seed: int) -> None:
+    tops = [str(path) for path in tree(tmp_path / "tree", seed, 2_000)]
+    wanted = scan(tops, catalog=None).similar
+    assert wanted
+    assert wanted == scan(tops[::-1], catalog=None).similar
+    assert wanted == scan(tops[1:] + tops[:1], catalog=None).similar
 
 
 def test_other_files_change_nothing(tmp_path: Path) -> None:

@@ -70,20 +70,8 @@ def write_entry_attributes(
 
     Raises FileError. Raises FileChangedError if the entry has another kind or is not the intended one.
     """
-
     if root.fakes:
-        from rdc.files.facts.faked_acls import kept_attributes
-
-        try:
-            wanted = kept_attributes(wanted)
-        except ValueError as error:
-            raise root.refused(
-                path,
-                "keep its ACL",
-                expected="an ACL of Linux",
-                found=str(error),
-                advice="leave out --fake-super or -A",
-            ) from error
+        wanted = _as_stored(root, path, wanted)
 
     def write(name: bytes, directory: int) -> None:
         fd = os.open(name, _PATH, dir_fd=directory)
@@ -96,10 +84,8 @@ def write_entry_attributes(
             # For a symlink, the path below /proc would lead to its target.
             follow = not stat.S_ISLNK(now.st_mode)
             path_below_proc = b"/proc/self/fd/%d" % fd if follow else path_of_entry(directory, name)
-            if root.fakes:
-                present = _kept_at(path_below_proc, kinds, follow=follow)
-            else:
-                present = read_attributes_at(path_below_proc, kinds, follow=follow)
+            read = _stored_at if root.fakes else read_attributes_at
+            present = read(path_below_proc, kinds, follow=follow)
             if dict(present) != dict(wanted):
                 root.check_made(path, now, "set its extended attributes")
                 if root.undo is not None:
@@ -120,14 +106,30 @@ def write_entry_attributes(
     root.perform(path, "set its extended attributes", write)
 
 
-def _kept_at(path_below_proc: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
+def _as_stored(root: Root, path: bytes, wanted: Attributes) -> Attributes:
+    """Return the attributes as --fake-super stores them. Raises FileError for an ACL of another form."""
+    from rdc.files.facts.faked_acls import stored_attributes
+
+    try:
+        return stored_attributes(wanted)
+    except ValueError as error:
+        raise root.refused(
+            path,
+            "keep its ACL",
+            expected="an ACL of Linux",
+            found=str(error),
+            advice="leave out --fake-super or -A",
+        ) from error
+
+
+def _stored_at(path_below_proc: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
     """Return the attributes of an entry of --fake-super, as they are."""
     others = read_attributes_at(path_below_proc, kinds & ~AttributeKinds.ACL, follow=follow)
     if AttributeKinds.ACL not in kinds:
         return others
-    from rdc.files.facts.faked_acls import kept_acls_at
+    from rdc.files.facts.faked_acls import stored_acls_at
 
-    return (*others, *kept_acls_at(path_below_proc, follow=follow))
+    return (*others, *stored_acls_at(path_below_proc, follow=follow))
 
 
 def _metadata_with(now: os.stat_result, present: Attributes, wanted: Attributes, mode: int) -> Metadata:

@@ -21,11 +21,13 @@ from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.model.attributes import Attributes
 
-__all__ = ["faked_acls_at", "kept_acls_at", "kept_attributes", "packed_acl", "unpacked_acl"]
+__all__ = ["faked_acls_at", "stored_acls_at", "stored_attributes", "packed_acl", "unpacked_acl"]
 
-KEPT_NAMES = {ACCESS_ACL: b"user.rsync.%aacl", DEFAULT_ACL: b"user.rsync.%dacl"}
+STORED_NAMES = {ACCESS_ACL: b"user.rsync.%aacl", DEFAULT_ACL: b"user.rsync.%dacl"}
 
 _OWNER, _USER, _GROUP, _NAMED_GROUP, _MASK, _OTHERS = 1, 2, 4, 8, 16, 32
 _LEFT_OUT = 0x80
@@ -59,44 +61,46 @@ def packed_acl(name: bytes, acl: bytes) -> bytes:
     return head + b"".join(pack("<2I", *each) for each in named)
 
 
-def unpacked_acl(name: bytes, kept: bytes, mode: int) -> bytes:
-    """Return the ACL, in the kernel's form, that is kept so of an entry with that mode; b"" for one that says
-    what the mode says. Raises ValueError for another form."""
-    if len(kept) < 16 or len(kept) % 8:
-        raise ValueError(f"{len(kept)} bytes")
-    owner, group, mask, others = unpack_from("<4I", kept)
-    named = tuple(iter_unpack("<2I", kept[16:]))
+def unpacked_acl(name: bytes, stored: bytes, mode: int) -> bytes:
+    """Return the ACL, in the kernel's form, that is stored so for an entry with that mode; b"" for one that
+    says what the mode says. Raises ValueError for another form."""
+    if len(stored) < 16 or len(stored) % 8:
+        raise ValueError(f"{len(stored)} bytes")
+    owner, group, mask, others = unpack_from("<4I", stored)
+    named = tuple(iter_unpack("<2I", stored[16:]))
     if name == ACCESS_ACL:
         bits = mode >> 3 & 7
         group = bits if group == _LEFT_OUT else group
-        has_mask = bool(named) or mask != _LEFT_OUT or group != bits
-        if not has_mask:
+        if not named and mask == _LEFT_OUT and group == bits:
             return b""
         owner, mask, others = mode >> 6 & 7, bits, mode & 7
-    entries = [(_OWNER, owner, _NOBODY)]
-    entries += [(_USER, bits ^ _IS_USER, number) for number, bits in named if bits & _IS_USER]
-    entries.append((_GROUP, group, _NOBODY))
-    entries += [(_NAMED_GROUP, bits, number) for number, bits in named if not bits & _IS_USER]
+    users = [(_USER, bits ^ _IS_USER, number) for number, bits in named if bits & _IS_USER]
+    groups = [(_NAMED_GROUP, bits, number) for number, bits in named if not bits & _IS_USER]
+    entries = [(_OWNER, owner, _NOBODY), *users, (_GROUP, group, _NOBODY), *groups]
     entries += [(_MASK, mask, _NOBODY)] if mask != _LEFT_OUT else []
-    entries.append((_OTHERS, others, _NOBODY))
+    return _packed([*entries, (_OTHERS, others, _NOBODY)])
+
+
+def _packed(entries: Sequence[tuple[int, int, int]]) -> bytes:
+    """Return the kernel's form of entries: tag, rights and id. Raises ValueError for unknown rights."""
     if any(bits > 7 for _, bits, _ in entries):
         raise ValueError("rights that do not exist")
     return _VERSION + b"".join(pack("<HHI", *entry) for entry in entries)
 
 
-def kept_attributes(attributes: Attributes) -> Attributes:
+def stored_attributes(attributes: Attributes) -> Attributes:
     """Return the attributes under the names and in the form in which --fake-super keeps them. Raises
     ValueError."""
     return tuple(
-        (KEPT_NAMES[name], packed_acl(name, value)) if name in KEPT_NAMES else (name, value)
+        (STORED_NAMES[name], packed_acl(name, value)) if name in STORED_NAMES else (name, value)
         for name, value in attributes
     )
 
 
-def kept_acls_at(path: bytes, *, follow: bool) -> Attributes:
+def stored_acls_at(path: bytes, *, follow: bool) -> Attributes:
     """Return what is kept of ACLs at a path below /proc, as it is. Raises OSError."""
     found = []
-    for name in KEPT_NAMES.values():
+    for name in STORED_NAMES.values():
         try:
             found.append((name, os.getxattr(path, name, follow_symlinks=follow)))
         except OSError as error:
@@ -109,17 +113,17 @@ def faked_acls_at(path: bytes) -> Attributes:
     """Return the ACLs that are kept at a path such as `path_of_entry` gives, in the kernel's form.
 
     Raises OSError, also for an attribute that rsync would not write."""
-    kept = dict(kept_acls_at(path, follow=False))
-    if not kept:
+    found = dict(stored_acls_at(path, follow=False))
+    if not found:
         return ()
-    found = os.stat(path, follow_symlinks=False)
+    entry = os.stat(path, follow_symlinks=False)
     try:
-        faked = read_faked(path, found)
-        mode = stat.S_IMODE(found.st_mode if faked is None else faked.mode)
+        faked = read_faked(path, entry)
+        mode = stat.S_IMODE(entry.st_mode if faked is None else faked.mode)
         pairs = [
-            (name, unpacked_acl(name, kept[stored], mode))
-            for name, stored in KEPT_NAMES.items()
-            if stored in kept
+            (name, unpacked_acl(name, found[other], mode))
+            for name, other in STORED_NAMES.items()
+            if other in found
         ]
     except ValueError as error:
         raise OSError(errno.EBADMSG, f"what --fake-super keeps there has another form: {error}") from error

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdc.files.root.confined_access import ConfinedAccess
     from rdc.model.entries import PackedListing
 
-__all__ = ["FORMAT_OF_KIND", "is_node", "is_of_kind", "node_of", "with_node_kinds"]
+__all__ = ["FORMAT_OF_KIND", "is_of_kind", "node_of", "with_node_kinds"]
 
 FORMAT_OF_KIND = {
     Kind.FIFO: stat.S_IFIFO,
@@ -34,22 +34,6 @@ def is_of_kind(mode: int, kind: Kind) -> bool:
     if kind in FORMAT_OF_KIND:
         return stat.S_IFMT(mode) == FORMAT_OF_KIND[kind]
     return kind_of(mode) is kind
-
-
-def is_node(root: ConfinedAccess, path: bytes, kind: int, number: int) -> bool:
-    """Return whether the entry at `path` is a special file of that kind and device number, or stands for one
-    (--fake-super). Raises FileError."""
-    try:
-        if not root.fakes:
-            return node_of(root.perform(path, "look at it", stat_entry)) == (kind, number)
-        from rdc.files.root.faked_listing import faked_at
-
-        faked = faked_at(root, path)
-        if faked is None or _KIND_OF_FORMAT[stat.S_IFMT(faked.mode)] != kind:
-            return False
-        return kind not in DEVICES or device_number(faked.major, faked.minor) == number
-    except (KeyError, ValueError):
-        return False
 
 
 def node_of(found: os.stat_result) -> tuple[Kind, int]:

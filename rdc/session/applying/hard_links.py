@@ -13,7 +13,7 @@ from itertools import islice
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import make_durable
-from rdc.files.root.node_kinds import is_node
+from rdc.files.root.node_at import is_node
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import itemize, linking_code
@@ -123,7 +123,11 @@ class HardLinks:
         """The entry at `path`, if it is a regular file or the special file that `like` is; else None."""
         try:
             if like.kind in NODES:
-                return self._root.identity(path) if is_node(self._root, path, like.kind, like.size) else None
+                return (
+                    self._root.identity(path)
+                    if is_node(self._root, path, Kind(like.kind), like.size)
+                    else None
+                )
             return self._root.identity(path) if self._root.kind(path) is Kind.FILE else None
         except FileError:
             return None  # the file or its directory could not be made, which was reported

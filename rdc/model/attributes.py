@@ -66,12 +66,10 @@ class AttributeKinds(IntFlag):
     sync looks at them."""
 
     def of(self, kind: int) -> AttributeKinds:
-        """The kinds that an entry of this Kind can have: special files have nothing but access times."""
-        if kind == Kind.FILE:
-            return self
-        if kind < Kind.SPECIAL:
+        """The kinds that are kept of an entry of this Kind."""
+        if kind in (Kind.DIRECTORY, Kind.SYMLINK):
             return self & ~AttributeKinds.ACCESS_TIME
-        return self & AttributeKinds.ACCESS_TIME if kind > Kind.SPECIAL else AttributeKinds.NONE
+        return AttributeKinds.NONE if kind == Kind.SPECIAL else self
 
     def chosen(self, attributes: Attributes) -> Attributes:
         """Those of these kinds."""

@@ -269,7 +269,7 @@ class SyncOptions:
     fake_super: bool = False
     """Only the side where it is typed counts, as in rsync. As the destination it keeps owners, devices and
     the like in extended attributes, in rsync's form, and does not set them. As the source it sends what such
-    attributes say. Not together with `acls`, `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
+    attributes say. Not together with `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
     `follows`."""
     super_user: bool = False
     """Set owners and make devices as if the destination ran as root; the system decides."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import set_access_time
-from rdc.files.root.node_kinds import FORMAT_OF_KIND
+from rdc.files.root.node_kinds import is_of_kind
 from rdc.model.attributes import ACCESS_TIME, ACCESS_TIME_BYTES
 
 TYPE_CHECKING = False
@@ -53,7 +52,7 @@ def write_entry_access_time(
         fd = os.open(name, _PATH, dir_fd=directory)
         try:
             now = os.fstat(fd)
-            if stat.S_IFMT(now.st_mode) != FORMAT_OF_KIND.get(kind, stat.S_IFREG) and not root.fakes:
+            if not is_of_kind(now.st_mode, kind) and not root.fakes:
                 raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
             if not is_meant(now):
                 raise changed(path, root.shown(path), "the one that was compared", "another")

@@ -53,7 +53,7 @@ def read_directory_attributes(
 
     Raises FileChangedError if the directory is gone or was replaced, FileError if it cannot be opened.
     """
-    if root.followed is not None:
+    if root.followed is not None or (root.fakes and AttributeKinds.ACL in kinds):
         yield from _read_one_by_one(root, path, names, kinds)
         return
     read = _read_with_times if AttributeKinds.ACCESS_TIME in kinds else _read_attributes
@@ -112,12 +112,13 @@ def _read_attributes(
 def _read_one_by_one(
     root: Root, path: bytes, names: bytes, kinds: AttributeKinds
 ) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
-    """Like read_directory_attributes, for entries of which some are elsewhere (Root.followed)."""
+    """Like read_directory_attributes, for entries of which some are elsewhere (Root.followed), or stand for
+    others."""
     for row, name in enumerate(strings(names)):
         found: Attributes | OSError
         try:
             directory, entry = root.locate(join(path, name))
-            found = read_entry_attributes(directory.fd, entry, kinds)
+            found = read_entry_attributes(directory.fd, entry, kinds, fakes=root.fakes)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -126,11 +127,19 @@ def _read_one_by_one(
             yield row, name, found
 
 
-def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
+def read_entry_attributes(
+    directory: int, name: bytes, kinds: AttributeKinds, *, fakes: bool = False
+) -> Attributes:
     """Return the attributes of these kinds of the entry `name` in an open directory; b"." is the directory
-    itself. Raises OSError."""
+    itself. `fakes`: its ACLs are those that --fake-super keeps. Raises OSError."""
     time = access_time_at(directory, name) if AttributeKinds.ACCESS_TIME in kinds else ()
-    return time + _read_extended(directory, name, kinds & ~AttributeKinds.ACCESS_TIME)
+    extended = kinds & ~AttributeKinds.ACCESS_TIME
+    if not (fakes and AttributeKinds.ACL in kinds):
+        return time + _read_extended(directory, name, extended)
+    from rdc.files.facts.faked_acls import faked_acls_at
+
+    others = _read_extended(directory, name, extended & ~AttributeKinds.ACL)
+    return tuple(sorted((*time, *faked_acls_at(path_of_entry(directory, name)), *others)))
 
 
 def _read_extended(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:

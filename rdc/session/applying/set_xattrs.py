@@ -136,7 +136,8 @@ class XattrSetter:
         path, kinds = entry.path, self._wanted.kinds.of(entry.kind)
         try:
             directory, name = self._root.locate(path)
-            existing = pack_attributes(read_entry_attributes(directory.fd, name, kinds))
+            found = read_entry_attributes(directory.fd, name, kinds, fakes=self._root.fakes)
+            existing = pack_attributes(found)
             if existing == wanted or not self._is_unchanged(entry, self._root.identity(path)):
                 return
             if not self._dry:

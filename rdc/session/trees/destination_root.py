@@ -163,7 +163,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
         if preserved.attributes:
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
-            kinds = attribute_kinds_of(root)
+            kinds = attribute_kinds_of(root, fakes=options.fake_super)
             if not preserved.owner or options.fake_super:
                 # Setting a capability is as powerful as setting an owner, so both need the same permission.
                 kinds &= ~AttributeKinds.ROOT

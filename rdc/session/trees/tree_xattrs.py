@@ -53,7 +53,8 @@ class TreeXattrs:
             return []
         existing: Attributes | OSError
         try:
-            existing = read_entry_attributes(self._root.top().fd, b".", self._kinds.of(Kind.DIRECTORY))
+            here, kinds = self._root.top().fd, self._kinds.of(Kind.DIRECTORY)
+            existing = read_entry_attributes(here, b".", kinds, fakes=self._root.fakes)
         except OSError as error:
             existing = error
         packed = self._packed(b"", b".", existing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.catalog.arguments import check_job, path_list
-from rdc.checks import check_argument
+from rdc.checks import check_argument, check_method
 from rdc.errors import UsageError
 from rdc.model.scan import ScanOptions, ScanSlice
 from rdc.progress import Progressed, silent
@@ -64,6 +64,8 @@ def scan_parts(
         8000
     """
     given = path_list("scan_parts", "paths", paths)
+    if not callable(executor):
+        check_method("scan_parts", "executor", executor, "submit")
     check_argument("scan_parts", "slices", slices, int)
     check_argument("scan_parts", "out", out, str, bytes, os.PathLike)
     check_argument("scan_parts", "options", options, ScanOptions, None)

@@ -6,7 +6,8 @@ import contextlib
 import re
 from importlib.util import find_spec
 
-from rdc.errors import ExitCode, RdcError, UsageError, one_line, printable
+from rdc.cluster.unreachable import unreachable
+from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ PROCESSES = 1024
 CONNECT_SECONDS = 15
 """The longest wait for a scheduler."""
 
-_FORMS = "processes:N, dask://HOST:PORT, ray://HOST:PORT or ray:local"
+_EXPECTED = "processes:N, dask://HOST:PORT, ray://HOST:PORT or ray:local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def parse_engine(url: str) -> EngineUrl:
     remote = re.fullmatch(r"(dask|ray)://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z.-]+):(\d{1,5})", url, re.ASCII)
     if remote is None or not 1 <= int(remote[3]) <= 65_535:
         # A URL may hold a password, so it is not repeated.
-        raise UsageError(f"--cluster: expected {_FORMS}; a user, a password or a path has no place there")
+        raise UsageError(f"--cluster: expected {_EXPECTED}; a user, a password or a path has no place there")
     return _installed(url, EngineUrl(remote[1], f"{remote[2]}:{remote[3]}"))
 
 
@@ -116,11 +117,3 @@ def _dask(address: str) -> Iterator[Engine]:
     finally:
         with contextlib.suppress(OSError, TimeoutError):
             client.close(timeout=CONNECT_SECONDS)
-
-
-def unreachable(kind: str, address: str, error: Exception) -> RdcError:
-    text = one_line(str(error).partition("\n")[0])
-    return RdcError(
-        f"{kind}://{printable(address)}: expected a scheduler, found none: {text}; check host and port",
-        code=ExitCode.UNREACHABLE,
-    )

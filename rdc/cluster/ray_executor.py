@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from concurrent.futures import Executor
 
 import ray
 
+from rdc.cluster.unreachable import unreachable
 from rdc.errors import ExitCode, RdcError, printable
 
 TYPE_CHECKING = False
@@ -56,13 +58,18 @@ def opened_ray(address: str) -> Iterator[tuple[RayExecutor, int]]:
         else:
             ray.init(address=f"ray://{address}", log_to_driver=False, configure_logging=False)
     except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
-        from rdc.cluster.engines import unreachable
-
         raise unreachable("ray", address, error) from error
-    try:
+    # A thread of Ray prints messages about dead workers to stdout, where a report goes.
+    with contextlib.redirect_stdout(sys.stderr), _ending():
         slots = int(ray.cluster_resources().get("CPU", 0))
         if not slots:
             raise RdcError(f"ray://{printable(address)}: the cluster has no CPU", code=ExitCode.UNREACHABLE)
         yield RayExecutor(), slots
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    try:
+        yield
     finally:
         ray.shutdown()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from rdc.cluster.kept_parts import KeptParts
+    from rdc.cluster.part_directory import PartDirectory
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.parts.part_head import PartHead
 
@@ -77,7 +77,7 @@ def scan_parts(
     if shared.slice is not None:
         raise UsageError("scan_parts: options.slice is of one slice; the argument slices gives their number")
     last = ScanSlice(slices, slices)
-    from rdc.cluster.kept_parts import KeptParts
+    from rdc.cluster.part_directory import PartDirectory
     from rdc.cluster.run_marker import RunMarker
     from rdc.cluster.slice_runs import SliceRuns
     from rdc.cluster.slice_task import SliceTask
@@ -85,7 +85,7 @@ def scan_parts(
 
     directory = os.path.abspath(os.fsencode(out))
     facts = worker_facts(given)
-    parts = KeptParts(directory, slices, given, shared, facts)
+    parts = PartDirectory(directory, slices, given, shared, facts)
     marker = RunMarker(directory)
     marker.begin()
     try:
@@ -116,14 +116,14 @@ def scan_parts(
 class _Progress:
     """Adds up the bytes of the slices that have their part."""
 
-    def __init__(self, parts: KeptParts, reporter: Reporter) -> None:
+    def __init__(self, parts: PartDirectory, reporter: Reporter) -> None:
         self._parts = parts
         self._report = reporter
         self._done = 0
 
     def keep(self, number: int) -> bool:
         """Counts a part from an earlier run. Returns whether there is one."""
-        head = self._parts.kept(number)
+        head = self._parts.complete(number)
         if head is not None:
             self._add(head)
         return head is not None
@@ -133,6 +133,6 @@ class _Progress:
         self._add(self._parts.head(number))
 
     def _add(self, head: PartHead) -> None:
-        assert head.slices is not None  # noqa: S101 - KeptParts returns no others
+        assert head.slices is not None  # noqa: S101 - PartDirectory returns no others
         self._done += head.found_bytes
         self._report(Progressed("read", self._done, max(self._done, head.slices.most.bytes)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
 import os
 import signal
@@ -11,7 +10,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from pathlib import Path
 from typing import Any
 
-__all__ = ["InThreads", "killing_pool", "process_pool"]
+__all__ = ["InThreads", "Killing", "killing_pool", "process_pool"]
 
 
 class InThreads(ThreadPoolExecutor):
@@ -45,9 +44,12 @@ def _killed_once(marks: str, number: int, fn: Callable[..., Any], *args: Any) ->
     return None
 
 
-class _Killing(Executor):
-    def __init__(self, marks: Path, numbers: set[int]) -> None:
-        self._pool = process_pool()
+class Killing(Executor):
+    """Gives tasks to `pool`. The first worker that takes one of the tasks `numbers` kills itself."""
+
+    def __init__(self, pool: Executor, marks: Path, numbers: set[int]) -> None:
+        marks.mkdir(exist_ok=True)
+        self._pool = pool
         self._marks = marks
         self._numbers = numbers
         self._submitted = 0
@@ -55,7 +57,7 @@ class _Killing(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         number, self._submitted = self._submitted, self._submitted + 1
         if number in self._numbers:
-            fn = functools.partial(_killed_once, str(self._marks), number, fn)
+            return self._pool.submit(_killed_once, str(self._marks), number, fn, *args, **kwargs)
         return self._pool.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -63,6 +65,4 @@ class _Killing(Executor):
 
 
 def killing_pool(marks: Path, numbers: set[int]) -> Callable[[], Executor]:
-    """Makes process pools. The first worker that takes one of the tasks `numbers` kills itself."""
-    marks.mkdir(exist_ok=True)
-    return lambda: _Killing(marks, numbers)
+    return lambda: Killing(process_pool(), marks, numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.cluster.engines import opened_engine
-from rdc.cluster.kept_parts import slices_in
+from rdc.cluster.part_directory import slices_in
 from rdc.errors import ExitCode, FileError, StoppedError, printable
 from rdc.library.merge import merge
 from rdc.library.scan_parts import scan_parts

@@ -1,4 +1,4 @@
-"""KeptParts: the parts of a sliced scan in one directory, some of them from an earlier run."""
+"""PartDirectory: the parts of a sliced scan in one directory, some of them from an earlier run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.model.scan import ScanOptions
     from rdc.survey.parts.part_head import PartHead
 
-__all__ = ["KeptParts", "slices_in"]
+__all__ = ["PartDirectory", "slices_in"]
 
 _NAME = re.compile(rb"slice-\d+-of-(\d+)\.rdcscan")
 
@@ -35,7 +35,7 @@ def slices_in(directory: bytes) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-class KeptParts:
+class PartDirectory:
     """Names the parts of one scan, and says which of them are there."""
 
     def __init__(
@@ -54,7 +54,7 @@ class KeptParts:
         digits = len(str(self._of))
         return os.path.join(self._directory, b"slice-%0*d-of-%d.rdcscan" % (digits, number, self._of))
 
-    def kept(self, number: int) -> PartHead | None:
+    def complete(self, number: int) -> PartHead | None:
         """The head of a part from an earlier run; None if there is none, or a damaged or stopped one.
 
         Raises UsageError, with its name, for a part of another scan, which nobody wants to lose.

@@ -1,4 +1,7 @@
-"""Engines with two workers each: `scan --cluster` writes the document of one scan, also if a worker dies."""
+"""Engines with two workers each: `scan --cluster` writes the document of one scan, also if a worker dies.
+
+`scripts/soak slices` has Ray's client server as well. It needs up to a minute to begin, and sometimes fails to.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ import pytest
 from rdc.cluster import engines
 from rdc.cluster.engines import EngineUrl, opened_engine, parse_engine
 from rdc.errors import ExitCode, RdcError, UsageError
-from tests.cluster.clusters import dask_cluster, ray_cluster
+from tests.cluster.clusters import TOKEN, dask_cluster
 from tests.support.project_paths import TOP
 from tests.support.trees.linked_tree import linked_tree
 
@@ -24,12 +27,6 @@ from tests.support.trees.linked_tree import linked_tree
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with dask_cluster(tmp_path_factory.mktemp("dask")) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ray_cluster(tmp_path_factory.mktemp("r")) as url:
         yield url
 
 
@@ -47,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def program(tmp_path: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "disabled", "PYTHONPATH": str(TOP)}
+    environ = {**os.environ, "HOME": str(tmp_path), **TOKEN, "PYTHONPATH": str(TOP)}
     return subprocess.run(
         [sys.executable, "-m", *map(str, words)],
         env=environ,
@@ -58,12 +55,13 @@ def program(tmp_path: Path, *words: str | Path) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.parametrize("url", ["processes:2", "dask", "ray"], indirect=True)
+@pytest.mark.parametrize("url", ["processes:2", "dask", "ray:local"], indirect=True)
 def test_a_cluster_writes_the_document_of_one_scan(tree: Path, tmp_path: Path, url: str) -> None:
     whole = program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree)
     out = tmp_path / "parts"
     done = program(tmp_path, "rdc", "scan", "--json", f"--cluster={url}", "-o", out, tree)
-    assert (done.stdout, done.stderr, done.returncode) == (whole.stdout, "", 0)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == whole.stdout
     assert sorted(os.listdir(out)) == [f"slice-{number}-of-8.rdcscan" for number in range(1, 9)]
     # Again, from the parts that are there; other slices need another number.
     before = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)}
@@ -72,7 +70,7 @@ def test_a_cluster_writes_the_document_of_one_scan(tree: Path, tmp_path: Path, u
     assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)} == before
 
 
-@pytest.mark.parametrize("url", ["processes:2", "dask", "ray", "ray:local"], indirect=True)
+@pytest.mark.parametrize("url", ["processes:2", "dask", "ray:local"], indirect=True)
 def test_a_killed_worker_changes_nothing(tree: Path, tmp_path: Path, url: str) -> None:
     whole = program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree)
     (tmp_path / "parts").mkdir()

@@ -1,6 +1,6 @@
 """Engines with two workers each: `scan --cluster` writes the document of one scan, also if a worker dies.
 
-`scripts/soak slices` has Ray's client server as well. It needs up to a minute to begin, and sometimes fails to.
+`scripts/soak slices` has Ray's client server as well. It takes up to a minute, and sometimes fails to begin.
 """
 
 from __future__ import annotations

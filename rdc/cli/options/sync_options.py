@@ -7,6 +7,7 @@ import os
 from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
+from rdc.cli.options.depth_option import DEPTH, read_depth
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
@@ -122,6 +123,7 @@ SYNC_OPTIONS = (
                 ("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE"
             ),
             MAX_MEMORY,
+            DEPTH,
             Option(
                 ("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS"
             ),
@@ -228,6 +230,7 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             keep_undo=read_keep_undo(words),
             alternates=read_alternates(words),
             max_memory=read_max_memory(words),
+            depth=read_depth(words),
             chmod=_chmod(words),
             remove_source_files=words.has("--remove-source-files"),
         ),

@@ -166,7 +166,7 @@ class CommitGroup:
         view = memoryview(content)
         first = at = 0
         while first < listing.count:
-            batch = listing.slice(first, min(first + self._files - self._staged_files, listing.count))
+            batch = listing.slice(first, min(first + self._room(), listing.count))
             size = batch.total_size
             run = stage_small(self._root, directory, batch, view[at : at + size], owner=owner)
             if run is None:
@@ -198,7 +198,7 @@ class CommitGroup:
         view = memoryview(content)
         first = at = 0
         while first < len(versions):
-            batch = versions.slice(first, min(first + self._files - self._staged_files, len(versions)))
+            batch = versions.slice(first, min(first + self._room(), len(versions)))
             size = sum(little_endian_integers("Q", batch.sizes))
             run = stage_versions(self._root, batch, view[at : at + size], owner=owner)
             if run is None:
@@ -209,6 +209,10 @@ class CommitGroup:
             first, at = first + len(batch), at + size
             self._count(len(batch), size)
         return changed, failed
+
+    def _room(self) -> int:
+        """Return how many small files may be staged at once."""
+        return min(self._files - self._staged_files, self._root.depths.writing.rows)
 
     def _count(self, files: int, size: int) -> None:
         self._staged_files += files

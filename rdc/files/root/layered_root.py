@@ -63,6 +63,10 @@ class LayeredRoot(Root):
         super().keep_atimes()
         self._base.keep_atimes()
 
+    def fix_depth(self, depth: int) -> None:
+        super().fix_depth(depth)
+        self._base.fix_depth(depth)
+
     @property
     def base(self) -> Root:
         return self._base

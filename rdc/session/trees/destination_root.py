@@ -231,6 +231,7 @@ def open_destination(
         from rdc.session.trees.faked_trees import faked_root
 
         destination_root = replace(destination_root, root=faked_root(destination_root.root, options))
+    destination_root.root.fix_depth(options.depth)
     if options.open_noatime:
         destination_root.root.keep_atimes()
     destination_root.root.write_sparsely(options.sparse)

@@ -1,0 +1,136 @@
+"""Depth: how many calls to storage are in flight at a time.
+
+One is enough where calls do not wait: on files in the page cache a second thread only costs. Where they wait,
+as on a network or a disk that is not cached, the rate grows with the depth until the storage is busy. So the
+depth starts at 1. It is doubled while calls wait and the last doubling made them so much faster.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.typed import NamedTuple
+
+__all__ = ["Depth", "Depths", "RowsSeen"]
+
+DEPTH_MOST = 32
+"""Most calls in flight unless somebody asks for more."""
+
+WAIT_NANOSECONDS = 100_000
+"""Mean wait of a call, from which on several are in flight. To start a thread costs 20 us."""
+
+GROWTH = 1.2
+"""How many times faster calls have to become for the last doubling to stay."""
+
+WINDOW_ROWS = 16
+"""Rows of the first decision. Later ones take four times as many rows as are in flight."""
+
+SETTLED_ROWS = 1024
+"""Rows until a settled depth is tried once more: the storage may have been busy for others."""
+
+
+class RowsSeen(NamedTuple):
+    """What the C code saw of rows that it did in one call (rows_at_once.h)."""
+
+    own_rows: int
+    """Rows that the calling thread did."""
+    waited: int
+    """Nanoseconds that it waited in them."""
+    elapsed: int
+    """Nanoseconds of the whole call."""
+    no_descriptor: int
+    """1 if a row found no free descriptor."""
+    no_thread: int
+    """1 if the system refused a thread."""
+
+
+class Depth:
+    """The depth of one kind of call on one tree. Threads may share it."""
+
+    __slots__ = (
+        "_before",
+        "_lock",
+        "_looked",
+        "_most",
+        "_own",
+        "_rows",
+        "_settled",
+        "_times",
+        "fixed",
+        "now",
+    )
+
+    def __init__(self, fixed: int = 0) -> None:
+        """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits."""
+        self._most = share_of_descriptors(fixed or DEPTH_MOST)
+        self.fixed = min(fixed, self._most)
+        self.now = self.fixed or 1
+        """Calls to have in flight, at least 1."""
+        self._settled = self._looked = False
+        self._before = 0.0
+        """Rows per nanosecond at the depth before this one."""
+        self._rows = self._own = 0
+        self._times = (0, 0)
+        self._lock = allocate_lock()
+
+    @property
+    def rows(self) -> int:
+        """How many rows may pass before `saw` is to be called."""
+        if self.fixed or self._settled or (self.now == 1 and self._looked):
+            return SETTLED_ROWS
+        return max(WINDOW_ROWS, 4 * self.now)
+
+    def saw(self, rows: int, seen: RowsSeen) -> None:
+        """Take in what became of `rows` rows, and decide again."""
+        with self._lock:
+            if seen.no_thread:
+                self._most = self.now = 1
+            elif seen.no_descriptor and self.now > 1:
+                self._most = self.now = self.now // 2
+                self._forget(settled=True)
+            if not self.fixed and rows:
+                self._add(rows, seen)
+
+    def _add(self, rows: int, seen: RowsSeen) -> None:
+        self._rows += rows
+        self._own += seen.own_rows
+        waited, elapsed = self._times[0] + seen.waited, self._times[1] + seen.elapsed
+        self._times = waited, elapsed
+        if self._rows < (SETTLED_ROWS if self._settled else max(WINDOW_ROWS, 4 * self.now)):
+            return
+        self._looked = True
+        if waited <= WAIT_NANOSECONDS * self._own:
+            self.now = 1
+            self._forget(settled=False)
+            return
+        rate = self._rows / max(elapsed, 1)
+        if self._settled or self.now == 1 or rate >= GROWTH * self._before:
+            self._before = rate
+            grown = min(2 * self.now, self._most)
+            self._forget(settled=grown == self.now)
+            self.now = grown
+        else:
+            self.now = max(1, self.now // 2)
+            self._forget(settled=True)
+
+    def _forget(self, *, settled: bool) -> None:
+        self._rows = self._own = 0
+        self._times = (0, 0)
+        self._settled = settled
+
+
+class Depths:
+    """The depths of one tree. Each kind of call has its own, since their rates cannot be compared."""
+
+    __slots__ = ("listing", "opening", "reading", "renaming", "setting", "writing")
+
+    def __init__(self, fixed: int = 0) -> None:
+        self.listing = Depth(fixed)
+        self.opening = Depth(fixed)
+        self.reading = Depth(fixed)
+        """Of files that are open."""
+        self.writing = Depth(fixed)
+        self.renaming = Depth(fixed)
+        self.setting = Depth(fixed)
+        """Of metadata."""

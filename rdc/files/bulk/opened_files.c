@@ -141,7 +141,7 @@ typedef struct {
     const int32_t *fds;
     const uint64_t *sizes;
     const int64_t *mtimes, *ctimes;
-    uint8_t **places; /* where the content of each file goes, whatever becomes of the others */
+    uint8_t **targets; /* where the content of each file goes, whatever becomes of the others */
     uint8_t *good;
 } reading;
 
@@ -151,7 +151,7 @@ static void read_row(void *context, size_t row)
     struct stat after;
 
     /* ctime counts: it cannot be set back, where a program can restore an mtime after writing. */
-    r->good[row] = r->fds[row] >= 0 && read_whole(r->fds[row], r->places[row], r->sizes[row]) &&
+    r->good[row] = r->fds[row] >= 0 && read_whole(r->fds[row], r->targets[row], r->sizes[row]) &&
                    !fstat(r->fds[row], &after) && (uint64_t)after.st_size == r->sizes[row] &&
                    rdc_nanoseconds(after.st_mtim) == r->mtimes[row] && rdc_nanoseconds(after.st_ctim) == r->ctimes[row];
 }
@@ -159,24 +159,24 @@ static void read_row(void *context, size_t row)
 size_t rdc_read_files(const int32_t *fds, size_t count, const uint64_t *sizes, const int64_t *mtimes,
                       const int64_t *ctimes, uint8_t *content, uint8_t *good, unsigned depth, rdc_rows_seen *seen)
 {
-    reading r = {fds, sizes, mtimes, ctimes, malloc((count + 1) * sizeof *r.places), good};
+    reading r = {fds, sizes, mtimes, ctimes, malloc((count + 1) * sizeof *r.targets), good};
     size_t at = 0, filled = 0;
 
-    if (!r.places)
+    if (!r.targets)
         return SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
-        r.places[i] = content + at;
+        r.targets[i] = content + at;
         at += fds[i] >= 0 ? sizes[i] : 0;
     }
     rdc_rows_at_once(count, depth, read_row, &r, seen);
     for (size_t i = 0; i < count; i++) {
         if (!good[i])
             continue;
-        if (r.places[i] != content + filled)
-            memmove(content + filled, r.places[i], sizes[i]);
+        if (r.targets[i] != content + filled)
+            memmove(content + filled, r.targets[i], sizes[i]);
         filled += sizes[i];
     }
-    free(r.places);
+    free(r.targets);
     return filled;
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.typed import NamedTuple
+from rdc.records import dataclass
 
 __all__ = ["Depth", "Depths", "RowsSeen"]
 
@@ -26,11 +26,12 @@ GROWTH = 1.2
 WINDOW_ROWS = 16
 """Rows of the first decision. Later ones take four times as many rows as are in flight."""
 
-SETTLED_ROWS = 1024
-"""Rows until a settled depth is tried once more: the storage may have been busy for others."""
+STEADY_ROWS = 1024
+"""Rows until a steady depth is tried once more: the storage may have been busy for others."""
 
 
-class RowsSeen(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RowsSeen:
     """What the C code saw of rows that it did in one call (rows_at_once.h)."""
 
     own_rows: int
@@ -55,7 +56,7 @@ class Depth:
         "_most",
         "_own",
         "_rows",
-        "_settled",
+        "_steady",
         "_times",
         "fixed",
         "now",
@@ -67,7 +68,7 @@ class Depth:
         self.fixed = min(fixed, self._most)
         self.now = self.fixed or 1
         """Calls to have in flight, at least 1."""
-        self._settled = self._looked = False
+        self._steady = self._looked = False
         self._before = 0.0
         """Rows per nanosecond at the depth before this one."""
         self._rows = self._own = 0
@@ -77,8 +78,8 @@ class Depth:
     @property
     def rows(self) -> int:
         """How many rows may pass before `saw` is to be called."""
-        if self.fixed or self._settled or (self.now == 1 and self._looked):
-            return SETTLED_ROWS
+        if self.fixed or self._steady or (self.now == 1 and self._looked):
+            return STEADY_ROWS
         return max(WINDOW_ROWS, 4 * self.now)
 
     def saw(self, rows: int, seen: RowsSeen) -> None:
@@ -88,7 +89,7 @@ class Depth:
                 self._most = self.now = 1
             elif seen.no_descriptor and self.now > 1:
                 self._most = self.now = self.now // 2
-                self._forget(settled=True)
+                self._forget(steady=True)
             if not self.fixed and rows:
                 self._add(rows, seen)
 
@@ -97,27 +98,27 @@ class Depth:
         self._own += seen.own_rows
         waited, elapsed = self._times[0] + seen.waited, self._times[1] + seen.elapsed
         self._times = waited, elapsed
-        if self._rows < (SETTLED_ROWS if self._settled else max(WINDOW_ROWS, 4 * self.now)):
+        if self._rows < (STEADY_ROWS if self._steady else max(WINDOW_ROWS, 4 * self.now)):
             return
         self._looked = True
         if waited <= WAIT_NANOSECONDS * self._own:
             self.now = 1
-            self._forget(settled=False)
+            self._forget(steady=False)
             return
         rate = self._rows / max(elapsed, 1)
-        if self._settled or self.now == 1 or rate >= GROWTH * self._before:
+        if self._steady or self.now == 1 or rate >= GROWTH * self._before:
             self._before = rate
             grown = min(2 * self.now, self._most)
-            self._forget(settled=grown == self.now)
+            self._forget(steady=grown == self.now)
             self.now = grown
         else:
             self.now = max(1, self.now // 2)
-            self._forget(settled=True)
+            self._forget(steady=True)
 
-    def _forget(self, *, settled: bool) -> None:
+    def _forget(self, *, steady: bool) -> None:
         self._rows = self._own = 0
         self._times = (0, 0)
-        self._settled = settled
+        self._steady = steady
 
 
 class Depths:

@@ -56,10 +56,10 @@ def test_the_depth_grows_to_what_the_storage_bears(wait: int, width: int) -> Non
     useful = min(each for each in (1, 2, 4, 8, 16, 32, 64) if each >= width)
     # The work of the caller bounds the rate, too.
     assert depth.now >= min(useful // 2, 8)
-    settled = taken[len(taken) // 2 :]
+    later = taken[len(taken) // 2 :]
     # A step too far is tried now and then, and taken back.
-    assert sum(each <= 2 * useful for each in settled) == len(settled)
-    assert settled.count(2 * useful) < len(settled) / 2
+    assert sum(each <= 2 * useful for each in later) == len(later)
+    assert later.count(2 * useful) < len(later) / 2
 
 
 def test_the_first_decisions_take_few_rows() -> None:

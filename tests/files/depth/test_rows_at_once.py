@@ -9,7 +9,7 @@ import pytest
 
 from rdc.limits.sessions import DEPTH_LIMIT
 from tests.support.project_paths import TOP
-from tests.support.running.slow_storage import SlowStorage
+from tests.support.storage.slow_storage import SlowStorage
 from tests.support.trees.trees import File, read_tree, tree, write_tree
 
 FILES = 300

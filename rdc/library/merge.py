@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+from functools import partial
+from itertools import accumulate
 
 from rdc.catalog.arguments import check_job, path_list
 from rdc.checks import check_argument
@@ -13,11 +14,11 @@ from rdc.progress import Progressed, check_stop, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from typing import BinaryIO
 
     from rdc.model.scan import ScanReport
     from rdc.progress import Reporter, StopSignal
-    from rdc.survey.parts.merge import PartSource
 
 __all__ = ["merge"]
 
@@ -50,13 +51,19 @@ def merge(
     check_argument("merge", "options", options, MergeOptions, None)
     check_argument("merge", "part", part, str, bytes, os.PathLike, None)
     check_job("merge", reporter, None, stop)
-    from rdc.survey.parts.merge import merge_parts
+    from rdc.survey.parts.merge import PartSource, merge_parts
     from rdc.survey.scan.summary import report_of
 
-    with contextlib.ExitStack() as stack:
-        sources = [_opened(name, stack) for name in names]
-        memory = (options or MergeOptions()).memory
-        outcome = merge_parts(_noted(sources, reporter, stop), memory)
+    sizes = [_size(name) for name in names]
+    done = list(accumulate(sizes, initial=0))
+
+    def before(number: int) -> None:
+        check_stop(stop)
+        reporter(Progressed("read", done[number], done[-1]))
+
+    sources = [PartSource(name, partial(_opened, name)) for name in names]
+    outcome = merge_parts(sources, (options or MergeOptions()).memory, before=before)
+    reporter(Progressed("read", done[-1], done[-1]))
     if part is not None:
         from rdc.survey.parts.part_file import write_part
 
@@ -64,22 +71,21 @@ def merge(
     return report_of(outcome)
 
 
-def _opened(name: str, stack: contextlib.ExitStack) -> PartSource:
-    from rdc.survey.parts.merge import PartSource
-
+def _opened(name: str) -> BinaryIO:
     try:
-        return PartSource(name, stack.enter_context(open(name, "rb")))
+        return open(name, "rb")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise RdcError(f"{name}: cannot read the part: {reason}", code=ExitCode.FILE_IO) from error
+        raise _unreadable(name, error) from error
 
 
-def _noted(sources: list[PartSource], reporter: Reporter, stop: StopSignal | None) -> Iterator[PartSource]:
-    sizes = [os.fstat(source.stream.fileno()).st_size for source in sources]
-    done = 0
-    for source, size in zip(sources, sizes, strict=True):
-        check_stop(stop)
-        reporter(Progressed("read", done, sum(sizes)))
-        yield source
-        done += size
-    reporter(Progressed("read", done, done))
+def _size(name: str) -> int:
+    """Bytes of a part. A pipe has none until it is read."""
+    try:
+        return os.stat(name).st_size
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: OSError | ValueError) -> RdcError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return RdcError(f"{name}: cannot read the part: {reason}", code=ExitCode.FILE_IO)

@@ -26,3 +26,6 @@ no longer normally distributed, but the stated bounds assume that it is."""
 
 PART_SECTION_BYTES = 64 << 20
 """Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""
+
+SCAN_SLICES = 1_000_000
+"""Slices of one scan. More would be smaller than a directory each, and every slice walks all directories."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from rdc.checks import check_fields
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, UsageError
+from rdc.limits.survey import SCAN_SLICES
 from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.records import dataclass, field
 
 __all__ = [
     "DEFAULT_MEMORY",
     "FIXED_LEVELS",
+    "SHIFT_MOST",
     "Attribution",
     "Bin",
     "Coverage",
@@ -20,6 +22,7 @@ __all__ = [
     "ScanOptions",
     "ScanProblem",
     "ScanReport",
+    "ScanSlice",
     "SimilarFiles",
     "TypeSummary",
 ]
@@ -27,8 +30,37 @@ __all__ = [
 FIXED_LEVELS = ("fixed-4096", "fixed-131072")
 """Optional levels: blocks at fixed offsets, as block-based stores cut them."""
 
+SHIFT_MOST = 32
+"""At one chunk in 2^32, a petabyte has some fifty chunks in the sample; less would be none."""
+
 DEFAULT_MEMORY = 512 << 20
 """Bytes for all tables of chunks: exact up to some 70 GB of unique data at 4 KiB, sampled beyond."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSlice:
+    """One of several slices of a scan, numbered from 1. All slices together count each file once.
+
+    Raises TypeError for a wrong type, UsageError unless 1 <= number <= of <= 1,000,000.
+
+    >>> import rdc
+    >>> rdc.ScanSlice(2, 8).of
+    8
+    """
+
+    number: int
+    of: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not 1 <= self.number <= self.of <= SCAN_SLICES:
+            raise UsageError(
+                f"slice {self.number}/{self.of}: slices are numbered from 1 to their number, which is at most"
+                f" {SCAN_SLICES}; a job array that counts from 0 adds 1"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +87,16 @@ class ScanOptions:
     """Share of the bytes to read, 0 to 1, by a random choice of files."""
     seed: int = 0
     """Seed of all random choices: equal seeds over equal trees choose equally."""
+    shift: int = 0
+    """Count one chunk in 2^shift from the start, 0 to 32, so that parts are small. Files of 64 KiB, 1 MiB and
+    16 MiB at least are sampled 16, 256 and 4,096 times as densely."""
+    slice: ScanSlice | None = None
+    """Count only what belongs to this slice. All slices walk all directories."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not 0 <= self.shift <= SHIFT_MOST:
+            raise UsageError(f"a shift of {self.shift}: 0 to {SHIFT_MOST} is expected")
 
 
 @dataclass(frozen=True, slots=True)

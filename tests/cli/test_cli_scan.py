@@ -18,7 +18,7 @@ import rdc
 from rdc.cli import main
 from rdc.cli.options.scan_options import parse_scan, read_scan
 from rdc.errors import UsageError
-from rdc.model.scan import DEFAULT_MEMORY, ScanOptions
+from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.report.scan.page_file import check_page
 from tests.support.running.fake_environment import FakeProcess
 from tests.support.trees.mixed_tree import mixed_tree
@@ -49,6 +49,8 @@ def test_what_the_options_mean() -> None:
     assert options("--sample=10%").sample == 0.1
     assert options("--sample=.25", "--seed=7").sample == 0.25
     assert options("--seed=7").seed == 7
+    assert options("--slice=3/8", "-o=x").slice == ScanSlice(3, 8)
+    assert options("--shift=8").shift == 8
     assert options("-x", "--no-zstd") == ScanOptions(one_file_system=True, compress=False)
     assert options("--level=fixed-4096", "--level=fixed-4096").fixed == ("fixed-4096",)
     assert ScanOptions().memory == DEFAULT_MEMORY
@@ -57,7 +59,8 @@ def test_what_the_options_mean() -> None:
 NONSENSE = [
     *["--memory=1k", "--memory=x", "--memory=99999999t", "--time=0", "--time=5w", "--sample=0", "--sample=2"],
     *["--sample=%", "--sample=", "--seed=-1", "--level=cdc-512", "--csv=x", "--parquet=", "-o="],
-    *["--json --csv=types", "--wat", "--catalog="],
+    *["--json --csv=types", "--wat", "--catalog=", "--slice=1/2", "--shift=33", "--shift=-1", "--shift=x"],
+    *["--slice=0/4 -o=x", "--slice=5/4 -o=x", "--slice=1 -o=x", "--slice= -o=x", "--slice=1/9999999 -o=x"],
 ]
 
 

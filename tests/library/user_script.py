@@ -117,7 +117,8 @@ def watched() -> int:
 
 
 def scanned(store: rdc.SignatureStore) -> rdc.ScanReport:
-    rdc.scan(["a", b"b"], rdc.ScanOptions(compress=False), part="a.rdcscan", catalog=store, stop=STOP)
+    options = rdc.ScanOptions(compress=False, shift=2, slice=rdc.ScanSlice(1, 1))
+    rdc.scan(["a", b"b"], options, part="a.rdcscan", catalog=store, stop=STOP)
     return rdc.merge(["a.rdcscan"], rdc.MergeOptions(memory=1 << 28), reporter=REPORTER, stop=STOP)
 
 

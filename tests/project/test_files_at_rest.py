@@ -57,6 +57,7 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
     "index-1.rdcx": (read_index, 3),
     "documents-1.rdcdocs": (read_documents, (5, 2)),
     "part-1.rdcscan": (read_part, 4),
+    "part-2.rdcscan": (read_part, 4),
 }
 """How each is read, and what comes of it."""
 
@@ -111,7 +112,7 @@ def test_a_newer_version_is_refused_by_name(name: str, tmp_path: Path) -> None:
     newer = {
         ".rdcx": lambda: content.replace(b"RDCX\x01", b"RDCX\x09", 1),
         ".rdcdocs": lambda: content.replace(b"RDCDOCS\x01", b"RDCDOCS\x09", 1),
-        ".rdcscan": lambda: content.replace(b"RDCPART\x01", b"RDCPART\x09", 1),
+        ".rdcscan": lambda: b"RDCPART\x09" + content[8:],
         ".rdcjournal": lambda: _head(content, 9),
     }[Path(name).suffix]()
     assert newer != content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import random
@@ -17,8 +18,8 @@ from rdc.errors import ExitCode, UsageError
 from rdc.limits.survey import PART_SECTION_BYTES
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport
 from rdc.survey.count import compression_estimate
-from rdc.survey.parts import merge as merging
 from rdc.survey.parts import part_file as part_module
+from rdc.survey.parts import part_head
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part, write_part
 from rdc.survey.parts.sections import MAGIC, PartError, encode_section
@@ -45,7 +46,10 @@ def encoded(outcome: Outcome) -> bytes:
 
 
 def merged(*parts: bytes, memory: int = DEFAULT_MEMORY, names: str = "abcdefghi") -> Outcome:
-    sources = [PartSource(name, io.BytesIO(part)) for name, part in zip(names, parts, strict=False)]
+    sources = [
+        PartSource(name, functools.partial(io.BytesIO, part))
+        for name, part in zip(names, parts, strict=False)
+    ]
     return merge_parts(sources, memory)
 
 
@@ -153,7 +157,7 @@ def test_other_parameters_are_refused_by_name(trees: list[Path], monkeypatch: py
         merged(part, encoded(scanned(trees[1], options=ScanOptions())))
     with pytest.raises(UsageError, match=r"^b: made with other parameters than a: compression differs"):
         merged(part, encoded(scanned(trees[1], options=replace(FIXED, compress=False))))
-    monkeypatch.setattr(merging, "METHOD", "rdc survey 2")
+    monkeypatch.setattr(part_head, "METHOD", "rdc survey 2")
     with pytest.raises(UsageError, match=r"^a: made with other parameters.*found 'rdc survey 1;"):
         merged(part)
     with pytest.raises(UsageError, match="no part"):

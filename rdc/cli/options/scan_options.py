@@ -13,7 +13,7 @@ from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.limits.survey import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, ScanOptions
+from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions, ScanSlice
 from rdc.records import dataclass
 from rdc.report.scan.csv_tables import TABLES
 from rdc.typed import TypeVar
@@ -72,7 +72,19 @@ SCAN_OPTIONS = (
     CATALOG_GROUP,
     OptionGroup(
         "Parts",
-        (Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcscan", "FILE"),),
+        (
+            Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcscan", "FILE"),
+            Option(
+                ("--slice",),
+                "count slice I of N alone, 1/N to N/N, each in a job of its own; needs -o",
+                "I/N",
+            ),
+            Option(
+                ("--shift",),
+                "count one chunk in 2^S from the start, so that parts are small (default: 0)",
+                "S",
+            ),
+        ),
     ),
     OUTPUT_GROUP,
 )
@@ -113,6 +125,11 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
     for level in levels:
         if level not in FIXED_LEVELS:
             raise UsageError(f"--level={level}: unknown; {' and '.join(FIXED_LEVELS)} can be added")
+    part, own = read_part(words), _last(words, "--slice", _slice, None)
+    if own is not None and part is None:
+        raise UsageError(
+            f"--slice={own} needs -o, such as: -o {own.number}.rdcscan; rdc merge adds slices up"
+        )
     return ScanRequest(
         paths=words.operands,
         options=ScanOptions(
@@ -124,8 +141,10 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
             seconds=_last(words, "--time", _seconds, None),
             sample=_last(words, "--sample", _rate, None),
             seed=_last(words, "--seed", _seed, 0),
+            shift=_last(words, "--shift", _shift, 0),
+            slice=own,
         ),
-        part=read_part(words),
+        part=part,
         output=read_output(words),
         catalog=read_choice(words),
     )
@@ -197,6 +216,22 @@ def _rate(text: str) -> float:
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise UsageError(f"--seed={text}: a whole number is expected")
+    return int(text)
+
+
+def _slice(text: str) -> ScanSlice:
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+    if found is None:
+        raise UsageError(f"--slice={text}: a slice and their number are expected, such as 1/8 to 8/8")
+    try:
+        return ScanSlice(int(found[1]), int(found[2]))
+    except UsageError as error:
+        raise UsageError(f"--slice={text}: {error}") from error
+
+
+def _shift(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= SHIFT_MOST):
+        raise UsageError(f"--shift={text}: a whole number from 0 to {SHIFT_MOST} is expected")
     return int(text)
 
 

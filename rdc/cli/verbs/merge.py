@@ -47,8 +47,11 @@ Examples:
   rdc merge --keep=kept.jsonl *.rdcdocs near-duplicates among the documents of several machines
 
 Counts and estimates are those of one scan of everything, however the files were divided among the parts.
-Tables that outgrow --memory are sampled. Hard links between parts are not seen. Parts must have been made
+Tables that outgrow --memory are sampled. Hard links between machines are not seen. Parts must have been made
 with the same options; one that was not, or is damaged, is refused by name.
+
+All slices of one scan (rdc scan --slice) give the report of that scan, to the byte. One that is missing or
+given twice is refused by name.
 
 Parts of documents come from rdc similar --text -o. Their report is that of one search of all documents, to
 the byte, however they were divided. Parts of scans and of documents do not mix.

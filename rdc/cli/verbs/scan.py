@@ -34,6 +34,7 @@ Examples:
   rdc scan -x --time=30m /              what half an hour tells about a whole disk
   rdc scan --json data/ | jq .levels    for programs
   rdc scan -o a.rdcscan data/           on each machine, then: rdc merge a.rdcscan b.rdcscan
+  rdc scan --slice=1/8 -o 1.rdcscan /data   one of eight jobs that share a tree, then: rdc merge *.rdcscan
 
 Every file is read once: whole files, and chunks of about 4, 16 and 64 KiB cut where the content says so, are
 counted together. Hard links count once, holes not at all. Nothing is changed. Ctrl-C ends the scan and

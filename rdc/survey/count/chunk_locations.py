@@ -33,6 +33,10 @@ class ChunkLocations:
         """Paths as the user would type them."""
         self.parents: array[int] = array("q")
         """Number of the parent of each directory; -1 at the top."""
+        self.walked: array[int] = array("Q")
+        """Position of each directory in the walk over everything, of which a slice keeps a part."""
+        self.operands: array[int] = array("I")
+        """Number of the path of the scan that led to each directory."""
         self.suffixes: list[bytes] = []
         self.directory_of: array[int] = array("I")
         self.suffix_of: array[int] = array("I")
@@ -43,10 +47,14 @@ class ChunkLocations:
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._suffix_numbers: dict[bytes, int] = {}
 
-    def add_directory(self, path: bytes, parent: int) -> int:
+    def add_directory(self, path: bytes, parent: int, operand: int = 0, walked: int | None = None) -> int:
+        """`walked`: as in the attribute; None if all directories of the walk are added."""
+        number = len(self.directories)
         self.directories.append(path)
         self.parents.append(parent)
-        return len(self.directories) - 1
+        self.walked.append(number if walked is None else walked)
+        self.operands.append(operand)
+        return number
 
     def location(self, directory: int, suffix: bytes) -> int:
         number = self._numbers.get((directory, suffix))

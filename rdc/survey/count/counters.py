@@ -97,6 +97,11 @@ class Counters:
         }
         self.locations = ChunkLocations()
         self.references = ChunkReferences()
+        self.references.thin(options.shift)
+        for counter in self.levels.values():
+            for number, table in enumerate(counter.tables):
+                # A file of the next stratum weighs up to 16 times as much, so its sample is as much denser.
+                table.sample(max(0, options.shift - 4 * number))
         self.resembling = ResemblingFiles()
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
         self._waiting: list[CountedFile] = []

@@ -6,7 +6,7 @@ import os
 from array import array
 
 from rdc.files.own.output_file import write_output
-from rdc.survey.count.granularities import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED
+from rdc.survey.parts.part_head import encode_head
 from rdc.survey.parts.sections import MAGIC, encode_section, packed, packed_names
 
 TYPE_CHECKING = False
@@ -16,30 +16,10 @@ if TYPE_CHECKING:
     from rdc.survey.count.resembling_files import ResemblingFiles
     from rdc.survey.scan.outcome import Outcome
 
-__all__ = ["COUNTERS", "METHOD", "encode_part", "write_part"]
+__all__ = ["encode_part", "write_part"]
 
 ROWS = 65_536
 """Rows in one section of a table, at most 1.5 MB."""
-
-METHOD = (
-    f"rdc survey 1; {FINE_PARAMS.id.hex()}; {' '.join(FOLDED)} folded by winnowing {FOLD_MIN} {FOLD_MAX};"
-    f" groups named by siphash; {FOLLOWED} followed"
-)
-"""The parameters that two parts must share, so that equal keys mean equal chunks."""
-
-COUNTERS = (
-    "files",
-    "bytes",
-    "allocated_bytes",
-    "hardlinks",
-    "holes_bytes",
-    "already_shared_bytes",
-    "found_files",
-    "found_bytes",
-    "known_bytes",
-    "more_problems",
-)
-"""Counters of an Outcome, in the order in which they are written."""
 
 
 def write_part(outcome: Outcome, path: str) -> None:
@@ -51,15 +31,14 @@ def encode_part(outcome: Outcome) -> Iterator[bytes]:
     """The encoded part, in pieces of at most some megabytes."""
     counters = outcome.counters
     yield MAGIC
-    yield encode_section(
-        b"HEAD",
-        METHOD,
-        " ".join(outcome.options.fixed),
-        int(outcome.options.compress),
-        packed_names(outcome.paths),
-        outcome.reason,
-        packed(array("Q", [getattr(outcome, name) for name in COUNTERS])),
-    )
+    yield encode_head(outcome)
+    locations = counters.locations
+    for start in range(0, len(locations.directories), ROWS):
+        part = slice(start, start + ROWS)
+        # Parent numbers are stored plus 1; 0 means none.
+        above = array("Q", [number + 1 for number in locations.parents[part]])
+        where_walked = (above, locations.walked[part], array("Q", locations.operands[part]))
+        yield encode_section(b"DIRS", packed_names(locations.directories[part]), *map(packed, where_walked))
     for problem in outcome.problems:
         yield encode_section(b"FAIL", problem.path, problem.message, int(problem.code))
     for name, counter in counters.levels.items():
@@ -72,12 +51,6 @@ def encode_part(outcome: Outcome) -> Iterator[bytes]:
         keys = array("Q", sorted(sample.sizes))
         before, after = (array("Q", [sample.sizes[key][i] for key in keys]) for i in (0, 1))
         yield encode_section(b"ZSTD", name, sample.shift, *map(packed, (keys, before, after)))
-    locations = counters.locations
-    for start in range(0, len(locations.directories), ROWS):
-        part = slice(start, start + ROWS)
-        # Parent numbers are stored plus 1; 0 means none.
-        above = array("Q", [number + 1 for number in locations.parents[part]])
-        yield encode_section(b"DIRS", packed_names(locations.directories[part]), packed(above))
     yield encode_section(b"TYPE", packed_names(locations.suffixes))
     for start in range(0, len(locations.files), ROWS):
         part = slice(start, start + ROWS)

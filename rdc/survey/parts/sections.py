@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAGIC",
+    "VERSIONS",
     "PartError",
     "Section",
     "encode_section",
@@ -31,7 +32,12 @@ __all__ = [
     "unpacked_names",
 ]
 
-MAGIC = b"RDCPART\x01"
+MAGIC = b"RDCPART\x02"
+"""Begins a part; the last byte is the version that is written."""
+
+VERSIONS = (1, 2)
+"""Versions that are read."""
+
 _HEAD = struct.Struct("<4sII32s")
 _LENGTH = struct.Struct("<I")
 ZSTD_LEVEL = 3
@@ -77,8 +83,14 @@ def read_sections(stream: BinaryIO, name: str) -> Iterator[Section]:
     LAST. At most PART_SECTION_BYTES per section are read.
     """
     at = len(MAGIC)
-    if stream.read(at) != MAGIC:
+    magic = stream.read(at)
+    if len(magic) < at or magic[:-1] != MAGIC[:-1]:
         raise PartError(f"{name}: expected a part that rdc scan -o wrote, found another kind of file")
+    if magic[-1] not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
+        raise PartError(
+            f"{name}: a part of version {magic[-1]}; this rdc reads {known}; merge with the newer rdc"
+        )
     while True:
         head = stream.read(_HEAD.size)
         if len(head) < _HEAD.size:

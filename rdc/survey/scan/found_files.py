@@ -144,9 +144,18 @@ class Found:
         self.files = 0
         self.bytes = 0
 
-    def add(self, root: Root, number: int, path: bytes, listing: PackedListing, inodes: PackedInodes) -> None:
-        """Adds the files of directory `number`, which lies at `path` below `root`."""
-        rows = listing.rows_of(Kind.FILE)
+    def add(
+        self,
+        root: Root,
+        number: int,
+        path: bytes,
+        listing: PackedListing,
+        inodes: PackedInodes,
+        rows: list[int] | None = None,
+    ) -> None:
+        """Adds the files of directory `number`, which lies at `path` below `root`. `rows`: those to add; None
+        for all."""
+        rows = listing.rows_of(Kind.FILE) if rows is None else rows
         if not rows:
             return
         if len(rows) < listing.count:

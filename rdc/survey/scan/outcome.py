@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import insort
+
 from rdc.errors import ExitCode, worse
 from rdc.limits.survey import SCAN_PROBLEMS
 from rdc.model.scan import ScanProblem
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from rdc.model.scan import ScanOptions
     from rdc.progress import Problem
     from rdc.survey.count.chunk_locations import ChunkLocations
+    from rdc.survey.scan.slice_set import SliceSet
 
 __all__ = ["Outcome"]
 
@@ -34,7 +37,10 @@ class Outcome:
         self.known_bytes = 0
         self.reason = ""
         """Why not everything was read, as in Coverage."""
+        self.slices: SliceSet | None = None
+        """The slices in it; None for a whole scan and for merged scans."""
         self.problems: list[ScanProblem] = []
+        """The first SCAN_PROBLEMS in the order of paths and messages, in whatever order they were added."""
         self.more_problems = 0
         self.interrupted = False
         """Whether this run was interrupted. A merged part's interruption is in `reason`."""
@@ -50,7 +56,7 @@ class Outcome:
 
     def add_problem(self, problem: ScanProblem) -> None:
         self.code = worse(self.code, problem.code)
-        if len(self.problems) < SCAN_PROBLEMS:
-            self.problems.append(problem)
-        else:
+        insort(self.problems, problem, key=lambda one: (one.path, one.message))
+        if len(self.problems) > SCAN_PROBLEMS:
+            self.problems.pop()
             self.more_problems += 1

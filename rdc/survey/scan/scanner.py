@@ -26,6 +26,7 @@ from rdc.survey.scan.large_file import LargeFile
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.read_budget import ReadBudget
 from rdc.survey.scan.scanned_file import ScannedFile, SharingDevices
+from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
 from rdc.survey.scan.small_batch import (
     BATCH_BYTES,
     BATCH_FILES,
@@ -35,7 +36,8 @@ from rdc.survey.scan.small_batch import (
     reader,
     sign_batch,
 )
-from rdc.survey.scan.walk import Explorer
+from rdc.survey.scan.walk import Explorer, is_single_file
+from rdc.survey.walk.slice_choice import SliceChoice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,12 +102,16 @@ class Scanner:
     def _run(self, paths: list[bytes], found: Found) -> Outcome:
         outcome, budget = self.outcome, self._budget
         outcome.paths = list(paths)
-        explorer = Explorer(self._options, found, outcome.locations, self._report, budget.stopped)
+        choice = None
+        if self._options.slice is not None:
+            choice = SliceChoice(self._options.slice, by_inode=any(map(is_single_file, paths)))
+        explorer = Explorer(self._options, found, outcome.locations, self._report, budget.stopped, choice)
         for path in paths:
             explorer.explore(path)
         self._every_inode = explorer.single_files
         outcome.found_files, outcome.found_bytes = found.files, found.bytes
-        outcome.counters.expect(found.bytes)
+        outcome.slices = self._slices(explorer)
+        outcome.counters.expect(found.bytes if choice is None else explorer.bytes)
         budget.expect(found.bytes)
         self._progress()
         runs = found.shuffled(self._options.seed) if budget.of_a_part else found.in_order()
@@ -121,6 +127,14 @@ class Scanner:
         outcome.reason = budget.reason
         outcome.interrupted = budget.reason == "interrupted"
         return outcome
+
+    def _slices(self, explorer: Explorer) -> SliceSet | None:
+        own = self._options.slice
+        if own is None:
+            return None
+        totals = WalkTotals(explorer.files, explorer.bytes, explorer.directories, own.number)
+        shared = shared_options(self._options)
+        return SliceSet(own.of, (own.number,), shared, tuple(explorer.roots), totals, totals)
 
     def _batches(self, runs: Iterable[Run], most: int) -> Iterator[SmallBatch]:
         """Batches of small files, `most` at a time once started. Files that are read singly are handled in

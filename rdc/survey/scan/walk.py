@@ -8,8 +8,9 @@ import stat
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.root.root import Root
-from rdc.model.entries import Kind, strings
+from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.progress import Problem
+from rdc.survey.scan.directory_numbers import DirectoryNumbers
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filter_list import filter_list
 
@@ -18,18 +19,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.scan import ScanOptions
-    from rdc.progress import Reporter
+    from rdc.progress import Event, Reporter
     from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.scan.found_files import Found
+    from rdc.survey.walk.slice_choice import SliceChoice
     from rdc.tree.inode_walk import InodeDirectory
 
-__all__ = ["Explorer"]
+__all__ = ["Explorer", "is_single_file"]
+
+
+def is_single_file(path: bytes) -> bool:
+    """Whether a path of a scan is a file or leads to one."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 class Explorer:
     """Fills `found` and `locations`. What it cannot read is reported and skipped.
 
-    Overlapping paths are counted once. Symlinks are followed only if they are paths of the scan.
+    Overlapping paths are counted once. Symlinks are followed only if they are paths of the scan. With a
+    `choice`, everything is walked all the same, but only what the slice has is added and reported.
     """
 
     def __init__(
@@ -39,26 +50,34 @@ class Explorer:
         locations: ChunkLocations,
         reporter: Reporter,
         stopped: Callable[[], bool],
+        choice: SliceChoice | None = None,
     ) -> None:
+        self._choice = choice
+        self._reporter = reporter
         self._walk = UniqueWalk(
             filter_list(options.rules),
-            reporter,
+            self._report,
             one_file_system=options.one_file_system,
             stopped=stopped,
             met_again=self._report_again,
         )
         self._found = found
         self._locations = locations
-        self._report = reporter
         self.single_files = False
         """Whether a path named a single file, which a walk may find again although it has one link."""
+        self.roots: list[int] = []
+        """Inode number of each path explored; 0 if it could not be looked at."""
+        self.directories, self.files, self.bytes = 0, 0, 0
+        """What was walked, and names of regular files there, whichever slice they belong to."""
 
     def explore(self, path: bytes) -> None:
         """Lists the files below `path`, or `path` itself if it is a file."""
         try:
-            mode = os.stat(path).st_mode
+            found = os.stat(path)
+            mode, inode = found.st_mode, found.st_ino
         except (OSError, ValueError):
-            mode = stat.S_IFDIR  # opening it reports the error
+            mode, inode = stat.S_IFDIR, 0  # opening it reports the error
+        self.roots.append(inode)
         try:
             if stat.S_ISREG(mode):
                 directory, name = os.path.split(os.path.realpath(path))
@@ -78,17 +97,46 @@ class Explorer:
             found = os.stat(name, dir_fd=root.fileno(), follow_symlinks=False)
         except OSError as error:
             raise root.failure(error, name, "look at it", reading=True) from error
-        if stat.S_ISREG(found.st_mode):
-            self._found.add_file(root, self._locations.add_directory(shown or b".", -1), name, found)
+        if not stat.S_ISREG(found.st_mode):
+            return
+        walked, self.directories = self.directories, self.directories + 1
+        self.files += 1
+        self.bytes += found.st_size
+        operand = self._operand
+        if self._choice is None or self._choice.has_file(operand, found.st_ino, found.st_nlink):
+            number = self._locations.add_directory(shown or b".", -1, operand, walked)
+            self._found.add_file(root, number, name, found)
 
     def _add_tree(self, root: Root) -> None:
-        numbers: dict[bytes, int] = {}
+        numbers = DirectoryNumbers(self._locations, self._operand)
         for found in self._walk.below(root):
-            path = found.path
-            parent = numbers.get(path.rpartition(b"/")[0], -1) if path else -1
-            number = numbers[path] = self._locations.add_directory(root.shown(path) or b".", parent)
-            self._found.add(root, number, path, found.listing, found.inodes)
+            path, rows = found.path, found.listing.rows_of(Kind.FILE)
+            numbers.enter(path, root.shown(path) or b".", self.directories)
+            self.directories += 1
+            own = True
+            if self._choice is not None:
+                own = self._choice.has_directory(self._operand, path)
+                self.files += len(rows)
+                sizes = little_endian_integers("Q", found.listing.sizes)
+                self.bytes += sum(map(sizes.__getitem__, rows))
+                rows = self._choice.chosen(rows, found.inodes, own=own)
+            if own or rows:
+                self._found.add(root, numbers.number(), path, found.listing, found.inodes, rows)
             self._report_special(root, found)
+
+    @property
+    def _operand(self) -> int:
+        """Number of the path that is being explored."""
+        return len(self.roots) - 1
+
+    def _report(self, event: Event, /) -> None:
+        """Reports a problem of the walk. All slices meet it, and the one that it belongs to reports it."""
+        if (
+            self._choice is None
+            or not isinstance(event, Problem)
+            or self._choice.has_directory(self._operand, event.path)
+        ):
+            self._reporter(event)
 
     def _report_special(self, root: Root, found: InodeDirectory) -> None:
         for row in found.listing.rows_of(Kind.SPECIAL):

@@ -1,0 +1,133 @@
+"""PartHead: the first section of a part. It says what was scanned and with which options."""
+
+from __future__ import annotations
+
+from array import array
+
+from rdc.errors import ExitCode, UsageError
+from rdc.limits.survey import SCAN_SLICES
+from rdc.model.scan import FIXED_LEVELS, ScanOptions
+from rdc.records import dataclass
+from rdc.survey.count.granularities import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED
+from rdc.survey.parts.sections import encode_section, number, packed, packed_names, unpacked, unpacked_names
+from rdc.survey.scan.slice_set import SliceSet, WalkTotals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.survey.scan.outcome import Outcome
+
+__all__ = ["COUNTERS", "METHOD", "REASONS", "PartHead", "decode_head", "encode_head"]
+
+METHOD = (
+    f"rdc survey 1; {FINE_PARAMS.id.hex()}; {' '.join(FOLDED)} folded by winnowing {FOLD_MIN} {FOLD_MAX};"
+    f" groups named by siphash; {FOLLOWED} followed"
+)
+"""The parameters that two parts must share, so that equal keys mean equal chunks."""
+
+COUNTERS = (
+    "files",
+    "bytes",
+    "allocated_bytes",
+    "hardlinks",
+    "holes_bytes",
+    "already_shared_bytes",
+    "found_files",
+    "found_bytes",
+    "known_bytes",
+    "more_problems",
+)
+"""Counters of an Outcome, in the order in which they are written."""
+
+REASONS = ("", "sample", "time", "interrupted")
+"""From the least to the most severe. A merged outcome gets the most severe reason of its parts."""
+
+FIELDS = (6, 9)
+"""Fields of a head of version 1 and of version 2, which adds the exit code and the slices."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartHead:
+    name: str
+    """The part's name in messages."""
+    fixed: tuple[str, ...]
+    compress: bool
+    paths: tuple[bytes, ...]
+    reason: str
+    counters: tuple[int, ...]
+    """In the order of COUNTERS."""
+    code: ExitCode
+    slices: SliceSet | None
+
+    def options(self, memory: int) -> ScanOptions:
+        """Options of an outcome that this part can be added to, with `memory` bytes of tables."""
+        return ScanOptions(fixed=self.fixed, compress=self.compress, memory=memory)
+
+
+def encode_head(outcome: Outcome) -> bytes:
+    numbers, options = array("Q"), ""
+    slices = outcome.slices
+    if slices is not None:
+        totals = [
+            value
+            for each in (slices.fewest, slices.most)
+            for value in (each.files, each.bytes, each.directories, each.slice)
+        ]
+        numbers = array("Q", [slices.of, *totals, len(slices.roots), *slices.roots, *slices.numbers])
+        options = slices.options
+    return encode_section(
+        b"HEAD",
+        METHOD,
+        " ".join(outcome.options.fixed),
+        int(outcome.options.compress),
+        packed_names(outcome.paths),
+        outcome.reason,
+        packed(array("Q", [getattr(outcome, name) for name in COUNTERS])),
+        int(outcome.code),
+        options,
+        packed(numbers),
+    )
+
+
+def decode_head(fields: list[bytes], name: str) -> PartHead:
+    """Raises UsageError for a part of another method, ValueError for content that no scan writes."""
+    if len(fields) not in FIELDS:
+        raise ValueError("a head with other fields")
+    method, fixed, compress = fields[0].decode(), tuple(fields[1].decode().split()), number(fields[2])
+    if method != METHOD:
+        raise UsageError(
+            f"{name}: made with other parameters, so its chunks cannot be compared; expected {METHOD!r}, "
+            f"found {method[:200]!r}; scan again with this version of rdc"
+        )
+    if not set(fixed) <= set(FIXED_LEVELS) or compress > 1:
+        raise ValueError("levels that do not exist")
+    reason, counters = fields[4].decode(), tuple(unpacked(fields[5]))
+    if reason not in REASONS or len(counters) != len(COUNTERS):
+        raise ValueError("a head with other fields")
+    paths, old = tuple(unpacked_names(fields[3])), len(fields) == FIELDS[0]
+    return PartHead(
+        name=name,
+        fixed=fixed,
+        compress=bool(compress),
+        paths=paths,
+        reason=reason,
+        counters=counters,
+        code=ExitCode.OK if old else ExitCode(number(fields[6])),
+        slices=None if old or not fields[8] else _slices(fields[7].decode(), unpacked(fields[8]), len(paths)),
+    )
+
+
+def _slices(options: str, numbers: array[int], paths: int) -> SliceSet:
+    of, roots = numbers[0], numbers[9]
+    chosen = tuple(numbers[10 + roots :])
+    if not 1 <= of <= SCAN_SLICES or roots != paths or not chosen or sorted(set(chosen)) != list(chosen):
+        raise ValueError("slices that no scan has")
+    if chosen[0] < 1 or chosen[-1] > of:
+        raise ValueError("slices that no scan has")
+    return SliceSet(
+        of,
+        chosen,
+        options,
+        tuple(numbers[10 : 10 + roots]),
+        WalkTotals(*numbers[1:5]),
+        WalkTotals(*numbers[5:9]),
+    )

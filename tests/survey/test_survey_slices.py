@@ -1,0 +1,238 @@
+"""Merged slices give the bytes of one scan's JSON document. Slices of anything else are refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rdc.errors import ExitCode, UsageError
+from rdc.limits import survey as limits
+from rdc.model.entries import PackedInodes
+from rdc.model.filter_rules import FilterRule, RuleAction
+from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
+from rdc.report.scan.json_document import scan_json
+from rdc.survey.count import chunk_references, compression_estimate, resembling_files
+from rdc.survey.parts.merge import PartSource, merge_parts
+from rdc.survey.parts.part_file import encode_part
+from rdc.survey.scan import outcome as outcomes
+from rdc.survey.scan.scan import survey
+from rdc.survey.scan.summary import report_of
+from rdc.survey.walk.slice_choice import SliceChoice
+from tests.support.share import examples
+from tests.support.trees.linked_tree import linked_tree
+
+FIXED = ScanOptions(fixed=("fixed-4096",))
+
+
+def sliced(paths: Sequence[Path], of: int, options: ScanOptions = FIXED) -> list[bytes]:
+    """The parts of all slices, in order."""
+    slices = [replace(options, slice=ScanSlice(number, of)) for number in range(1, of + 1)]
+    return [b"".join(encode_part(survey(paths, one))) for one in slices]
+
+
+def sources(parts: Sequence[bytes]) -> list[PartSource]:
+    return [PartSource(f"p{number}", partial(io.BytesIO, part)) for number, part in enumerate(parts, 1)]
+
+
+def document(parts: Sequence[bytes], memory: int = DEFAULT_MEMORY) -> str:
+    return scan_json(report_of(merge_parts(sources(parts), memory)))
+
+
+def whole(paths: Sequence[Path], options: ScanOptions = FIXED) -> str:
+    return scan_json(report_of(survey(paths, options)))
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Limits that small trees reach, so that every sample is thinned and every list is full."""
+    monkeypatch.setattr(compression_estimate, "SAMPLE_CHUNKS", 32)
+    monkeypatch.setattr(chunk_references, "REFERENCES", 40)
+    monkeypatch.setattr(resembling_files, "FILES", 12)
+    monkeypatch.setattr(outcomes, "SCAN_PROBLEMS", 3)
+    yield
+
+
+@pytest.mark.parametrize("memory", [DEFAULT_MEMORY, 12_000])
+@pytest.mark.usefixtures("small_limits")
+def test_random_trees_in_random_slices_are_one_scan(tmp_path: Path, memory: int) -> None:
+    """Trees with hard links across directories, equal and similar files, holes, and paths that overlap."""
+    for seed in range(examples(12)):
+        rng = random.Random(seed)
+        top = tmp_path / f"{seed}"
+        linked_tree(top, seed)
+        below = sorted(path for path in top.rglob("*") if not path.is_symlink())
+        paths = rng.choice(([top], [top, top], [*rng.sample(below, 3), top], [top, rng.choice(below)]))
+        options = replace(FIXED, memory=memory, shift=rng.choice((0, 0, 2)))
+        parts = sliced(paths, rng.choice((1, 2, 3, 7, 32)), options)
+        rng.shuffle(parts)
+        assert document(parts, memory) == whole(paths, options), seed
+
+
+def test_merged_slices_are_a_part_like_any_other(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        linked_tree(tmp_path / name, ord(name))
+    tops = [tmp_path / "a", tmp_path / "b"]
+    wholes = [b"".join(encode_part(merge_parts(sources(sliced([top], 3)), DEFAULT_MEMORY))) for top in tops]
+    assert document(wholes) == whole(tops)
+
+
+def test_some_slices_merge_into_a_part_with_their_numbers(tmp_path: Path) -> None:
+    linked_tree(tmp_path, 5)
+    parts = sliced([tmp_path], 6)
+    halves = []
+    for chosen in (parts[1::2], parts[0::2]):
+        outcome = merge_parts(sources(chosen), DEFAULT_MEMORY, incomplete=True)
+        halves.append(b"".join(encode_part(outcome)))
+        assert outcome.slices is not None
+        assert len(outcome.slices.numbers) == 3
+    assert document(halves) == whole([tmp_path])
+    with pytest.raises(UsageError, match=r"^slices 1/6, 3/6, 5/6 are missing.*rdc scan --slice=1/6"):
+        document(halves[:1])
+    with pytest.raises(UsageError, match=r"^p2: slice 2/6 is also in p1; give each slice once"):
+        document([halves[0], parts[1]])
+
+
+def test_problems_count_once(tmp_path: Path) -> None:
+    linked_tree(tmp_path, 1)
+    paths = [tmp_path / "gone", tmp_path]
+    document_of_all = whole(paths)
+    assert document(sliced(paths, 4)) == document_of_all
+    assert json.loads(document_of_all)["exit"] == ExitCode.PARTIAL
+    assert len(json.loads(document_of_all)["errors"]) == 1
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.tuples(st.integers(1, 1 << 64 - 1), st.integers(1, 3)), max_size=20),
+    st.integers(0, 3),
+    st.binary(max_size=20).filter(lambda path: b"\0" not in path),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=examples(200))
+def test_each_file_and_directory_has_one_slice(
+    of: int, files: list[tuple[int, int]], operand: int, path: bytes, by_inode: bool
+) -> None:
+    rows = list(range(len(files)))
+    column = b"".join(inode.to_bytes(8, "little") for inode, _ in files)
+    links = b"".join(count.to_bytes(4, "little") for _, count in files)
+    inodes = PackedInodes(bytes(8 * len(files)), column, links, bytes(8 * len(files)), bytes(8 * len(files)))
+    choices = [SliceChoice(ScanSlice(number, of), by_inode=by_inode) for number in range(1, of + 1)]
+    owns = [choice.has_directory(operand, path) for choice in choices]
+    assert sum(owns) == 1
+    found = [choice.chosen(rows, inodes, own=own) for choice, own in zip(choices, owns, strict=True)]
+    assert sorted(row for chosen in found for row in chosen) == rows
+    for number, chosen in enumerate(found):
+        for row in chosen:
+            inode, count = files[row]
+            assert choices[number].has_inode(inode) if by_inode or count > 1 else owns[number]
+
+
+def test_slices_are_about_equal() -> None:
+    choice = SliceChoice(ScanSlice(1, 4), by_inode=False)
+    chosen = sum(choice.has_directory(0, b"a/%d" % number) for number in range(4_000))
+    assert 900 < chosen < 1100
+
+
+OTHERS = {
+    "--shift differs": replace(FIXED, shift=3),
+    "-x differs": replace(FIXED, one_file_system=True),
+    "filters differs": replace(FIXED, rules=(FilterRule(RuleAction.EXCLUDE, b"*.x"),)),
+    "--sample differs": replace(FIXED, sample=0.5),
+    "--seed differs": replace(FIXED, seed=4),
+    "--time differs": replace(FIXED, seconds=1000.0),
+    "--level differs": ScanOptions(),
+    "compression differs": replace(FIXED, compress=False),
+}
+
+
+@pytest.mark.parametrize("message", OTHERS)
+def test_slices_of_other_options_are_refused_by_name(tmp_path: Path, message: str) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 9000)
+    parts = [sliced([tmp_path], 2)[0], sliced([tmp_path], 2, OTHERS[message])[1]]
+    with pytest.raises(UsageError, match=rf"^p2: made with other parameters than p1: {message}"):
+        document(parts)
+
+
+def test_slices_that_do_not_belong_together_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "f").write_bytes(b"x" * 9000)
+    one, other = sliced([tmp_path / "a"], 2), sliced([tmp_path / "b"], 2)
+    with pytest.raises(UsageError, match=r"^slice 2/2 is missing; scan it with"):
+        document(one[:1])
+    with pytest.raises(UsageError, match=r"^p3: slice 1/2 is also in p1"):
+        document([*one, one[0]])
+    with pytest.raises(UsageError, match=r"^p2: slice 2/3, but p1 is slice 1/2"):
+        document([one[0], sliced([tmp_path / "a"], 3)[1]])
+    with pytest.raises(UsageError, match=r"^p2: made with other parameters than p1: PATH differs"):
+        document([one[0], other[1]])
+    with pytest.raises(UsageError, match=r"^p1: slice 1/2, but p2 is a whole scan"):
+        document([one[0], b"".join(encode_part(survey([tmp_path / "a"], FIXED)))])
+
+
+def test_another_file_system_at_the_same_path_is_refused(tmp_path: Path) -> None:
+    top = tmp_path / "mount"
+    linked_tree(top, 2)
+    first = sliced([top], 2)[0]
+    top.rename(tmp_path / "elsewhere")
+    top.mkdir()
+    with pytest.raises(UsageError, match=r"^p2: slice 2/2 read another .*mount than p1 \(inode \d+ there"):
+        document([first, sliced([top], 2)[1]])
+
+
+def test_a_tree_that_changes_between_slices_is_reported(tmp_path: Path) -> None:
+    linked_tree(tmp_path, 2)
+    first = sliced([tmp_path], 2)[0]
+    (tmp_path / "0 new").mkdir()
+    (tmp_path / "0 new" / "file").write_bytes(b"new")
+    found = json.loads(document([first, sliced([tmp_path], 2)[1]]))
+    (problem,) = found["errors"]
+    assert "the tree changed between the slices" in problem["message"]
+    assert "slice 1/2 found" in problem["message"]
+    assert found["exit"] == ExitCode.VANISHED
+
+
+@pytest.mark.parametrize(("number", "of"), [(0, 4), (5, 4), (1, 0), (-1, 3), (1, limits.SCAN_SLICES + 1)])
+def test_slices_are_numbered_from_one(number: int, of: int) -> None:
+    with pytest.raises(UsageError, match="numbered from 1 to their number"):
+        ScanSlice(number, of)
+
+
+def test_a_fixed_shift_makes_parts_small(tmp_path: Path) -> None:
+    """Parts of several shifts merge into the largest, and bounds still hold."""
+    rng = random.Random(1)
+    for number in range(400):
+        (tmp_path / f"{number}").write_bytes(rng.randbytes(20_000))
+    exact = survey([tmp_path], ScanOptions(compress=False))
+    fixed = survey([tmp_path], ScanOptions(compress=False, shift=4))
+    sizes = [len(b"".join(encode_part(one))) for one in (exact, fixed)]
+    assert sizes[1] < sizes[0] / 3
+    true, about = (report_of(one).level("cdc-4096") for one in (exact, fixed))
+    assert true is not None
+    assert about is not None
+    assert (about.chunks, about.bytes, about.exact) == (true.chunks, true.bytes, False)
+    assert about.low <= true.unique_bytes <= about.high
+    halves = []
+    for name, shift in (("a", 1), ("b", 4)):
+        (tmp_path / name).mkdir()
+        for number in range(200):
+            (tmp_path / f"{number + 200 * (shift > 1)}").rename(tmp_path / name / f"{number}")
+        outcome = survey([tmp_path / name], ScanOptions(compress=False, shift=shift))
+        halves.append(b"".join(encode_part(outcome)))
+    both = [tmp_path / "a", tmp_path / "b"]
+    assert document(halves) == whole(both, ScanOptions(compress=False, shift=4))
+
+
+@pytest.mark.parametrize("shift", [-1, 33])
+def test_a_shift_has_bounds(shift: int) -> None:
+    with pytest.raises(UsageError, match=f"a shift of {shift}: 0 to 32"):
+        ScanOptions(shift=shift)

@@ -6,7 +6,7 @@ not fit each other.
 
 from typing_extensions import Buffer
 
-Seen = tuple[int, int, int, int, int]
+Seen = tuple[int, int, int, int, int, int]
 """The fields of a RowsSeen (rdc.files.depth.depth)."""
 
 def read_small(

@@ -6,7 +6,7 @@ Columns are this machine's integers; all raise ValueError for such as do not fit
 
 from typing_extensions import Buffer
 
-Seen = tuple[int, int, int, int, int]
+Seen = tuple[int, int, int, int, int, int]
 """The fields of a RowsSeen (rdc.files.depth.depth)."""
 
 def open_files(

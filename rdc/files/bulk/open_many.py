@@ -98,7 +98,7 @@ class OpenedFiles:
             root.fileno(), paths, depth.now
         )
         self._fds = array("i", fds)
-        depth.saw(len(self._fds), RowsSeen(*seen))
+        depth.saw(RowsSeen(*seen))
         if root.keeps_atimes:
             _keep_atimes(self._fds)
         self.devices = array("Q", devices)
@@ -133,7 +133,7 @@ class OpenedFiles:
         columns = (self._fds, self.sizes, self.mtimes, self.ctimes)
         depth = self.root.depths.reading
         content, good, seen = _extension.read_files(*(_chosen(column, rows) for column in columns), depth.now)
-        depth.saw(len(rows), RowsSeen(*seen))
+        depth.saw(RowsSeen(*seen))
         return content, good
 
     def set_metadata(
@@ -157,7 +157,7 @@ class OpenedFiles:
         outcomes, seen = _extension.set_metadata_of_files(
             fds, ctimes, array("Q", entries), *columns, owner, depth.now
         )
-        depth.saw(len(rows), RowsSeen(*seen))
+        depth.saw(RowsSeen(*seen))
         return outcomes
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[by
         return nothing
     some = listing if listing.count <= depth.rows else listing.slice(0, depth.rows)
     content, good, seen = _extension.read_small(fd.fd, some.names, some.sizes, some.mtimes, some.total_size)
-    depth.saw(some.count, RowsSeen(*seen))
+    depth.saw(RowsSeen(*seen))
     if some.count == listing.count:
         return content, good
     more_content, more_good = read_small(root, directory, listing.slice(some.count, listing.count))
@@ -138,7 +138,7 @@ def stage_small(
         None,
         depth.now,
     )
-    depth.saw(listing.count, RowsSeen(*seen))
+    depth.saw(RowsSeen(*seen))
     return StagedFiles(root, directory, opened, listing.names, fds, temporaries)
 
 
@@ -218,7 +218,7 @@ def stage_versions(
         expected,
         depth.now,
     )
-    depth.saw(len(versions), RowsSeen(*seen))
+    depth.saw(RowsSeen(*seen))
     return StagedVersions(root, versions, where, names, expected, fds, temporaries)
 
 
@@ -310,7 +310,7 @@ class StagedFiles:
         packed, seen = _extension.rename_small(
             directories, self._temporaries, self._names, fds, expected, self._depth.now
         )
-        self._depth.saw(len(fds), RowsSeen(*seen))
+        self._depth.saw(RowsSeen(*seen))
         errors = array("i", packed)
         failed = [row for row, error in enumerate(errors) if error] if any(errors) else []
         self._unrenamed = {*failed, *passed_over}

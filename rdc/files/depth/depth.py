@@ -34,6 +34,8 @@ STEADY_ROWS = 1024
 class RowsSeen:
     """What the C code saw of rows that it did in one call (rows_at_once.h)."""
 
+    rows: int
+    """All rows."""
     own_rows: int
     """Rows that the calling thread did."""
     waited: int
@@ -53,19 +55,20 @@ class Depth:
         "_before",
         "_lock",
         "_looked",
-        "_most",
         "_own",
         "_rows",
         "_steady",
         "_times",
         "fixed",
+        "most",
         "now",
     )
 
     def __init__(self, fixed: int = 0) -> None:
         """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits."""
-        self._most = share_of_descriptors(fixed or DEPTH_MOST)
-        self.fixed = min(fixed, self._most)
+        self.most = share_of_descriptors(fixed or DEPTH_MOST)
+        """What `now` never exceeds."""
+        self.fixed = min(fixed, self.most)
         self.now = self.fixed or 1
         """Calls to have in flight, at least 1."""
         self._steady = self._looked = False
@@ -82,19 +85,19 @@ class Depth:
             return STEADY_ROWS
         return max(WINDOW_ROWS, 4 * self.now)
 
-    def saw(self, rows: int, seen: RowsSeen) -> None:
-        """Take in what became of `rows` rows, and decide again."""
+    def saw(self, seen: RowsSeen) -> None:
+        """Take in what became of some rows, and decide again."""
         with self._lock:
             if seen.no_thread:
-                self._most = self.now = 1
+                self.most = self.now = 1
             elif seen.no_descriptor and self.now > 1:
-                self._most = self.now = self.now // 2
+                self.most = self.now = self.now // 2
                 self._forget(steady=True)
-            if not self.fixed and rows:
-                self._add(rows, seen)
+            if not self.fixed and seen.rows:
+                self._add(seen)
 
-    def _add(self, rows: int, seen: RowsSeen) -> None:
-        self._rows += rows
+    def _add(self, seen: RowsSeen) -> None:
+        self._rows += seen.rows
         self._own += seen.own_rows
         waited, elapsed = self._times[0] + seen.waited, self._times[1] + seen.elapsed
         self._times = waited, elapsed
@@ -108,7 +111,7 @@ class Depth:
         rate = self._rows / max(elapsed, 1)
         if self._steady or self.now == 1 or rate >= GROWTH * self._before:
             self._before = rate
-            grown = min(2 * self.now, self._most)
+            grown = min(2 * self.now, self.most)
             self._forget(steady=grown == self.now)
             self.now = grown
         else:
@@ -124,10 +127,13 @@ class Depth:
 class Depths:
     """The depths of one tree. Each kind of call has its own, since their rates cannot be compared."""
 
-    __slots__ = ("listing", "opening", "reading", "renaming", "setting", "writing")
+    __slots__ = ("listing", "looking", "opening", "reading", "renaming", "setting", "writing")
 
     def __init__(self, fixed: int = 0) -> None:
         self.listing = Depth(fixed)
+        """Of directories. The calls are those on their entries, too."""
+        self.looking = Depth(fixed)
+        """At the entries of one directory."""
         self.opening = Depth(fixed)
         self.reading = Depth(fixed)
         """Of files that are open."""

@@ -86,6 +86,7 @@ void rdc_rows_at_once(size_t count, unsigned depth, rdc_row_work work, void *con
         started = start(threads, wanted, &all);
     seen->no_thread = started < wanted;
 
+    seen->rows = count;
     const long waits_before = waits();
     const uint64_t own = nanoseconds(CLOCK_MONOTONIC), worked = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
     seen->own_rows = do_rows(&all);
@@ -97,6 +98,16 @@ void rdc_rows_at_once(size_t count, unsigned depth, rdc_row_work work, void *con
         pthread_join(threads[i], NULL);
     seen->elapsed = nanoseconds(CLOCK_MONOTONIC) - begun;
     seen->waited = waited && wall > cpu + seen->napped ? wall - cpu - seen->napped : 0;
+}
+
+void rdc_add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen)
+{
+    sum->rows += seen->rows;
+    sum->own_rows += seen->own_rows;
+    sum->waited += seen->waited;
+    sum->elapsed += seen->elapsed;
+    sum->no_descriptor |= seen->no_descriptor;
+    sum->no_thread |= seen->no_thread;
 }
 
 void rdc_note_nap(rdc_rows_seen *seen, uint64_t nanoseconds)

@@ -8,8 +8,12 @@
 /* As in rdc/limits/sessions.py, a test compares them. */
 #define RDC_DEPTH_LIMIT 64
 
+/* As in rdc/files/depth/depth.py, a test compares them. */
+#define RDC_WAIT_NANOSECONDS 100000
+
 /* What rdc/files/depth/depth.py decides by. */
 typedef struct {
+    uint64_t rows;        /* all rows */
     uint64_t own_rows;    /* rows that the calling thread did */
     uint64_t waited;      /* nanoseconds that the calling thread waited in them; 0 where it waited for a processor alone */
     uint64_t elapsed;     /* nanoseconds from the first row to the end of the last */
@@ -26,6 +30,9 @@ typedef void (*rdc_row_work)(void *context, size_t row);
  * of 1 no thread is started, and rows are done in order. Returns when all are done. Signals go to other threads.
  */
 void rdc_rows_at_once(size_t count, unsigned depth, rdc_row_work work, void *context, rdc_rows_seen *seen);
+
+/* Adds what was seen of more rows. */
+void rdc_add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen);
 
 /* For `work`, in any thread: notes that it waited for a clock. */
 void rdc_note_nap(rdc_rows_seen *seen, uint64_t nanoseconds);

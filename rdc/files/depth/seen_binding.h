@@ -10,7 +10,7 @@
 /* Appends the numbers of a RowsSeen to a tuple of results. Takes over `results`, also where it fails. */
 static PyObject *with_seen(PyObject *results, const rdc_rows_seen *seen)
 {
-    PyObject *numbers = results ? Py_BuildValue("((KKKii))", (unsigned long long)seen->own_rows, (unsigned long long)seen->waited,
+    PyObject *numbers = results ? Py_BuildValue("((KKKKii))", (unsigned long long)seen->rows, (unsigned long long)seen->own_rows, (unsigned long long)seen->waited,
                                                 (unsigned long long)seen->elapsed, seen->no_descriptor, seen->no_thread)
                                 : NULL;
     PyObject *both = numbers ? PySequence_Concat(results, numbers) : NULL;

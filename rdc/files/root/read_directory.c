@@ -1,8 +1,8 @@
 /*
  * read_directory.c - one directory's entries, with their metadata, as sorted packed columns.
  *
- * What it computes is defined by rdc/files/root/listing_reference.py. It is getdents64, one fstatat for each entry while the kernel
- * still has at hand what it has just told of it, and a sort of the names. Of directories of ten thousand files all stats
+ * What it computes is defined by rdc/files/root/listing_reference.py. It is getdents64, one fstatat for each entry of a buffer while
+ * the kernel still has at hand what it has just told of them, and a sort of the names. Of directories of ten thousand files all stats
  * in the order of the names took a fourth longer, of those of a release of Linux a twentieth. statx took as long as
  * fstatat, which every kernel, C library and system call filter has.
  */
@@ -22,11 +22,15 @@
 #include <unistd.h>
 
 #include "base/nanoseconds.h"
+#include "depth/rows_at_once.h"
 
 #define NAME_MOST 255    /* NAME_BYTES of rdc/limits/paths.py: file systems in user space may send longer ones */
 #define LINK_MOST 4096 /* the kernel gives at most a page */
 #define RECORDS_SIZE (32 << 10)
 #define TEMPORARY 255 /* as a kind: of which no more than the name is wanted */
+#define UNKNOWN 254 /* as a kind: to be looked at */
+#define GONE 253 /* as a kind: removed since its name was read */
+#define MEASURED 32 /* entries of a buffer from which on it is measured how long they take */
 
 /* getdents64(2) has no declaration of its record. */
 typedef struct {
@@ -64,6 +68,9 @@ typedef struct {
     sort_entry *sort_entries;
     facts *facts;
     size_t count, room;
+    unsigned depth, most; /* entries that are looked at at a time, and may be in the end */
+    int deeper;           /* whether `depth` is another one than was asked for */
+    rdc_rows_seen *seen;
 } reader;
 
 static int charge(reader *r, size_t bytes)
@@ -157,24 +164,79 @@ static facts facts_of(const struct stat *found)
     };
 }
 
-/* One that is gone since its name was read was never there. */
-static int read_entry(reader *r, int fd, int part_temporaries, const char *name)
+/* Takes the name of an entry that is to be looked at, unless it is reserved. */
+static int take_name(reader *r, int part_temporaries, const char *name)
 {
     const size_t length = strlen(name);
-    struct stat found;
 
     if (length > NAME_MOST)
         return ENAMETOOLONG;
     int failed = charge(r, RDC_ENTRY_BYTES + length + 1);
     if (failed)
         return failed;
-    if (part_temporaries && is_reserved(name, length))
-        return add_name(r, name, length, &(facts){.kind = TEMPORARY});
-    while (fstatat(fd, name, &found, AT_SYMLINK_NOFOLLOW))
-        if (errno != EINTR)
-            return errno == ENOENT ? 0 : errno;
-    const facts known = facts_of(&found);
-    return add_name(r, name, length, &known);
+    return add_name(r, name, length, &(facts){.kind = part_temporaries && is_reserved(name, length) ? TEMPORARY : UNKNOWN});
+}
+
+/* The entries of one buffer that are looked at, from row `first` on. */
+typedef struct {
+    reader *r;
+    int fd;
+    size_t first;
+} looking;
+
+static void look_at(void *context, size_t row)
+{
+    looking *l = context;
+    facts *known = l->r->facts + l->first + row;
+    struct stat found;
+
+    if (known->kind != UNKNOWN)
+        return;
+    while (fstatat(l->fd, (const char *)l->r->names.at + l->r->sort_entries[l->first + row].at, &found,
+                   AT_SYMLINK_NOFOLLOW))
+        if (errno != EINTR) {
+            /* One that is gone since its name was read was never there. The error of another stays in its size. */
+            known->kind = GONE;
+            known->size = errno == ENOENT ? 0 : (uint64_t)errno;
+            return;
+        }
+    *known = facts_of(&found);
+}
+
+/* Looks at the entries from row `first` on, and leaves out what is gone. Returns 0, or the errno of the first that failed. */
+static int look_at_all(reader *r, int fd, size_t first)
+{
+    looking l = {.r = r, .fd = fd, .first = first};
+    const size_t some = r->count - first;
+    size_t kept = first;
+
+    if (r->depth > 1 || some >= MEASURED) {
+        rdc_rows_seen seen = {0};
+        rdc_rows_at_once(some, r->depth, look_at, &l, &seen);
+        if (!r->deeper)
+            rdc_add_seen(r->seen, &seen);
+        /* One directory may be all there is: what is left of it does not wait for the caller's decision. */
+        if (seen.waited > RDC_WAIT_NANOSECONDS * seen.own_rows && 2 * r->depth <= r->most && !seen.no_thread) {
+            r->depth *= 2;
+            r->deeper = 1;
+        }
+    } else {
+        for (size_t row = 0; row < some; row++)
+            look_at(&l, row);
+    }
+    for (size_t row = first; row < r->count; row++) {
+        if (r->facts[row].kind == GONE) {
+            if (r->facts[row].size)
+                return (int)r->facts[row].size;
+            continue;
+        }
+        r->facts[kept] = r->facts[row];
+        r->sort_entries[kept] = r->sort_entries[row];
+        r->sort_entries[kept].row = (uint32_t)kept;
+        kept++;
+    }
+    r->count = kept;
+    return 0;
 }
 
 static int read_entries(reader *r, int fd, int part_temporaries)
@@ -187,6 +249,7 @@ static int read_entries(reader *r, int fd, int part_temporaries)
     if (lseek(fd, 0, SEEK_SET) < 0)
         return errno;
     for (;;) {
+        const size_t first = r->count;
         long filled = syscall(SYS_getdents64, fd, &records, sizeof records);
         if (filled == 0)
             return 0;
@@ -195,16 +258,18 @@ static int read_entries(reader *r, int fd, int part_temporaries)
                 continue;
             return errno;
         }
-        for (long at = 0; at < filled;) {
+        int failed = 0;
+        for (long at = 0; at < filled && !failed;) {
             const record *found = (const record *)(records.bytes + at);
             const char *name = found->name;
             at += found->size;
-            if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
-                continue;
-            int failed = read_entry(r, fd, part_temporaries, name);
-            if (failed)
-                return failed;
+            if (name[0] != '.' || (name[1] && (name[1] != '.' || name[2])))
+                failed = take_name(r, part_temporaries, name);
         }
+        if (!failed)
+            failed = look_at_all(r, fd, first);
+        if (failed)
+            return failed;
     }
 }
 
@@ -321,9 +386,10 @@ static int fill_columns(reader *r, int fd, rdc_entries *entries)
     return 0;
 }
 
-int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries)
+int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries, unsigned depth,
+                       unsigned most, rdc_rows_seen *seen)
 {
-    reader r = {.left = limit < UINT32_MAX ? limit : UINT32_MAX};
+    reader r = {.left = limit < UINT32_MAX ? limit : UINT32_MAX, .depth = depth ? depth : 1, .most = most, .seen = seen};
     int failed;
 
     memset(entries, 0, sizeof *entries);

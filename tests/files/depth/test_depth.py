@@ -28,7 +28,9 @@ class Storage:
         each = max(self.wait * in_flight // useful, 0)
         own = max(1, rows // in_flight)
         elapsed = max(rows * (self.wait + self.work) // useful, rows * self.work)
-        return RowsSeen(own, own * each, elapsed, refused.get("descriptor", 0), refused.get("thread", 0))
+        return RowsSeen(
+            rows, own, own * each, elapsed, refused.get("descriptor", 0), refused.get("thread", 0)
+        )
 
 
 def run(depth: Depth, storage: Storage, rows: int) -> list[int]:
@@ -37,7 +39,7 @@ def run(depth: Depth, storage: Storage, rows: int) -> list[int]:
     while rows > 0:
         some = min(rows, depth.rows, 256)
         taken.append(depth.now)
-        depth.saw(some, storage.seen(some, depth.now))
+        depth.saw(storage.seen(some, depth.now))
         rows -= some
     return taken
 
@@ -67,7 +69,7 @@ def test_the_first_decisions_take_few_rows() -> None:
     rows = 0
     while depth.now < DEPTH_MOST:
         some = depth.rows
-        depth.saw(some, storage.seen(some, depth.now))
+        depth.saw(storage.seen(some, depth.now))
         rows += some
     assert rows <= 16 + 16 + 16 + 32 + 64
 
@@ -93,7 +95,7 @@ def test_no_descriptor_halves_it_for_good(fixed: int, refusals: list[int]) -> No
     most = fixed or DEPTH_MOST
     for rows in refusals:
         before = depth.now
-        depth.saw(16, storage.seen(16, depth.now, descriptor=1))
+        depth.saw(storage.seen(16, depth.now, descriptor=1))
         if before > 1:
             most = before // 2
         run(depth, storage, 1024 * rows)
@@ -105,5 +107,5 @@ def test_a_refused_thread_means_one_call_at_a_time(fixed: int) -> None:
     depth, storage = Depth(fixed), Storage(2 * MS, 64)
     run(depth, storage, 1000)
     assert depth.now > 1
-    depth.saw(16, storage.seen(16, depth.now, thread=1))
+    depth.saw(storage.seen(16, depth.now, thread=1))
     assert set(run(depth, storage, 5000)) == {1}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rdc.files.depth.depth import WAIT_NANOSECONDS
 from rdc.limits.sessions import DEPTH_LIMIT
 from tests.support.project_paths import TOP
 from tests.support.storage.slow_storage import SlowStorage
@@ -29,9 +30,10 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def test_the_limit_is_that_of_the_header() -> None:
+def test_the_bounds_are_those_of_the_header() -> None:
     header = (TOP / "rdc/files/depth/rows_at_once.h").read_text()
     assert re.findall(r"RDC_DEPTH_LIMIT (\d+)", header) == [str(DEPTH_LIMIT)]
+    assert re.findall(r"RDC_WAIT_NANOSECONDS (\d+)", header) == [str(WAIT_NANOSECONDS)]
 
 
 @pytest.mark.parametrize("run", range(3))

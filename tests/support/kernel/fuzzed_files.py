@@ -208,10 +208,10 @@ class Fuzzer:
         parted = self.rng.random() < 0.5
         if self.rng.random() < 0.5:
             inodes = self.rng.random() < 0.5
-            count, *columns = _walk.read_directory(fd, parted, limit, inodes)
+            count, *columns, _ = _walk.read_directory(fd, parted, limit, inodes, self.depth(), self.depth())
             assert len(columns[3]) == len(columns[4]) == 8 * count
         elif self.rng.random() < 0.5:
-            _walk.list_directory(fd, self.path(), parted, limit)
+            _walk.list_directory(fd, self.path(), parted, limit, self.depth(), self.depth())
         else:
             os.close(_walk.open_directory(fd, self.path()))
 

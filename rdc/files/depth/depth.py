@@ -141,3 +141,9 @@ class Depths:
         self.renaming = Depth(fixed)
         self.setting = Depth(fixed)
         """Of metadata."""
+
+    @property
+    def found(self) -> int:
+        """The greatest depth of all, for calls that are not measured."""
+        measured = (self.listing, self.looking, self.opening, self.reading, self.renaming, self.setting)
+        return max(self.writing.now, *[depth.now for depth in measured])

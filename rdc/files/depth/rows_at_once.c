@@ -100,6 +100,11 @@ void rdc_rows_at_once(size_t count, unsigned depth, rdc_row_work work, void *con
     seen->waited = waited && wall > cpu + seen->napped ? wall - cpu - seen->napped : 0;
 }
 
+uint64_t rdc_steady_clock(void)
+{
+    return nanoseconds(CLOCK_MONOTONIC);
+}
+
 void rdc_add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen)
 {
     sum->rows += seen->rows;

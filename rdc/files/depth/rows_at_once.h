@@ -31,6 +31,9 @@ typedef void (*rdc_row_work)(void *context, size_t row);
  */
 void rdc_rows_at_once(size_t count, unsigned depth, rdc_row_work work, void *context, rdc_rows_seen *seen);
 
+/* Nanoseconds since some moment. */
+uint64_t rdc_steady_clock(void);
+
 /* Adds what was seen of more rows. */
 void rdc_add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen);
 

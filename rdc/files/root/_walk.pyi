@@ -3,7 +3,7 @@ rdc.files.root.listing_reference is its definition.
 """
 
 Seen = tuple[int, int, int, int, int, int]
-"""The fields of a RowsSeen (rdc.files.depth.depth); zeros for a small directory."""
+"""The fields of a RowsSeen (rdc.files.depth.depth); no rows for a small directory."""
 
 def read_directory(
     fd: int, part_temporaries: bool, limit: int, inodes: bool, depth: int, most: int, /

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from rdc.errors import RdcError
 from rdc.files.base.relative_path import check_path
-from rdc.files.depth.depth import Depth
 from rdc.files.root.confined_access import ConfinedAccess
 from rdc.files.root.packed_listing import list_beneath, open_directory, read_packed, read_packed_inodes
 from rdc.limits.paths import (
@@ -18,6 +17,10 @@ from rdc.limits.paths import (
 )
 from rdc.model.entries import Kind, Listing, PackedInodes, PackedListing
 from rdc.typed import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.packed_listing import Looking
 
 __all__ = ["DirectoryLister"]
 
@@ -79,7 +82,7 @@ class DirectoryLister(ConfinedAccess):
         *,
         inodes: bool,
         limit: int = DIRECTORY_BYTES,
-        looking: Depth | None = None,
+        looking: Looking | None = None,
     ) -> tuple[PackedListing, PackedInodes | None]:
         """Return what `list_inodes` returns before `viewed` sees it. Inodes come only where they are wanted.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.depth.depth import Depth
+    from rdc.files.root.packed_listing import Looking
     from rdc.model.entries import PackedInodes, PackedListing
 
 __all__ = ["Layer", "LayeredRoot"]
@@ -155,7 +155,7 @@ class LayeredRoot(Root):
         *,
         inodes: bool,
         limit: int = 0,
-        looking: Depth | None = None,
+        looking: Looking | None = None,
     ) -> tuple[PackedListing, PackedInodes | None]:
         if inodes:
             return self._list_layers(path, on_temporary)

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.files.root.packed_listing import Looking
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedInodes, PackedListing
     from rdc.threads import Task, Threads
@@ -53,11 +54,35 @@ class _Ahead:
     no_descriptor: bool
 
     @property
-    def held(self) -> int:
+    def size(self) -> int:
         """Bytes, as the bound counts them."""
         if self.listed is None:
             return 0
         return ENTRY_BYTES * self.listed.listing.count + len(self.listed.listing.names)
+
+
+class _TimedLooks:
+    """Stands for the depth at which the entries of a directory are looked at, and keeps the time they took.
+
+    It is measured where no other thread of Python is waited for.
+    """
+
+    def __init__(self, depth: Depth) -> None:
+        self._depth = depth
+        self.elapsed = 0
+        """Nanoseconds of the last directory."""
+
+    @property
+    def now(self) -> int:
+        return self._depth.now
+
+    @property
+    def most(self) -> int:
+        return self._depth.most
+
+    def saw(self, seen: RowsSeen) -> None:
+        self.elapsed = seen.elapsed
+        self._depth.saw(seen)
 
 
 class ListAhead:
@@ -70,9 +95,10 @@ class ListAhead:
         self._inodes = inodes
         self._may = ahead and root.lists_ahead and root.followed is None
         self._depth = root.depths.listing
+        self._looks = _TimedLooks(root.depths.looking)
         self._tasks: dict[bytes, Task[_Ahead]] = {}
         self._running: list[Task[_Ahead]] = []
-        self._held = 0
+        self._ahead_bytes = 0
         """Bytes of what was listed ahead and not taken yet."""
         self._threads: Threads | None = None
         self._slow = self._looked = self._calls = self._waited = 0
@@ -89,7 +115,7 @@ class ListAhead:
             return self._list_alone(path)
         ahead = task.result()
         if task not in self._running:
-            self._held -= ahead.held
+            self._ahead_bytes -= ahead.size
         else:
             self._running.remove(task)
         elapsed = perf_counter_ns() - begun
@@ -100,9 +126,8 @@ class ListAhead:
         return self._viewed(path, ahead.listed)
 
     def _list_alone(self, path: bytes) -> Listed:
-        begun = perf_counter_ns()
-        listed = self._list(path, DIRECTORY_BYTES)
-        waited = perf_counter_ns() - begun
+        listed = self._list(path, DIRECTORY_BYTES, self._looks)
+        waited, self._looks.elapsed = self._looks.elapsed, 0
         calls = 1 + listed.listing.count
         self._looked += 1
         self._slow += waited > WAIT_NANOSECONDS * calls
@@ -114,7 +139,7 @@ class ListAhead:
             self._slow = self._looked = self._calls = self._waited = 0
         return self._viewed(path, listed)
 
-    def _list(self, path: bytes, limit: int, looking: Depth | None = None) -> Listed:
+    def _list(self, path: bytes, limit: int, looking: Looking | None = None) -> Listed:
         reserved: list[bytes] = []
         listing, inodes = self._root.list_unviewed(
             path, reserved.append, inodes=self._inodes, limit=limit, looking=looking
@@ -132,13 +157,13 @@ class ListAhead:
             from rdc.threads import Threads
 
             self._threads = Threads(max(self._depth.now, DEPTH_MOST), "rdc walk")
-        limit = (AHEAD_BYTES - self._held) // self._depth.now
+        limit = (AHEAD_BYTES - self._ahead_bytes) // self._depth.now
         # Few directories share the calls in flight.
         others = len(self._running) + len(following)
         looking = Depth(max(1, self._depth.now // (1 + others)))
         at = len(following)
         last = max(0, at - 4 * self._depth.now)
-        while len(self._running) < self._depth.now and self._held <= AHEAD_BYTES // 2:
+        while len(self._running) < self._depth.now and self._ahead_bytes <= AHEAD_BYTES // 2:
             if path not in self._tasks:
                 try:
                     task = self._threads.submit(self._try, path, limit, looking)
@@ -156,7 +181,7 @@ class ListAhead:
         running = []
         for task in self._running:
             if task.done():
-                self._held += task.result().held
+                self._ahead_bytes += task.result().size
             else:
                 running.append(task)
         self._running = running

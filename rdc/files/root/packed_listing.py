@@ -11,14 +11,13 @@ from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.listing_reference import read_directory, read_with_inodes
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from rdc.files.depth.depth import Depth
-
-__all__ = ["list_beneath", "open_directory", "read_packed", "read_packed_inodes"]
+__all__ = ["Looking", "list_beneath", "open_directory", "read_packed", "read_packed_inodes"]
 
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -36,11 +35,21 @@ def _built() -> ModuleType | None:
 _extension = _built()
 
 
+class Looking(Protocol):
+    """How many entries of a directory are looked at at a time: a Depth."""
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def most(self) -> int: ...
+    def saw(self, seen: RowsSeen, /) -> None: ...
+
+
 def read_packed(
     fd: int,
     on_temporary: Callable[[bytes], None] | None,
     limit: int = DIRECTORY_BYTES,
-    depth: Depth | None = None,
+    depth: Looking | None = None,
 ) -> PackedListing:
     """Return the entries of the directory open for reading at `fd`, as `listing_reference.read_directory`
     defines. `depth`: of the looks at entries, one at a time if there is none."""
@@ -59,7 +68,7 @@ def list_beneath(
     path: bytes,
     on_temporary: Callable[[bytes], None] | None,
     limit: int = DIRECTORY_BYTES,
-    depth: Depth | None = None,
+    depth: Looking | None = None,
 ) -> PackedListing:
     """Return `read_packed` of the directory at `path` (not empty), opened as by `open_directory`.
 
@@ -84,7 +93,7 @@ def read_packed_inodes(
     fd: int,
     on_temporary: Callable[[bytes], None] | None,
     limit: int = DIRECTORY_BYTES,
-    depth: Depth | None = None,
+    depth: Looking | None = None,
 ) -> tuple[PackedListing, PackedInodes]:
     """Return what `read_packed` returns and the inode of each entry, as `listing_reference.read_with_inodes`
     defines."""
@@ -121,13 +130,12 @@ def open_directory(directory: int, path: bytes) -> int:
     return here
 
 
-def _bounds(depth: Depth | None) -> tuple[int, int]:
+def _bounds(depth: Looking | None) -> tuple[int, int]:
     return (1, 1) if depth is None else (depth.now, depth.most)
 
 
-def _take_in(depth: Depth | None, seen: tuple[int, int, int, int, int, int]) -> None:
-    # Small directories are not measured.
-    if depth is not None and seen[0]:
+def _take_in(depth: Looking | None, seen: tuple[int, int, int, int, int, int]) -> None:
+    if depth is not None:
         depth.saw(RowsSeen(*seen))
 
 

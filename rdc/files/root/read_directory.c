@@ -23,6 +23,7 @@
 
 #include "base/nanoseconds.h"
 #include "depth/rows_at_once.h"
+#include "root/sort_names.h"
 
 #define NAME_MOST 255    /* NAME_BYTES of rdc/limits/paths.py: file systems in user space may send longer ones */
 #define LINK_MOST 4096 /* the kernel gives at most a page */
@@ -40,13 +41,6 @@ typedef struct {
     uint8_t type;
     char name[];
 } record;
-
-/* A name to sort: its first 8 bytes as a big-endian number, zeros behind a shorter one, decide most comparisons. */
-typedef struct {
-    uint64_t head;
-    uint32_t at; /* in the blob of names */
-    uint32_t row; /* of its facts */
-} sort_entry;
 
 /* What the columns have of an entry. */
 typedef struct {
@@ -273,44 +267,6 @@ static int read_entries(reader *r, int fd, int part_temporaries)
     }
 }
 
-/* Names hold no NUL: equal heads that end in one are equal names, and others go on after 8 bytes. */
-static int compare(const uint8_t *names, const sort_entry *a, const sort_entry *b)
-{
-    if (a->head != b->head)
-        return a->head < b->head ? -1 : 1;
-    if (!(a->head & 0xff))
-        return 0;
-    return strcmp((const char *)names + a->at + 8, (const char *)names + b->at + 8);
-}
-
-/* Merges sorted runs of doubling length: n log n comparisons whatever the names, which may be chosen to hurt. */
-static int sort_names(reader *r)
-{
-    sort_entry *from = r->sort_entries, *to = malloc((r->count + 1) * sizeof *to);
-    const uint8_t *names = r->names.at;
-    size_t count = r->count;
-
-    if (!to)
-        return ENOMEM;
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t start = 0; start < count; start += 2 * width) {
-            size_t middle = count - start < width ? count : start + width;
-            size_t end = count - start < 2 * width ? count : start + 2 * width;
-            size_t a = start, b = middle, out = start;
-            while (a < middle && b < end)
-                to[out++] = compare(names, from + a, from + b) <= 0 ? from[a++] : from[b++];
-            memcpy(to + out, from + a, (middle - a) * sizeof *to);
-            memcpy(to + out + (middle - a), from + b, (end - b) * sizeof *to);
-        }
-        sort_entry *swapped = from;
-        from = to;
-        to = swapped;
-    }
-    r->sort_entries = from;
-    free(to);
-    return 0;
-}
-
 /* EINVAL when the link has been replaced by something else: left out, the entry would look deleted. */
 static int read_link(reader *r, int fd, const char *name)
 {
@@ -389,13 +345,14 @@ static int fill_columns(reader *r, int fd, rdc_entries *entries)
 int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries, unsigned depth,
                        unsigned most, rdc_rows_seen *seen)
 {
+    const uint64_t begun = rdc_steady_clock();
     reader r = {.left = limit < UINT32_MAX ? limit : UINT32_MAX, .depth = depth ? depth : 1, .most = most, .seen = seen};
     int failed;
 
     memset(entries, 0, sizeof *entries);
     failed = read_entries(&r, fd, part_temporaries);
     if (!failed)
-        failed = sort_names(&r);
+        failed = sort_names(&r.sort_entries, r.count, r.names.at);
     if (!failed)
         failed = fill_columns(&r, fd, entries);
     free(r.names.at);
@@ -407,6 +364,7 @@ int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *
     entries->temporaries_size = r.temporaries.size;
     if (failed)
         rdc_entries_free(entries);
+    seen->elapsed = rdc_steady_clock() - begun;
     return failed;
 }
 

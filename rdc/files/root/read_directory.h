@@ -37,8 +37,8 @@ typedef struct {
  * that vanish between the reading of their name and their stat are left out. With `part_temporaries`,
  * reserved names (rdc/files/base/temporary_names.py) are in `temporaries` and in no column. Returns 0, or an errno with nothing to free: ENAMETOOLONG for
  * a name of more than 255 bytes, EOVERFLOW when more than `limit` (at most 2^32 - 1) bytes would have to be held.
- * `depth`: entries that are looked at at a time; doubled up to `most` while they wait. `seen`: of large directories alone,
- * before the first doubling.
+ * `depth`: entries that are looked at at a time; doubled up to `most` while they wait. `seen`: of the looks before
+ * the first doubling, without rows for a small directory; what elapsed is of the whole call.
  */
 int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries, unsigned depth,
                        unsigned most, rdc_rows_seen *seen);

@@ -89,10 +89,12 @@ static PyObject *list_directory(PyObject *module, PyObject *args)
     if (strlen(path) != (size_t)length || !rdc_is_plain_path(path))
         return failure(EINVAL);
     Py_BEGIN_ALLOW_THREADS
+    const uint64_t begun = rdc_steady_clock();
     const int fd = rdc_open_beneath(directory, path, DIRECTORY_FLAGS);
     failed = fd < 0 ? errno : rdc_read_directory(fd, (size_t)limit, part_temporaries, &e, depth, most, &seen);
     if (fd >= 0)
         close(fd);
+    seen.elapsed = rdc_steady_clock() - begun;
     Py_END_ALLOW_THREADS
     return failed ? failure(failed) : columns_of(&e, 0, &seen);
 }

@@ -41,13 +41,6 @@ class Gathered:
     problems: list[Problem]
     left_out: int
 
-    def encoded(self) -> Iterator[bytes]:
-        """All of it as one part, in spans."""
-        yield from part_start(self.unit)
-        for block in self.blocks:
-            yield from encode_section(b"BLOK", [self.parts.bytes(block, 0, block.layout.end)])
-        yield from part_end(self.problems, self.left_out)
-
 
 def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSignal | None) -> Gathered:
     """Checks parts, all of the same shingles. Their problems are reported again.

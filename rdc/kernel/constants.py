@@ -15,8 +15,10 @@ __all__ = [
     "LOW_POLYNOMIAL",
     "LOW_WINDOW",
     "QUIET_BYTES",
+    "SKETCH_BYTES",
     "TRAIT_COUNT",
     "TRAIT_MULTIPLIERS",
+    "WINDOW_BYTES",
     "bit_matrix",
     "fold_multipliers",
     "mix",
@@ -50,6 +52,12 @@ TRAIT_MULTIPLIERS = (0xDFDB_F662_66B8_0725, 0xF965_FB12_67BC_8179, 0xC7DC_6D47_F
 LEAD_FEW = 4
 FEW_FEATURES_BELOW = 65_536
 """A shorter stream uses windows with lead < 4 as features: one position in 64 instead of 256."""
+
+WINDOW_BYTES = 32
+"""Bytes of a window by which two files are compared. No format depends on it."""
+
+SKETCH_BYTES = 32
+"""Bytes of a file's sketch, a sample each. No format depends on it."""
 
 GOLDEN = 0x9E37_79B9_7F4A_7C15
 """2^64 divided by the golden ratio, odd. It is the step of SplitMix64 and the step between traits."""

@@ -111,9 +111,10 @@ def _searched(
     from rdc.documents.report import search_report
 
     if part is not None:
+        from rdc.documents.ordered_part import ordered_part
         from rdc.files.own.output_file import write_output
 
-        write_output(os.fsencode(part), gathered.encoded())
+        write_output(os.fsencode(part), ordered_part(gathered))
     older = options.against is not None
     if options.against is not None:
         gathered = with_older(gathered, os.fsdecode(options.against))

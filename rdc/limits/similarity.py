@@ -15,7 +15,7 @@ files."""
 
 SIMILAR_PAIRS = 1 << 20
 """Candidate pairs of one search that wait for comparison: 8 bytes each, briefly 16. Comparing a million may
-take a minute. Weaker pairs beyond this limit are dropped and counted."""
+take half a minute. Weaker pairs beyond this limit are dropped and counted."""
 
 FOLDER_PAIRS = 1 << 18
 """Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""

@@ -1,10 +1,14 @@
-"""Extended attributes of an entry: their kinds, and their only form in digests and messages."""
+"""Extended attributes of an entry: their kinds, and their only form in digests and messages.
+
+An access time counts as one more attribute: like the others it is set last of all, since reading changes it.
+"""
 
 from __future__ import annotations
 
 from enum import IntFlag
 
 from rdc.limits.wire import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
+from rdc.model.entries import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCESS_ACL",
+    "ACCESS_TIME",
     "DEFAULT_ACL",
     "FAKED_PREFIX",
     "UNREADABLE",
@@ -28,6 +33,12 @@ Attributes: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 ACCESS_ACL = b"system.posix_acl_access"
 DEFAULT_ACL = b"system.posix_acl_default"
+
+ACCESS_TIME = b"atime"
+"""Names the access time among the attributes: whole seconds since the epoch, i64 little-endian. No extended
+attribute of Linux has such a name, since each begins with a namespace and a dot."""
+
+ACCESS_TIME_BYTES = 8
 
 FAKED_PREFIX = b"user.rsync.%"
 """Begins the names of attributes that keep what --fake-super may not set."""
@@ -50,6 +61,19 @@ class AttributeKinds(IntFlag):
     security.selinux) belong to a machine and its policy: they are neither sent, nor set, nor removed."""
     ACL = 4
     """POSIX ACLs: rights of users and groups beyond the mode, and defaults for new entries of a directory."""
+    ACCESS_TIME = 8
+    """Access times, of regular files and special files. Those of directories and symlinks change whenever a
+    sync looks at them."""
+
+    def of(self, kind: int) -> AttributeKinds:
+        """The kinds that are kept of an entry of this Kind."""
+        if kind in (Kind.DIRECTORY, Kind.SYMLINK):
+            return self & ~AttributeKinds.ACCESS_TIME
+        return AttributeKinds.NONE if kind == Kind.SPECIAL else self
+
+    def chosen(self, attributes: Attributes) -> Attributes:
+        """Those of these kinds."""
+        return tuple(pair for pair in attributes if self.has(pair[0]))
 
     def has(self, name: bytes) -> bool:
         """Whether an attribute with this name is of one of these kinds. Those in which rsync keeps what
@@ -60,6 +84,8 @@ class AttributeKinds(IntFlag):
             return bool(self & AttributeKinds.USER)
         if name in (ACCESS_ACL, DEFAULT_ACL):
             return bool(self & AttributeKinds.ACL)
+        if name == ACCESS_TIME:
+            return bool(self & AttributeKinds.ACCESS_TIME)
         # XFS shows each of its ACLs to root under a second name.
         trusted = name.startswith(b"trusted.") and not name.startswith(b"trusted.SGI_ACL_")
         return (trusted or name == b"security.capability") and bool(self & AttributeKinds.ROOT)
@@ -94,6 +120,8 @@ def unpack_attributes(packed: bytes) -> Attributes:
             raise ValueError(f"a name of {len(name)} bytes, or with a NUL")
         if found and name <= found[-1][0]:
             raise ValueError("names of a set that do not increase")
+        if name == ACCESS_TIME and size != ACCESS_TIME_BYTES:
+            raise ValueError(f"an access time of {size} bytes")
         found.append((name, packed[at : at + size]))
         at += size
     return tuple(found)

@@ -54,10 +54,10 @@ class SimilarOptions:
 
 @dataclass(frozen=True, slots=True)
 class Resemblance:
-    """The common content of two files: their chunks, each counted once, in bytes."""
+    """The common content of two files: their windows of 32 bytes, equal ones counted once."""
 
     jaccard: float
-    """Common bytes divided by the bytes of both together."""
+    """Common windows divided by the windows of both together."""
     first_in_second: float
     """Share of the first file that the second one contains."""
     second_in_first: float
@@ -97,7 +97,8 @@ class SimilarFolders:
     first: bytes
     second: bytes
     shared: int
-    """Bytes that files of one have in common with files of the other, each file counted once."""
+    """Bytes that files of one have in common with files of the other, each file counted once. Of similar
+    files it is the share of common windows."""
     first_bytes: int
     """Bytes of all files below, within the size limits."""
     second_bytes: int
@@ -123,7 +124,7 @@ class SimilarSummary:
     min_matches: int
     """Equal traits, of twelve, that make a pair a candidate."""
     candidates: int
-    """Pairs whose chunks were compared."""
+    """Pairs whose windows were compared."""
     false_candidates: int
     """Candidates below the threshold."""
     left_out: int

@@ -269,7 +269,7 @@ class SyncOptions:
     fake_super: bool = False
     """Only the side where it is typed counts, as in rsync. As the destination it keeps owners, devices and
     the like in extended attributes, in rsync's form, and does not set them. As the source it sends what such
-    attributes say. Not together with `acls`, `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
+    attributes say. Not together with `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
     `follows`."""
     super_user: bool = False
     """Set owners and make devices as if the destination ran as root; the system decides."""
@@ -294,6 +294,9 @@ class SyncOptions:
     prune_empty_dirs: bool = False
     """Directories of the source that hold nothing but directories take no part, unless a rule protects
     them."""
+    atimes: bool = False
+    """Keep access times of regular files and special files, in whole seconds. What the source reads has
+    changed its own by then, unless `open_noatime` is set."""
     open_noatime: bool = False
     """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
     remove_source_files: bool = False

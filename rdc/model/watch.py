@@ -35,7 +35,7 @@ UNWATCHED = (
     "recursive", "ignore_missing_args", "delete_missing_args", "prune_empty_dirs", "guard",
     "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
     "devices", "specials", "keep_undo", "usermap", "groupmap", "owner_names", "munge_links", "keep_dirlinks",
-    "fake_super", "super_user", "open_noatime", "remove_source_files",
+    "fake_super", "super_user", "atimes", "open_noatime", "remove_source_files",
 )  # fmt: skip
 """Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
 different."""

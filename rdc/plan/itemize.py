@@ -69,9 +69,10 @@ def unchanged_code(kind: int) -> str:
     return f".{_LETTERS[Kind(kind)]}         "
 
 
-def attributes_code(kind: int, *, acl: bool, xattr: bool) -> str:
-    """Returns the code of an entry that differs in ACLs or extended attributes only."""
-    return f".{_LETTERS[Kind(kind)]}.......{'a' if acl else '.'}{'x' if xattr else '.'}"
+def attributes_code(kind: int, *, acl: bool, xattr: bool, time: bool) -> str:
+    """Returns the code of an entry that differs in ACLs, extended attributes or the access time only."""
+    marks = (("u", time), ("a", acl), ("x", xattr))
+    return f".{_LETTERS[Kind(kind)]}......" + "".join(mark if differs else "." for mark, differs in marks)
 
 
 @cache

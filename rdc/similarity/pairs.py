@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from _typeshed import ReadableBuffer
+
     from rdc.kernel import TraitIndex
 
 __all__ = ["SimilarPair", "SimilarPairs", "keys_of"]
@@ -75,13 +77,18 @@ class SimilarPairs:
     def __next__(self) -> SimilarPair:
         return next(self._found)
 
-    def strongest(self, most: int) -> tuple[array[int], int]:
+    def strongest(
+        self, most: int, sketches: ReadableBuffer = b"", least_agreeing: int = 0
+    ) -> tuple[array[int], int]:
         """The `most` remaining pairs with the most matches, and the number of other pairs.
 
         Typecode 'Q', most matches first, then by key; `keys_of` unpacks one. Hundreds of millions of pairs
         take seconds, and 16 bytes for each of `most`. Raises ValueError for a key of 2^30 or more.
+
+        `sketches` has 32 bytes for each key, in order, all 0 if they are unknown. Pairs of known sketches
+        that agree in fewer than `least_agreeing` bytes are left out, and not counted.
         """
-        packed, others = self._pairs.strongest(most)
+        packed, others = self._pairs.strongest(most, sketches, least_agreeing)
         return array("Q", packed), others
 
     def _search(self) -> Iterator[SimilarPair]:

@@ -191,8 +191,8 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
             "--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc",
         ),
         (
-            ["-aU", "a", "b"],
-            "rdc has no -U: modification times are kept, no others; --open-noatime leaves those of SRC",
+            ["-aN", "a", "b"],
+            "rdc has no -N: Linux cannot set the time at which a file was made",
         ),
         (["--arch", "a", "b"], "unknown option --arch; did you mean --archive? (see rdc sync --help)"),
     ],

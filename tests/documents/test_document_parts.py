@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.documents import gather as gathering
+from rdc.documents import ordered_part
 from rdc.documents.find import corpus
 from rdc.documents.parts import part_file
 from rdc.documents.parts.open_parts import PartSource
@@ -59,7 +60,7 @@ def shares(names: list[str], count: int) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("count", [1, 2, 7, 50])
 def test_parts_give_the_results_of_one_search(tree: Path, count: int) -> None:
-    whole = everything(similar_documents("tree", LOOSE))
+    whole = everything(similar_documents("tree", LOOSE, part="whole.rdcdocs"))
     names = [f"tree/{name}" for name in os.listdir(tree)]
     parts = []
     for number, share in enumerate(shares(names, count)):
@@ -68,7 +69,8 @@ def test_parts_give_the_results_of_one_search(tree: Path, count: int) -> None:
             similar_documents(share, LOOSE, part=parts[-1])
     for seed in range(2):
         random.Random(seed).shuffle(parts)
-        assert everything(merge_documents(parts, LOOSE)) == whole
+        assert everything(merge_documents(parts, LOOSE, part="merged.rdcdocs")) == whole
+        assert Path("merged.rdcdocs").read_bytes() == Path("whole.rdcdocs").read_bytes()
     half = len(parts) // 2 or 1
     merge_documents(parts[:half], LOOSE, part="first.rdcdocs")
     merged = merge_documents(["first.rdcdocs", *parts[half:]], LOOSE)
@@ -78,7 +80,7 @@ def test_parts_give_the_results_of_one_search(tree: Path, count: int) -> None:
 
 
 def test_threads_and_batches_change_nothing(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = everything(similar_documents("tree", LOOSE))
+    whole = everything(similar_documents("tree", LOOSE, part="whole.rdcdocs"))
     from rdc.documents.read import batch_builder, unit_reader
 
     monkeypatch.setattr(batch_builder, "BATCH_DOCUMENTS", 2)
@@ -90,6 +92,24 @@ def test_threads_and_batches_change_nothing(tree: Path, monkeypatch: pytest.Monk
         assert everything(similar_documents("tree", options)) == whole
     similar_documents("tree", LOOSE, part="many.rdcdocs")
     assert everything(merge_documents("many.rdcdocs", LOOSE)) == whole
+    assert Path("many.rdcdocs").read_bytes() == Path("whole.rdcdocs").read_bytes()
+
+
+@pytest.mark.parametrize("most", [1, 3, 1_000])
+def test_blocks_end_where_documents_say(tree: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Part files of many blocks are also equal, whether they were read or merged, staged or not."""
+    monkeypatch.setattr(ordered_part, "BATCH_DOCUMENTS", most)
+    monkeypatch.setattr(ordered_part, "BATCH_BYTES", 300 * most)
+    whole = everything(similar_documents("tree", LOOSE, part="whole.rdcdocs"))
+    staged = DocumentOptions(threshold=0.5, stage="stage")
+    assert everything(similar_documents("tree", staged, part="staged.rdcdocs")) == whole
+    names = sorted(f"tree/{name}" for name in os.listdir(tree))
+    for number in range(3):
+        similar_documents(names[number::3], part=f"{number}.rdcdocs")
+    merged = merge_documents([f"{number}.rdcdocs" for number in (2, 0, 1)], LOOSE, part="merged.rdcdocs")
+    assert everything(merged) == whole
+    for name in ("staged", "merged"):
+        assert Path(f"{name}.rdcdocs").read_bytes() == Path("whole.rdcdocs").read_bytes()
 
 
 def test_overlapping_parts(tree: Path) -> None:
@@ -103,12 +123,13 @@ def test_overlapping_parts(tree: Path) -> None:
     similar_documents("one.txt", part="a.rdcdocs")
     Path("one.txt").write_text("second text of this name")
     similar_documents("one.txt", part="b.rdcdocs")
-    orders = [
-        everything(merge_documents(list(order)))
-        for order in itertools.permutations(["a.rdcdocs", "b.rdcdocs"])
-    ]
+    orders = []
+    for order in itertools.permutations(["a.rdcdocs", "b.rdcdocs"]):
+        found = everything(merge_documents(list(order), part="both.rdcdocs"))
+        orders.append((found, Path("both.rdcdocs").read_bytes()))
     assert orders[0] == orders[1]
     assert merge_documents(["a.rdcdocs", "b.rdcdocs"]).summary.documents == 2
+    assert merge_documents("both.rdcdocs").summary.documents == 2
 
 
 def test_problems_travel_with_parts(tree: Path) -> None:

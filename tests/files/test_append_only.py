@@ -226,7 +226,7 @@ OF_RDC = (
 OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
 OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _unlink _rmdir dedupe_range"
-OF_RDC += " fallocate_keep_size clone_range punch_hole"
+OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time"
 
 OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway._copy MoveAway._give_back MoveAway._remove_copy"
 _PARTS = ("keep", "remove", "_opened")
@@ -248,9 +248,9 @@ CHANGING = {
     "set_metadata_if_unchanged._Change.set_by_descriptor": "check_made, in _check",
     "link_in_place.link_file": "rename_to_free_name",
     **dict.fromkeys(["rename.move_file", "rename.move_directory"], "check_change"),
-    "apply_xattrs._write": "check_made, in write_entry_attributes",
+    "access_times._set": "check_made, in its caller",
+    **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._writable"], "check_made, in their caller"),
     "apply_xattrs.write_entry_attributes": "check_made",
-    "apply_xattrs._writable": "check_made, in write_entry_attributes",
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
     "preserved_metadata._granularity": "append_only, in preserved_by",
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",

@@ -311,7 +311,7 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (Describe, [1, 1], "whole: expected bool"),
         (Describe, [True, True], "kept: expected int"),
         (Describe, [True, 28], "kept: 28 stands for nothing that is kept"),
-        (Describe, [True, 256], "kept: 256 stands for nothing that is kept"),
+        (Describe, [True, 512], "kept: 512 stands for nothing that is kept"),
         (Start, [b"", 1, [0, 0, 0, 0], -1], "kept: -1 stands for nothing that is kept"),
         (TierRequest, [25, b"", 7], "level"),
         (TierRequest, [0, column(*[0] * 1025, width=2), 7], "nodes: more than 1024"),

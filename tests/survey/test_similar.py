@@ -13,23 +13,18 @@ from hypothesis import strategies as st
 
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.store import NoCatalog
-from rdc.chunking.chunker import chunks
-from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode
-from rdc.kernel.constants import TRAIT_COUNT
 from rdc.model.similar import Resemblance, SimilarOptions
 from rdc.progress import Event, Problem
 from rdc.signature.build import sign
-from rdc.survey.similar import chunk_sets
 from rdc.survey.similar import similar_files as similar
-from rdc.survey.similar.chunk_sets import ChunkSets, resemblance, sizes_for
 from rdc.survey.similar.file_traits import read_traits
 from rdc.survey.similar.overlapping_folders import BOILERPLATE_COPIES, folder_overlaps
 from rdc.survey.similar.similar_files import (
     ReadFiles,
     Similar,
     find_similar,
-    least_matches,
     rank_similar,
     read_files,
 )
@@ -75,13 +70,15 @@ def names(found: Similar) -> list[list[str]]:
 
 
 def truth(first: bytes, second: bytes) -> Resemblance:
-    """Chunk sets as plain sets of the chunks' bytes."""
-    params = sizes_for(max(len(first), len(second)))
-    one, other = (
-        {data[c.offset : c.offset + c.length] for c in chunks(data, params)} for data in (first, second)
-    )
-    common, both = sum(map(len, one & other)), sum(map(len, one | other))
-    return Resemblance(common / both, common / sum(map(len, one)), common / sum(map(len, other)))
+    """By all windows of 32 bytes, as plain sets."""
+    one, other = ({data[at : at + 32] for at in range(len(data) - 31)} for data in (first, second))
+    common = len(one & other)
+    return Resemblance(common / len(one | other), common / len(one), common / len(other))
+
+
+def about(real: float, size: int) -> object:
+    """What may be shown: the truth where all windows are compared, near it where they are sampled."""
+    return pytest.approx(real, abs=1e-9 if size <= 16_384 else 0.02)
 
 
 @settings(deadline=None, max_examples=15)
@@ -114,8 +111,8 @@ def test_groups_are_what_all_pairs_give(seed: int, versions: list[tuple[int, int
             mine = contents[os.path.basename(os.fsdecode(file.path))]
             theirs = contents[os.path.basename(os.fsdecode(file.like))]
             real = truth(mine, theirs)
-            assert file.similarity == pytest.approx(real.jaccard)
-            assert file.contained == pytest.approx(real.first_in_second)
+            assert file.similarity == about(real.jaccard, len(mine))
+            assert file.contained == about(real.first_in_second, len(mine))
             assert file.similarity >= 0.5
             assert {os.path.basename(os.fsdecode(copy)) for copy in file.copies} == {
                 name for name, data in contents.items() if data == mine
@@ -132,39 +129,13 @@ def test_traits_are_those_of_the_signature(tmp_path: Path) -> None:
         assert read.traits.of(place) == sign(files[name], SYNC_PARAMS).traits
 
 
-def test_resemblance_by_bytes() -> None:
-    one, other = {b"a": 10, b"b": 30}, {b"b": 30, b"c": 60}
-    assert resemblance(one, other) == Resemblance(0.3, 0.75, 30 / 90)
-    assert resemblance({}, {}) == Resemblance(1.0, 1.0, 1.0)
-    assert resemblance({}, one) == Resemblance(0.0, 1.0, 0.0)
-    assert sizes_for(20_000) == ChunkParams(64, 256)
-    assert sizes_for(1 << 40) is SYNC_PARAMS
-
-
-def test_a_set_is_read_once_and_those_used_last_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = make(tmp_path, {name: text(ord(name), 5_000) for name in "abc"})
-    read = read_files(paths, SimilarOptions(), no_problems, NoCatalog())
-    sets = ChunkSets(no_problems)
-    for _ in range(3):
-        sets.compare(read.files, 0, 1)
-        sets.compare(read.files, 1, 2)
-    assert sets.bytes_read == 15_000
-    monkeypatch.setattr(chunk_sets, "SETS_CHUNKS", 1)
-    sets = ChunkSets(no_problems)
-    for second in (1, 1, 2, 2, 1):
-        sets.compare(read.files, 0, second)
-    assert sets.bytes_read == 5_000 * 4
-
-
 def test_large_files_are_compared_in_spans(tmp_path: Path) -> None:
     data = text(7, 600_000)
     paths = make(tmp_path, {"a": data, "b": edited(data, 8, 3), "c": text(9, 600_000)})
     _, found = search(paths)
     assert names(found) == [["a", "b"]]
     [group] = found
-    assert group.files[0].similarity == pytest.approx(truth(data, (tmp_path / "b").read_bytes()).jaccard)
+    assert group.files[0].similarity == about(truth(data, (tmp_path / "b").read_bytes()).jaccard, len(data))
 
 
 def test_identical_files_stand_as_one(tmp_path: Path) -> None:
@@ -215,11 +186,6 @@ def test_of_too_many_candidates_the_strongest_are_compared(
     assert {"near0", "near1", "near2"} <= set(group)
 
 
-def test_more_files_need_more_matches() -> None:
-    assert [least_matches(n) for n in (0, 10_000, 100_000, 10_000_000)] == [4, 4, 5, 6]
-    assert least_matches(1 << 60) == TRAIT_COUNT - 1
-
-
 # Ranking
 
 
@@ -237,7 +203,7 @@ def test_what_resembles_one_file(tmp_path: Path) -> None:
         assert [file.similarity for file in found] == sorted((f.similarity for f in found), reverse=True)
         for file in found:
             name = os.path.basename(file.path).decode()
-            assert file.similarity == pytest.approx(truth(files[name], data).jaccard)
+            assert file.similarity == about(truth(files[name], data).jaccard, len(data))
         return [os.path.basename(file.path).decode() for file in found]
 
     assert ranked(10) == ["copy", "near", "more", "half"]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.similarity.traits import Traits
 from rdc.survey.count import resembling_files as module
-from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.count.resembling_files import (
     GROUPS,
     MATCHES,
@@ -42,11 +41,8 @@ def relatives(draw: st.DrawFn) -> list[bytes]:
     return [traits(one) for one in found]
 
 
-def placed(directories: list[bytes]) -> ChunkLocations:
-    locations = ChunkLocations()
-    for path in directories:
-        locations.add_directory(path, -1)
-    return locations
+DIRECTORIES = [b"z", b"y", b"b"]
+"""Their numbers and their paths differ in order."""
 
 
 def connected(packed: list[bytes]) -> list[tuple[list[int], int]]:
@@ -68,7 +64,7 @@ def connected(packed: list[bytes]) -> list[tuple[list[int], int]]:
 @settings(deadline=None, max_examples=examples(50))
 @given(relatives())
 def test_groups_are_what_all_pairs_connect(packed: list[bytes]) -> None:
-    files = ResemblingFiles()
+    files = ResemblingFiles([b"d"])
     for row, one in enumerate(packed):
         files.add(row, Candidate(1 << row, one, 0, b"%02d" % row))
     expected = [
@@ -79,7 +75,7 @@ def test_groups_are_what_all_pairs_connect(packed: list[bytes]) -> None:
         )
         for rows, matches in connected(packed)
     ]
-    found = [(one.paths, one.bytes, one.resemblance) for one in files.groups(placed([b"d"]))]
+    found = [(one.paths, one.bytes, one.resemblance) for one in files.groups()]
     assert found == sorted(expected, key=lambda group: -group[1])
 
 
@@ -94,8 +90,8 @@ some_rows = st.lists(
 def test_a_column_is_taken_as_its_rows_are(
     drawn: list[tuple[int, int, bytes, int, bytes]], least: int
 ) -> None:
-    """The first file by location represents all identical ones, in whatever order they were read."""
-    singly, many = ResemblingFiles(), ResemblingFiles()
+    """The least path represents all identical files, in whatever order they were read."""
+    singly, many = ResemblingFiles(DIRECTORIES), ResemblingFiles(DIRECTORIES)
     singly.drop(least)
     many.drop(least)
     column = b"".join(one for _, _, one, _, _ in drawn)
@@ -108,13 +104,14 @@ def test_a_column_is_taken_as_its_rows_are(
         [row[3] for row in drawn],
         [row[4] for row in drawn],
     )
-    eligible: dict[int, list[tuple[int, bytes]]] = {}
+    eligible: dict[int, list[tuple[bytes, bytes]]] = {}
     for key, size, one, directory, name in drawn:
         if size >= least and one != NO_TRAITS:
-            eligible.setdefault(key, []).append((directory, name))
+            eligible.setdefault(key, []).append((DIRECTORIES[directory], name))
     first = {key: min(locations) for key, locations in eligible.items()}
     for files in (singly, many):
-        assert {key: (file.directory, file.name) for key, file in files.files.items()} == first
+        paths = {key: (DIRECTORIES[file.directory], file.name) for key, file in files.files.items()}
+        assert paths == first
 
 
 @pytest.mark.parametrize("by_column", [False, True])
@@ -123,7 +120,7 @@ def test_of_too_many_files_the_small_ones_are_left_out(
 ) -> None:
     """Files below the limit stay out: the limit only rises."""
     monkeypatch.setattr(module, "FILES", 10)
-    files, own = ResemblingFiles(), b"\1" * TRAITS_BYTES
+    files, own = ResemblingFiles([b"d"]), b"\1" * TRAITS_BYTES
     for number in range(40):
         size = 500 * (number % 20 + 1)
         if by_column:
@@ -140,12 +137,12 @@ def test_of_too_many_files_the_small_ones_are_left_out(
 
 def test_a_report_has_so_many_groups_and_names() -> None:
     """The largest groups and the first names are shown; the bytes are those of all members."""
-    rng, files = random.Random(2), ResemblingFiles()
+    rng, files = random.Random(2), ResemblingFiles([b"d"])
     for group in range(GROUPS + 3):
         own = traits([rng.randrange(1, 64) for _ in range(12)])
         for number in range(PATHS + 1 if group == 50 else 2):
             files.add(1000 * group + number, Candidate(group + 1, own, 0, b"%03d-%02d" % (group, number)))
-    found = files.groups(placed([b"d"]))
+    found = files.groups()
     assert len(found) == GROUPS
     assert found[0].paths == tuple(b"d/050-%02d" % number for number in range(PATHS))
     assert found[0].bytes == 51 * (PATHS + 1)
@@ -157,10 +154,10 @@ def test_a_report_has_so_many_groups_and_names() -> None:
     [(b"/", b"/a"), (b".", b"./a"), (b"d", b"d/a"), (b"d/", b"d/a"), (b"d/e", b"d/e/a")],
 )
 def test_names_are_as_a_person_reaches_them(directory: bytes, path: bytes) -> None:
-    files = ResemblingFiles()
+    files = ResemblingFiles([directory])
     for number, name in enumerate((b"a", b"b")):
         files.add(number, Candidate(1, b"\1" * TRAITS_BYTES, 0, name))
-    (group,) = files.groups(placed([directory]))
+    (group,) = files.groups()
     assert group.paths[0] == path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from array import array
 from pathlib import Path
 
@@ -238,3 +239,24 @@ def test_what_mknod_refuses_is_one_error_and_no_more(tmp_path: Path, monkeypatch
     assert all("cannot make the special file" in problem.message for problem in run.problems)
     assert (tmp_path / "d/f").read_bytes() == b"content"
     assert not [name for name in os.listdir(tmp_path / "d") if name.startswith(".")]
+
+
+@pytest.mark.parametrize("way", Way)
+def test_attributes_of_special_files_are_kept(way: Way, tmp_path: Path) -> None:
+    source, copy = make(tmp_path / "s", ALL), tmp_path / "d"
+    acl = struct.pack("<I", 2) + b"".join(
+        struct.pack("<HHI", *entry)
+        for entry in ((1, 6, 2**32 - 1), (2, 4, 9), (4, 4, 2**32 - 1), (16, 4, 2**32 - 1), (32, 0, 2**32 - 1))
+    )
+    for name in ("fifo", "null", "deep/loop"):
+        os.setxattr(source / name, "system.posix_acl_access", acl)
+        os.setxattr(source / name, "trusted.note", b"1")
+    both = replace(OPTIONS, acls=True, xattrs=True)
+    assert run_sync(source, copy, both, way=way).problems == []
+    assert view(os.fsencode(copy))[b"fifo"].access == (("system.posix_acl_access", acl),)
+    assert rsync("-AXni", f"{source}/", f"{copy}/")[1] == []
+    assert run_sync(source, copy, both, way=way).items == []
+    os.removexattr(copy / "null", "trusted.note")
+    assert run_sync(source, copy, both, way=way).items == [".D........x null"]
+    assert run_sync(source, tmp_path / "plain", OPTIONS, way=way).problems == []
+    assert os.listxattr(tmp_path / "plain/fifo") == []

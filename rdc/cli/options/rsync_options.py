@@ -21,10 +21,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
     ("--copy-devices",): "read the device into a file, and sync that one",
     ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",
-    (
-        "--atimes",
-        "-U",
-    ): "modification times are kept, no others; --open-noatime leaves those of SRC",
     ("--crtimes", "-N"): "Linux cannot set the time at which a file was made",
     ("--copy-as",): "--owner and --no-owner choose",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,

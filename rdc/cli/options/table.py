@@ -59,6 +59,10 @@ class Words:
         """Whether one of these options is given."""
         return any(given.key in keys for given in self.given)
 
+    def count(self, key: str) -> int:
+        """How often this option is given."""
+        return sum(given.key == key for given in self.given)
+
     def last(self, *keys: str) -> Given | None:
         """Returns the last of these options, which overrides the earlier ones; None without any."""
         return next((given for given in reversed(self.given) if given.key in keys), None)

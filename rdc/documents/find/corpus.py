@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rdc.documents.parts.open_parts import OpenParts
     from rdc.documents.parts.part_file import Block
 
-__all__ = ["Corpus", "Run"]
+__all__ = ["Corpus", "Names", "Run"]
 
 READ_ROWS = 256
 """Documents of a block read at a time, where blocks are merged or names are needed."""
@@ -56,6 +56,16 @@ class Run:
     first: int
     """The position of the first one in the block."""
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of the documents of a run."""
+
+    paths: list[bytes]
+    sources: array[int]
+    """Which of the paths each document has."""
+    rows: array[int]
 
 
 class _Window(NamedTuple):
@@ -166,6 +176,13 @@ class Corpus:
     def column(self, run: Run, typecode: str, column: int) -> array[int]:
         """A column of the documents of a run. `column`: where it starts in the block."""
         return self._parts.numbers(run.block, typecode, column, run.first, run.count)
+
+    def names(self, run: Run) -> Names:
+        """The paths and rows of the documents of a run."""
+        sources = self.column(run, "I", run.block.layout.source_of)
+        paths = self._paths(run.block, sources[0], sources[-1] + 1)
+        rows = self.column(run, "Q", run.block.layout.rows)
+        return Names(paths, array("I", [source - sources[0] for source in sources]), rows)
 
     def samples(self, run: Run) -> bytes:
         """The samples of the documents of a run."""

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -103,6 +104,22 @@ static PyObject *fallocate_(PyObject *module, PyObject *args)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     failed = fallocate(fd, mode, (off_t)offset, (off_t)length);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
+static PyObject *set_access_time(PyObject *module, PyObject *args)
+{
+    const char *path;
+    long long seconds;
+    struct timespec times[2] = {{0, 0}, {0, UTIME_OMIT}};
+    int failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "yL:set_access_time", &path, &seconds))
+        return NULL;
+    times[0].tv_sec = (time_t)seconds;
+    Py_BEGIN_ALLOW_THREADS
+    failed = utimensat(AT_FDCWD, path, times, 0);
     Py_END_ALLOW_THREADS
     return done(failed);
 }
@@ -202,6 +219,7 @@ static PyMethodDef functions[] = {
     {"fstatfs_type", fstatfs_type, METH_VARARGS, NULL},
     {"openat2", openat2_, METH_VARARGS, NULL},
     {"renameat2", renameat2_, METH_VARARGS, NULL},
+    {"set_access_time", set_access_time, METH_VARARGS, NULL},
     {"syncfs", syncfs_, METH_VARARGS, NULL},
 #ifdef __GLIBC__
     {"mallopt", mallopt_, METH_VARARGS, NULL},

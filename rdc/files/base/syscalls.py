@@ -20,6 +20,7 @@ __all__ = [
     "rename_exchange",
     "rename_no_replace",
     "rename_no_replace_between",
+    "set_access_time",
     "set_malloc_option",
     "syncfs",
 ]
@@ -126,6 +127,12 @@ def punch_hole(fd: int, start: int, length: int) -> None:
     """Make a hole of these bytes of a file, which read as zeros from then on. Raises OSError: EOPNOTSUPP or
     ENOSYS where not supported."""
     _call("fallocate", fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, start, length)
+
+
+def set_access_time(path: bytes, seconds: int) -> None:
+    """Set the access time of what `path` leads to, in seconds since the epoch, and leave its modification
+    time. Raises OSError: ENOSYS on systems other than Linux."""
+    _call("set_access_time", path, seconds)
 
 
 def file_system_type(fd: int) -> int:

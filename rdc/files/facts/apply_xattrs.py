@@ -12,6 +12,7 @@ from rdc.files.base.entry_path import path_of_entry
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.directory_xattrs import read_attributes_at
+from rdc.files.root.node_kinds import is_of_kind
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes, mode_with_acl
 from rdc.model.entries import Metadata
 
@@ -30,11 +31,12 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _ACLS = (ACCESS_ACL, DEFAULT_ACL)
 
 
-def attribute_kinds_of(root: Root) -> AttributeKinds:
-    """Return the kinds that the file system of `root` itself keeps and this process may set."""
+def attribute_kinds_of(root: Root, *, fakes: bool = False) -> AttributeKinds:
+    """Return the kinds that the file system of `root` itself keeps and this process may set. `fakes`:
+    --fake-super keeps ACLs in other attributes."""
     if not hasattr(os, "listxattr"):  # macOS
         return AttributeKinds.NONE
-    found = AttributeKinds.NONE
+    found = AttributeKinds.ACCESS_TIME
     for kind, name in _PROBES:
         try:
             os.getxattr(path_of_entry(root.fileno(), b"."), name)
@@ -45,7 +47,9 @@ def attribute_kinds_of(root: Root) -> AttributeKinds:
             found |= kind
     if AttributeKinds.USER in found and os.geteuid() == 0:
         found |= AttributeKinds.ROOT
-    return found
+    if not fakes:
+        return found
+    return found | AttributeKinds.ACL if AttributeKinds.USER in found else found & ~AttributeKinds.ACL
 
 
 def write_entry_attributes(
@@ -66,19 +70,22 @@ def write_entry_attributes(
 
     Raises FileError. Raises FileChangedError if the entry has another kind or is not the intended one.
     """
+    if root.fakes:
+        wanted = _as_stored(root, path, wanted)
 
     def write(name: bytes, directory: int) -> None:
         fd = os.open(name, _PATH, dir_fd=directory)
         try:
             now = os.fstat(fd)
-            if kind_of(now.st_mode) is not kind and not root.fakes:
+            if not is_of_kind(now.st_mode, kind) and not root.fakes:
                 raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
             if not is_meant(now):
                 raise changed(path, root.shown(path), "the one that was compared", "another")
             # For a symlink, the path below /proc would lead to its target.
             follow = not stat.S_ISLNK(now.st_mode)
             path_below_proc = b"/proc/self/fd/%d" % fd if follow else path_of_entry(directory, name)
-            present = read_attributes_at(path_below_proc, kinds, follow=follow)
+            read = _stored_at if root.fakes else read_attributes_at
+            present = read(path_below_proc, kinds, follow=follow)
             if dict(present) != dict(wanted):
                 root.check_made(path, now, "set its extended attributes")
                 if root.undo is not None:
@@ -97,6 +104,32 @@ def write_entry_attributes(
             os.close(fd)
 
     root.perform(path, "set its extended attributes", write)
+
+
+def _as_stored(root: Root, path: bytes, wanted: Attributes) -> Attributes:
+    """Return the attributes as --fake-super stores them. Raises FileError for an ACL of another form."""
+    from rdc.files.facts.faked_acls import stored_attributes
+
+    try:
+        return stored_attributes(wanted)
+    except ValueError as error:
+        raise root.refused(
+            path,
+            "keep its ACL",
+            expected="an ACL of Linux",
+            found=str(error),
+            advice="leave out --fake-super or -A",
+        ) from error
+
+
+def _stored_at(path_below_proc: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
+    """Return the attributes of an entry of --fake-super, as they are."""
+    others = read_attributes_at(path_below_proc, kinds & ~AttributeKinds.ACL, follow=follow)
+    if AttributeKinds.ACL not in kinds:
+        return others
+    from rdc.files.facts.faked_acls import stored_acls_at
+
+    return (*others, *stored_acls_at(path_below_proc, follow=follow))
 
 
 def _metadata_with(now: os.stat_result, present: Attributes, wanted: Attributes, mode: int) -> Metadata:

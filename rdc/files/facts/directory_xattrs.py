@@ -12,6 +12,8 @@ from functools import lru_cache, partial
 
 from rdc.files.base.entry_path import path_of_entry
 from rdc.files.base.relative_path import check_path, join
+from rdc.files.facts.access_times import access_time_at
+from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import strings
 
 TYPE_CHECKING = False
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
-    from rdc.model.attributes import AttributeKinds, Attributes
+    from rdc.model.attributes import Attributes
 
 __all__ = ["read_attributes_at", "read_directory_attributes", "read_entry_attributes"]
 
@@ -44,19 +46,43 @@ def read_directory_attributes(
     root: Root, path: bytes, names: bytes, kinds: AttributeKinds
 ) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
     """Yield (row, name, attributes or OSError) for each entry of the directory at `path` that has attributes
-    of these kinds.
+    of these kinds. Entries of every kind have an access time here.
 
     `names` are the entries' names, each followed by NUL. An OSError says why an entry's attributes cannot be
     read. Vanished entries are left out.
 
     Raises FileChangedError if the directory is gone or was replaced, FileError if it cannot be opened.
     """
-    if root.followed is not None:
+    if root.followed is not None or (root.fakes and AttributeKinds.ACL in kinds):
         yield from _read_one_by_one(root, path, names, kinds)
         return
+    read = _read_with_times if AttributeKinds.ACCESS_TIME in kinds else _read_attributes
     for real, below, rows, some in root.spread(path, names):
-        for row, name, found in _read_attributes(real, below, some, kinds):
+        for row, name, found in read(real, below, some, kinds):
             yield rows[row], name, found
+
+
+def _read_with_times(
+    root: Root, path: bytes, names: bytes, kinds: AttributeKinds
+) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
+    """Like _read_attributes, with the access time of each entry."""
+    others = kinds & ~AttributeKinds.ACCESS_TIME
+    listed = _read_attributes(root, path, names, others) if others else ()
+    extended = {row: found for row, _, found in listed}
+    try:
+        directory = root.directory(path, reading=True)
+    except OSError as error:
+        raise root.failure(error, path, "open the directory", reading=True) from error
+    for row, name in enumerate(strings(names)):
+        found = extended.get(row, ())
+        if not isinstance(found, OSError):
+            try:
+                found = (*access_time_at(directory.fd, name), *found)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                found = error
+        yield row, name, found
 
 
 def _read_attributes(
@@ -86,12 +112,13 @@ def _read_attributes(
 def _read_one_by_one(
     root: Root, path: bytes, names: bytes, kinds: AttributeKinds
 ) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
-    """Like read_directory_attributes, for entries of which some are elsewhere (Root.followed)."""
+    """Like read_directory_attributes, for entries of which some are elsewhere (Root.followed), or stand for
+    others."""
     for row, name in enumerate(strings(names)):
         found: Attributes | OSError
         try:
             directory, entry = root.locate(join(path, name))
-            found = read_entry_attributes(directory.fd, entry, kinds)
+            found = read_entry_attributes(directory.fd, entry, kinds, fakes=root.fakes)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -100,9 +127,24 @@ def _read_one_by_one(
             yield row, name, found
 
 
-def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
+def read_entry_attributes(
+    directory: int, name: bytes, kinds: AttributeKinds, *, fakes: bool = False
+) -> Attributes:
     """Return the attributes of these kinds of the entry `name` in an open directory; b"." is the directory
-    itself. Raises OSError."""
+    itself. `fakes`: its ACLs are those that --fake-super keeps. Raises OSError."""
+    time = access_time_at(directory, name) if AttributeKinds.ACCESS_TIME in kinds else ()
+    extended = kinds & ~AttributeKinds.ACCESS_TIME
+    if not (fakes and AttributeKinds.ACL in kinds):
+        return time + _read_extended(directory, name, extended)
+    from rdc.files.facts.faked_acls import faked_acls_at
+
+    others = _read_extended(directory, name, extended & ~AttributeKinds.ACL)
+    return tuple(sorted((*time, *faked_acls_at(path_of_entry(directory, name)), *others)))
+
+
+def _read_extended(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
+    if not kinds:
+        return ()
     if _extension is None:
         rows = _list_by_path(directory, [name])
     else:

@@ -7,6 +7,7 @@ import stat
 from array import array
 
 from rdc.errors import FileError
+from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
 from rdc.files.root.confined_access import stat_entry
 from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rdc.files.root.confined_access import ConfinedAccess
     from rdc.model.entries import PackedListing
 
-__all__ = ["FORMAT_OF_KIND", "node_of", "with_node_kinds"]
+__all__ = ["FORMAT_OF_KIND", "is_of_kind", "node_of", "with_node_kinds"]
 
 FORMAT_OF_KIND = {
     Kind.FIFO: stat.S_IFIFO,
@@ -26,6 +27,13 @@ FORMAT_OF_KIND = {
     Kind.BLOCK_DEVICE: stat.S_IFBLK,
 }
 _KIND_OF_FORMAT = {format_: kind for kind, format_ in FORMAT_OF_KIND.items()}
+
+
+def is_of_kind(mode: int, kind: Kind) -> bool:
+    """Return whether an entry with that st_mode has this kind."""
+    if kind in FORMAT_OF_KIND:
+        return stat.S_IFMT(mode) == FORMAT_OF_KIND[kind]
+    return kind_of(mode) is kind
 
 
 def node_of(found: os.stat_result) -> tuple[Kind, int]:

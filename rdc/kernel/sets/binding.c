@@ -1,5 +1,5 @@
-/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; reference.py and
- * pair_reference.py document each name.
+/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; reference.py,
+ * pair_reference.py and window_reference.py document each name.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN
@@ -7,6 +7,7 @@
 
 #include "sets/numbers.h"
 #include "sets/overlaps.h"
+#include "sets/windows.h"
 
 typedef struct {
     Py_buffer values, offsets, pairs;
@@ -96,7 +97,10 @@ done:
 static PyMethodDef methods[] = {
     {"neighbour_pairs", rdc_py_neighbour_pairs, METH_VARARGS, NULL},
     {"set_resemblances", set_resemblances, METH_VARARGS, NULL},
+    {"shared_numbers", rdc_py_shared_numbers, METH_VARARGS, NULL},
     {"sorted_pairs", rdc_py_sorted_pairs, METH_O, NULL},
+    {"window_hashes", rdc_py_window_hashes, METH_VARARGS, NULL},
+    {"window_sketch", rdc_py_window_sketch, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -104,5 +108,6 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.sets.
 
 PyMODINIT_FUNC PyInit__sets(void)
 {
+    rdc_windows_start();
     return PyModule_Create(&definition);
 }

@@ -18,4 +18,10 @@ static inline int rdc_whole_numbers(const Py_buffer *view, Py_ssize_t width)
 PyObject *rdc_py_neighbour_pairs(PyObject *module, PyObject *args);
 PyObject *rdc_py_sorted_pairs(PyObject *module, PyObject *argument);
 
+
+/* window_binding.c */
+PyObject *rdc_py_window_hashes(PyObject *module, PyObject *args);
+PyObject *rdc_py_window_sketch(PyObject *module, PyObject *argument);
+PyObject *rdc_py_shared_numbers(PyObject *module, PyObject *args);
+
 #endif

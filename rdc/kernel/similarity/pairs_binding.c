@@ -73,17 +73,11 @@ static PyObject *pairs_step(PyObject *object, PyObject *ignored)
 }
 
 /* All remaining pairs in one call. Between steps it only checks for Ctrl-C. */
-static PyObject *pairs_strongest(PyObject *object, PyObject *argument)
+static PyObject *strongest_of(TraitPairs *self, Py_ssize_t most, const rdc_sketches *sketches)
 {
-    TraitPairs *self = (TraitPairs *)object;
     rdc_strongest strongest;
     PyObject *result = NULL;
-    const Py_ssize_t most = PyLong_AsSsize_t(argument);
-    if (most == -1 && PyErr_Occurred())
-        return NULL;
-    if (most < 1)
-        return PyErr_Format(PyExc_ValueError, "the %zd strongest pairs: need 1 or more", most);
-    if (rdc_strongest_start(&strongest, (size_t)most))
+    if (rdc_strongest_start(&strongest, (size_t)most, sketches))
         return PyErr_NoMemory();
     while (self->more) {
         self->more = rdc_pairs_step(&self->pairs);
@@ -93,7 +87,8 @@ static PyObject *pairs_strongest(PyObject *object, PyObject *argument)
             goto done;
         }
         if (rdc_strongest_add(&strongest, self->pairs.pair, self->pairs.found)) {
-            PyErr_Format(PyExc_ValueError, "pairs of keys from %llu on", (unsigned long long)RDC_PAIR_KEYS);
+            PyErr_Format(PyExc_ValueError, "pairs of keys from %llu on",
+                         (unsigned long long)(sketches->count ? sketches->count : RDC_PAIR_KEYS));
             goto done;
         }
         if (PyErr_CheckSignals())
@@ -104,6 +99,25 @@ static PyObject *pairs_strongest(PyObject *object, PyObject *argument)
                            (unsigned long long)strongest.left_out);
 done:
     rdc_strongest_end(&strongest);
+    return result;
+}
+
+static PyObject *pairs_strongest(PyObject *object, PyObject *args)
+{
+    Py_buffer bytes;
+    Py_ssize_t most;
+    unsigned least;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "ny*I:strongest", &most, &bytes, &least))
+        return NULL;
+    const rdc_sketches sketches = {bytes.buf, (size_t)bytes.len / RDC_SKETCH_BYTES, least};
+    if (most < 1)
+        PyErr_Format(PyExc_ValueError, "the %zd strongest pairs: need 1 or more", most);
+    else if (bytes.len % RDC_SKETCH_BYTES)
+        PyErr_Format(PyExc_ValueError, "%zd bytes are no whole sketches of %d", bytes.len, RDC_SKETCH_BYTES);
+    else
+        result = strongest_of((TraitPairs *)object, most, &sketches);
+    PyBuffer_Release(&bytes);
     return result;
 }
 
@@ -121,7 +135,7 @@ static PyObject *pairs_skipped(PyObject *object, void *ignored)
 
 static PyMethodDef pairs_methods[] = {
     {"step", pairs_step, METH_NOARGS, NULL},
-    {"strongest", pairs_strongest, METH_O, NULL},
+    {"strongest", pairs_strongest, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

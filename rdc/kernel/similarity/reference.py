@@ -7,10 +7,11 @@ A row is 19 bytes, little-endian: key u64 | size code u16 | traits, 9 bytes of t
 from __future__ import annotations
 
 import heapq
+import operator
 import struct
 from array import array
 
-from rdc.kernel.constants import TRAIT_COUNT
+from rdc.kernel.constants import SKETCH_BYTES, TRAIT_COUNT
 from rdc.limits.similarity import SIMILAR_FILES, SIMILAR_MATCHES
 from rdc.records import dataclass
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from _typeshed import ReadableBuffer
+
 
 __all__ = ["CLASS_FILES", "ROW_BYTES", "TraitIndex", "TraitPairs", "joins", "matches"]
 
@@ -203,20 +205,30 @@ class TraitPairs:
         found = [pair for _, pair in zip(range(_STEP_PAIRS), self._pairs, strict=False)]
         return found or None
 
-    def strongest(self, most: int) -> tuple[bytes, int]:
+    def strongest(self, most: int, sketches: ReadableBuffer, least: int) -> tuple[bytes, int]:
         """Returns the `most` remaining pairs with most matches, and the number of other remaining pairs.
 
         A pair is a native u64: number of differing traits << 60 | smaller key << 30 | larger key. Pairs
-        ascend, so equally strong ones are ordered by key. ValueError unless most >= 1, or for a key of at
-        least 2^30.
+        ascend, so equally strong ones are ordered by key.
+
+        `sketches`: nothing, or SKETCH_BYTES for each key, all 0 if they are unknown. Pairs of known sketches
+        that agree in fewer than `least` bytes do not take part, and are not counted.
+
+        ValueError unless most >= 1, for a key of at least 2^30, and for a key without a sketch.
         """
         if most < 1:
             raise ValueError(f"the {most} strongest pairs: need 1 or more")
+        column = bytes(memoryview(sketches).cast("B"))
+        if len(column) % SKETCH_BYTES:
+            raise ValueError(f"{len(column)} bytes are no whole sketches of {SKETCH_BYTES}")
+        keys = len(column) // SKETCH_BYTES or PAIR_KEYS
         packed = []
         while (found := self.step()) is not None:
             for first, second, alike in found:
-                if second >= PAIR_KEYS:
-                    raise ValueError(f"pairs of keys from {PAIR_KEYS} on")
+                if second >= keys:
+                    raise ValueError(f"pairs of keys from {keys} on")
+                if column and _differ(_sketch_of(column, first), _sketch_of(column, second), least):
+                    continue
                 packed.append((TRAIT_COUNT - alike) << 60 | first << 30 | second)
         packed.sort()
         return array("Q", packed[:most]).tobytes(), max(0, len(packed) - most)
@@ -249,6 +261,14 @@ class TraitPairs:
         for x in a.paired_keys:
             for y in b.paired_keys:
                 yield min(x, y), max(x, y), sum(alike)
+
+
+def _sketch_of(column: bytes, key: int) -> bytes:
+    return column[SKETCH_BYTES * key : SKETCH_BYTES * (key + 1)]
+
+
+def _differ(one: bytes, other: bytes, least: int) -> bool:
+    return any(one) and any(other) and sum(map(operator.eq, one, other)) < least
 
 
 def _spanning(pairs: Iterator[_Pair], min_matches: int) -> Iterator[_Pair]:

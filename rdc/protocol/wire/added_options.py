@@ -171,6 +171,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "allocate": Flag(),
     "alternates": AlternatesItems(),
     "append": Flag(),
+    "atimes": Flag(),
     "backup": BackupItems(),
     "chmod": ModeChangesText(),
     "copy_dirlinks": Flag(),

@@ -34,7 +34,7 @@ class PreservedCode:
     def unpack(self, raw: object) -> Preserved:
         code = of_type(raw, int)
         kinds, code = divmod(code, PreservedCode.STEPS)
-        if not (0 <= kinds < 8 and code >> 2 < len(GRANULARITIES)):
+        if not (0 <= kinds < 16 and code >> 2 < len(GRANULARITIES)):
             raise ValueError(f"{raw} stands for nothing that is kept")
         return Preserved(bool(code & 1), GRANULARITIES[code >> 2], not code & 2, AttributeKinds(kinds))
 

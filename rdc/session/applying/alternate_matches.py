@@ -135,14 +135,18 @@ class _Look:
         if xattrs is None or self._wanted.kinds[row] == Kind.DIRECTORY:
             return None
         from rdc.files.facts.directory_xattrs import read_entry_attributes
-        from rdc.model.attributes import pack_attributes
+        from rdc.model.attributes import UNREADABLE, AttributeKinds, pack_attributes, unpack_attributes
 
+        # A file in an alternate directory is read now and then, and a link to it is worth more than its time.
+        kinds = xattrs.kinds & ~AttributeKinds.ACCESS_TIME
         path, wanted = self._path(row), self._sets.get(row, b"")
+        if kinds != xattrs.kinds and wanted != UNREADABLE:
+            wanted = pack_attributes(kinds.chosen(unpack_attributes(wanted)))
 
         def same(number: int) -> bool:
             try:
                 there, name = self._alternates.roots[number].locate(path)
-                found = read_entry_attributes(there.fd, name, xattrs.kinds)
+                found = read_entry_attributes(there.fd, name, kinds)
             except (FileError, OSError):
                 return False
             return (pack_attributes(found) if found else b"") == wanted

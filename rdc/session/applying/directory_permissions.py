@@ -109,7 +109,8 @@ class DirectoryPermissions:
 
     def _before_acl(self, row: int, path: bytes, metadata: Metadata) -> Metadata:
         """Metadata for an existing entry before it gets its ACL; `metadata` itself if the ACL stays."""
-        if self._xattrs is None or not self._has_other_acl(self._xattrs, row, path):
+        xattrs = self._xattrs
+        if xattrs is None or not xattrs.guards or not self._has_other_acl(xattrs, row, path):
             return metadata
         # An existing ACL uses the group bits as its mask; without them it admits nobody.
         return self.guarded(row, replace(metadata, mode=metadata.mode & ~stat.S_IRWXG))

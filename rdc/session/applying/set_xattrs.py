@@ -1,4 +1,4 @@
-"""Sets the source's extended attributes on entries (--xattrs, --acls): the last step of a sync.
+"""Sets the source's attributes on entries (--xattrs, --acls, --atimes): the last step of a sync.
 
 Earlier changes to an entry would undo them: a write clears capabilities, chmod changes an ACL's mask, a new
 version has no attributes. After a kill before this step, the next run finds the differing attributes.
@@ -7,15 +7,18 @@ version has no attributes. After a kill before this step, the next run finds the
 from __future__ import annotations
 
 import errno
+import os
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.base.durability import sync_file_systems
 from rdc.files.base.relative_path import join
+from rdc.files.facts.access_times import write_entry_access_time
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
 from rdc.files.root.source_file import identity_of
 from rdc.model.attributes import (
     ACCESS_ACL,
+    ACCESS_TIME,
     DEFAULT_ACL,
     UNREADABLE,
     AttributeKinds,
@@ -32,6 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
+    from rdc.model.attributes import Attributes
     from rdc.model.entries import Identity, Listing, Metadata
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.trees.wanted_xattrs import WantedXattrs
@@ -92,11 +96,12 @@ class XattrSetter:
         first, listing = self._entries.firsts[number], self._entries.listing(number)
         sets = self._wanted.of(first, len(listing))
         # A new entry may have inherited an ACL from its directory, but no other attributes.
-        inherits = AttributeKinds.ACL in self._wanted.kinds
+        kinds = self._wanted.kinds
+        inherits = AttributeKinds.ACL in kinds
         rows = [
             row
             for row, kind in enumerate(listing.kinds)
-            if kind < Kind.SPECIAL
+            if kinds.of(kind)
             and (sets.get(row) or inherits or not self._wanted.is_new(first + row))
             and sets.get(row) != UNREADABLE
             and (self._left is None or first + row not in self._left)
@@ -114,10 +119,11 @@ class XattrSetter:
     def _right_rows(self, path: bytes, listing: Listing, sets: dict[int, bytes]) -> AbstractSet[int]:
         """The rows whose attributes are right. `_entry` checks the others and reports read errors."""
         names = b"".join([name + b"\0" for name in listing.names])
-        right = set(range(len(listing))) - sets.keys()
+        kinds, right = self._wanted.kinds, set(range(len(listing))) - sets.keys()
         try:
-            for row, _, existing in read_directory_attributes(self._root, path, names, self._wanted.kinds):
-                if not isinstance(existing, OSError) and pack_attributes(existing) == sets.get(row):
+            for row, _, there in read_directory_attributes(self._root, path, names, kinds):
+                existing = there if isinstance(there, OSError) else kinds.of(listing.kinds[row]).chosen(there)
+                if not isinstance(existing, OSError) and pack_attributes(existing) == sets.get(row, b""):
                     right.add(row)
                 else:
                     right.discard(row)
@@ -127,22 +133,15 @@ class XattrSetter:
 
     def _entry(self, entry: _Entry, wanted: bytes) -> None:
         """Sets the attributes of one entry if they differ, and reports the change or the error."""
-        path, kinds = entry.path, self._wanted.kinds
+        path, kinds = entry.path, self._wanted.kinds.of(entry.kind)
         try:
             directory, name = self._root.locate(path)
-            existing = pack_attributes(read_entry_attributes(directory.fd, name, kinds))
+            found = read_entry_attributes(directory.fd, name, kinds, fakes=self._root.fakes)
+            existing = pack_attributes(found)
             if existing == wanted or not self._is_unchanged(entry, self._root.identity(path)):
                 return
             if not self._dry:
-                write_entry_attributes(
-                    self._root,
-                    path,
-                    entry.kind,
-                    unpack_attributes(wanted),
-                    kinds,
-                    entry.mode,
-                    is_meant=lambda now: self._is_unchanged(entry, identity_of(now)),
-                )
+                self._write(entry, unpack_attributes(existing), unpack_attributes(wanted))
                 self._changed = True
         except (FileNotFoundError, FileChangedError):
             return  # missing: not made, which was reported, or a dry run; or another program replaced it
@@ -165,9 +164,25 @@ class XattrSetter:
             code = attributes_code(
                 entry.kind,
                 acl=bool(names & {ACCESS_ACL, DEFAULT_ACL}),
-                xattr=bool(names - {ACCESS_ACL, DEFAULT_ACL}),
+                xattr=bool(names - {ACCESS_ACL, DEFAULT_ACL, ACCESS_TIME}),
+                time=ACCESS_TIME in names,
             )
             self._landing.report(ItemChanged(code, _shown(entry)))
+
+    def _write(self, entry: _Entry, existing: Attributes, wanted: Attributes) -> None:
+        """Writes what differs, the access time last."""
+
+        def is_meant(now: os.stat_result) -> bool:
+            return self._is_unchanged(entry, identity_of(now))
+
+        kinds = self._wanted.kinds.of(entry.kind) & ~AttributeKinds.ACCESS_TIME
+        extended = kinds.chosen(wanted)
+        if kinds.chosen(existing) != extended:
+            write_entry_attributes(
+                self._root, entry.path, entry.kind, extended, kinds, entry.mode, is_meant=is_meant
+            )
+        if AttributeKinds.ACCESS_TIME in self._wanted.kinds:
+            write_entry_access_time(self._root, entry.path, entry.kind, wanted, is_meant=is_meant)
 
     def _is_unchanged(self, entry: _Entry, found: Identity) -> bool:
         """Whether a file has the content to which the attributes belong."""

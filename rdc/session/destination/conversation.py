@@ -101,7 +101,7 @@ class Destination:
         if preserved.attributes:
             from rdc.session.trees.wanted_xattrs import WantedXattrs
 
-            self._xattrs = WantedXattrs(preserved.attributes)
+            self._xattrs = WantedXattrs(preserved.attributes, guards=not options.fake_super)
         unkept = unkept_attributes(options, preserved)
         if unkept is not None:
             self._events.report(Problem(ExitCode.OK, b"", unkept))

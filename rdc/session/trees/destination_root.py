@@ -123,6 +123,7 @@ def keeps_owner(options: SyncOptions) -> bool:
 def asked_attributes(options: SyncOptions) -> AttributeKinds:
     """The kinds of extended attributes that the options ask to preserve."""
     found = AttributeKinds.ACL if options.acls else AttributeKinds.NONE
+    found |= AttributeKinds.ACCESS_TIME if options.atimes else AttributeKinds.NONE
     return found | AttributeKinds.USER | AttributeKinds.ROOT if options.xattrs else found
 
 
@@ -130,7 +131,11 @@ def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
     """The message for attributes that the user asked for and one side cannot preserve; None if there are
     none."""
     lost = asked_attributes(options) & ~preserved.attributes
-    kinds = ((AttributeKinds.ACL, "ACLs"), (AttributeKinds.USER, "extended attributes"))
+    kinds = (
+        (AttributeKinds.ACL, "ACLs"),
+        (AttributeKinds.USER, "extended attributes"),
+        (AttributeKinds.ACCESS_TIME, "access times"),
+    )
     names = " and ".join([name for kind, name in kinds if kind in lost])
     return f"{names} are not synced: the file system at one end keeps none" if names else None
 
@@ -158,7 +163,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
         if preserved.attributes:
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
-            kinds = attribute_kinds_of(root)
+            kinds = attribute_kinds_of(root, fakes=options.fake_super)
             if not preserved.owner or options.fake_super:
                 # Setting a capability is as powerful as setting an owner, so both need the same permission.
                 kinds &= ~AttributeKinds.ROOT
@@ -232,7 +237,7 @@ def open_destination(
 
         destination_root = replace(destination_root, root=faked_root(destination_root.root, options))
     destination_root.root.fix_depth(options.depth)
-    if options.open_noatime:
+    if options.open_noatime or options.atimes:
         destination_root.root.keep_atimes()
     destination_root.root.write_sparsely(options.sparse)
     destination_root.root.keep_long_holes(not options.allocate)

@@ -27,7 +27,6 @@ def faked_root(root: Root, options: SyncOptions) -> Root:
 def check_faked(options: SyncOptions) -> None:
     """Raises UsageError for options that do not go with `fake_super`."""
     excluded = (
-        ("--acls", options.acls),
         ("--inplace and --append", options.overwrites),
         ("--link-dest and its like", options.alternates is not None),
         ("--keep-undo", options.keep_undo is not None),

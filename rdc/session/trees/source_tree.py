@@ -202,4 +202,4 @@ def _preserved(root: Root, kinds: AttributeKinds) -> Preserved:
         return preserved
     from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
-    return replace(preserved, attributes=kinds & attribute_kinds_of(root))
+    return replace(preserved, attributes=kinds & attribute_kinds_of(root, fakes=root.fakes))

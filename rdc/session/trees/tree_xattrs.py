@@ -53,7 +53,8 @@ class TreeXattrs:
             return []
         existing: Attributes | OSError
         try:
-            existing = read_entry_attributes(self._root.top().fd, b".", self._kinds)
+            here, kinds = self._root.top().fd, self._kinds.of(Kind.DIRECTORY)
+            existing = read_entry_attributes(here, b".", kinds, fakes=self._root.fakes)
         except OSError as error:
             existing = error
         packed = self._packed(b"", b".", existing)
@@ -65,6 +66,7 @@ class TreeXattrs:
     def read(self, path: bytes, first: int, listing: PackedListing) -> list[EntrySet]:
         """The attributes of a directory's entries that have any. `first`: manifest row of its first entry."""
         found: list[EntrySet] = []
+        kinds = [self._kinds.of(kind) for kind in listing.kinds]
 
         def take(row: int, name: bytes, packed: bytes) -> None:
             self._note(join(path, name), packed)
@@ -72,10 +74,9 @@ class TreeXattrs:
 
         left = 0
         try:
-            for row, name, existing in read_directory_attributes(
-                self._root, path, listing.names, self._kinds
-            ):
-                if listing.kinds[row] < Kind.SPECIAL:
+            for row, name, there in read_directory_attributes(self._root, path, listing.names, self._kinds):
+                existing = there if isinstance(there, OSError) else kinds[row].chosen(there)
+                if existing and kinds[row]:
                     take(row, name, self._packed(path, name, existing))
                 left = row + 1
         except FileChangedError:

@@ -16,7 +16,7 @@ from rdc.model.attributes import (
     pack_attributes,
     unpack_attributes,
 )
-from rdc.model.entries import Kind, Listing
+from rdc.model.entries import NODES, Kind, Listing
 from rdc.plan.compare import Change
 from rdc.records import replace
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["WantedXattrs"]
 
 _OTHERS = 0o77
+_GUARDED = NODES | {Kind.FILE}
 _REPORTED, _NEW = 1, 2
 
 
@@ -42,7 +43,10 @@ class WantedXattrs:
     Entries are named by manifest rows. An ordinal is a row plus 1; ordinal 0 is the tree's root directory.
     """
 
-    def __init__(self, kinds: AttributeKinds) -> None:
+    def __init__(self, kinds: AttributeKinds, *, guards: bool = True) -> None:
+        self.guards = guards
+        """Whether modes are narrower until entries have their access ACLs; see bits_before_acl. Not where an
+        ACL is only kept, and the mode does not depend on it."""
         self.kinds = kinds
         """The kinds that both sides preserve."""
         self._ordinals = array("I")
@@ -97,7 +101,7 @@ class WantedXattrs:
         return True
 
     def guard(self, manifest: Manifest) -> None:
-        """Like `guarded` for all files of a manifest that came without listings.
+        """Like `guarded` for all files and special files of a manifest that came without listings.
 
         Directories are left out: they have their ACLs already, and a narrower mode would only remove the
         mask.
@@ -105,7 +109,7 @@ class WantedXattrs:
         modes: dict[int, int] = {}
         for ordinal, number in zip(self._ordinals, self._numbers, strict=True):
             may = self._before.get(number)
-            if may is not None and ordinal and manifest.kinds[ordinal - 1] == Kind.FILE:
+            if may is not None and ordinal and manifest.kinds[ordinal - 1] in _GUARDED:
                 at = 2 * (ordinal - 1)
                 mode = int.from_bytes(manifest.modes[at : at + 2], "little")
                 modes[ordinal - 1] = mode & (~_OTHERS | may)
@@ -136,7 +140,7 @@ class WantedXattrs:
             odd = [name for name in attributes if not self.kinds.has(name)]
             if odd:
                 raise ProtocolError(f"an extended attribute {odd[0]!r}, which nobody asked for")
-            if ACCESS_ACL in attributes:
+            if ACCESS_ACL in attributes and self.guards:
                 self._before[number] = bits_before_acl(attributes[ACCESS_ACL])
         return number
 

@@ -102,7 +102,7 @@ class Counters:
             for number, table in enumerate(counter.tables):
                 # A file of the next stratum weighs up to 16 times as much, so its sample is as much denser.
                 table.sample(max(0, options.shift - 4 * number))
-        self.resembling = ResemblingFiles()
+        self.resembling = ResemblingFiles(self.locations.directories)
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
         self._waiting: list[CountedFile] = []
         self._waiting_chunks = 0

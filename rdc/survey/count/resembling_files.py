@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-    from rdc.survey.count.chunk_locations import ChunkLocations
-
 __all__ = ["Candidate", "ResemblingFiles", "likely_resemblance"]
 
 FILES = 1 << 17
@@ -35,7 +33,7 @@ PATHS = 20
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One file, or the first of several identical ones."""
+    """One file, or that of the least path among several identical ones."""
 
     size: int
     traits: bytes
@@ -55,7 +53,9 @@ def likely_resemblance(matches: int) -> float:
 class ResemblingFiles:
     """Collects one file of each content, and groups them at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, directories: Sequence[bytes]) -> None:
+        """`directories`: the paths that the numbers of candidates refer to; more may be appended later."""
+        self._directories = directories
         self.files: dict[int, Candidate] = {}
         """By key of the file level."""
         self.least = 0
@@ -66,8 +66,8 @@ class ResemblingFiles:
         if not file.traits or file.size < self.least:
             return
         known = self.files.get(key)
-        # The first file by location represents all identical ones, in whatever order they were read.
-        if known is None or (file.directory, file.name) < (known.directory, known.name):
+        # The least path represents all identical files, in whatever order they were read or merged.
+        if known is None or self._before(file.directory, file.name, known):
             self.files[key] = file
         self._bound()
 
@@ -85,12 +85,15 @@ class ResemblingFiles:
             if sizes[row] < least:
                 continue
             known = files.get(key)
-            if known is not None and (known.directory, known.name) <= (directories[row], names[row]):
+            if known is not None and not self._before(directories[row], names[row], known):
                 continue
             own = traits_at(traits, row)
             if own:
                 files[key] = Candidate(sizes[row], own, directories[row], names[row])
         self._bound()
+
+    def _before(self, directory: int, name: bytes, other: Candidate) -> bool:
+        return (self._directories[directory], name) < (self._directories[other.directory], other.name)
 
     def _bound(self) -> None:
         while len(self.files) > FILES:
@@ -102,13 +105,13 @@ class ResemblingFiles:
             self.least = least
             self.files = {key: file for key, file in self.files.items() if file.size >= least}
 
-    def groups(self, locations: ChunkLocations) -> tuple[SimilarFiles, ...]:
+    def groups(self) -> tuple[SimilarFiles, ...]:
         """Connected components of the pairs that agree in MATCHES traits, most bytes first.
 
         A group's resemblance is the estimate of the weakest pair needed to connect it.
         """
         index = SimilarityIndex()
-        files = sorted(self.files.values(), key=lambda file: (file.directory, file.name))
+        files = sorted(self.files.values(), key=lambda file: (self._directories[file.directory], file.name))
         index.add_many(range(len(files)), [one.traits for one in files], [one.size for one in files])
         sets = UnionFind()
         fewest: dict[int, int] = {}
@@ -125,7 +128,7 @@ class ResemblingFiles:
         return tuple(
             SimilarFiles(
                 paths=tuple(
-                    os.path.join(locations.directories[files[number].directory], files[number].name)
+                    os.path.join(self._directories[files[number].directory], files[number].name)
                     for number in found[:PATHS]
                 ),
                 bytes=sum(files[number].size for number in found),

@@ -39,7 +39,7 @@ def report_of(outcome: Outcome) -> ScanReport:
         directories=directories(counters.locations, shares),
         types=types(counters.locations, shares),
         overlaps=overlaps(counters.locations, counters.references),
-        similar=counters.resembling.groups(counters.locations),
+        similar=counters.resembling.groups(),
         errors=tuple(outcome.problems),
         coverage=Coverage(
             complete=complete,

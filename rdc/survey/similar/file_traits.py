@@ -8,6 +8,8 @@ from blake3 import blake3
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.kernel import Cutter
+from rdc.kernel.constants import SKETCH_BYTES
+from rdc.kernel.overlaps import window_sketch
 from rdc.records import dataclass
 from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.survey.read.content_digests import BATCHED_BYTES, DIGEST_BYTES, Keyed
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FileTraits", "read_traits"]
 
-KEY_BYTES = DIGEST_BYTES + TRAITS_BYTES
-"""Bytes per key: a digest of the content, then the traits or NO_TRAITS."""
+KEY_BYTES = DIGEST_BYTES + TRAITS_BYTES + SKETCH_BYTES
+"""Bytes per key: a digest of the content, the traits or NO_TRAITS, and the sketch or NO_SKETCH."""
+
+NO_SKETCH = bytes(SKETCH_BYTES)
+"""Stands for the sketch of a file larger than BATCHED_BYTES, which a catalog spares reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class FileTraits:
     """Typecode 'I', increasing. The first of several identical files stands for all."""
     traits: bytearray
     """TRAITS_BYTES per row; NO_TRAITS for a file without features."""
+    sketches: bytearray
+    """SKETCH_BYTES bytes per row: samples of its windows, or NO_SKETCH."""
     copies: OtherNames
     """The files identical to each row."""
 
@@ -73,7 +80,7 @@ def _keys(data: bytes, sizes: Sequence[int], head: int, tail: int) -> list[bytes
         cutter = Cutter(SYNC_PARAMS.min_size, SYNC_PARAMS.max_size)
         cutter.feed(content)
         cutter.finish()
-        keys.append(blake3(content).digest() + (cutter.traits() or NO_TRAITS))
+        keys.append(blake3(content).digest() + (cutter.traits() or NO_TRAITS) + window_sketch(content))
         at += size
     return keys
 
@@ -85,7 +92,7 @@ def _signed(rows: Sequence[int], reader: ContentReader, catalog: SignatureStore)
 
     def key(source: SourceFile) -> bytes:
         tree = reader.sign(source, signer)
-        return bytes(KEY_BYTES) if tree is None else tree.root + (tree.traits or NO_TRAITS)
+        return bytes(KEY_BYTES) if tree is None else tree.root + (tree.traits or NO_TRAITS) + NO_SKETCH
 
     return reader.each(reader.disk_order(rows), key)
 
@@ -101,7 +108,10 @@ def _distinct(keyed: Keyed) -> FileTraits:
                 copy[position] = 1
                 pairs.append((rows[first], rows[position]))
     unique = sorted((position for position in range(len(rows)) if not copy[position]), key=rows.__getitem__)
-    traits = bytearray()
+    traits, sketches = bytearray(), bytearray()
     for position in unique:
-        traits += keys[position * KEY_BYTES + DIGEST_BYTES : (position + 1) * KEY_BYTES]
-    return FileTraits(array("I", [rows[position] for position in unique]), traits, OtherNames(pairs))
+        key = keys[position * KEY_BYTES : (position + 1) * KEY_BYTES]
+        traits += key[DIGEST_BYTES:-SKETCH_BYTES]
+        sketches += key[-SKETCH_BYTES:]
+    unique_rows = array("I", [rows[position] for position in unique])
+    return FileTraits(unique_rows, traits, sketches, OtherNames(pairs))

@@ -1,10 +1,10 @@
 """Finds overlapping directories, by the bytes that their files have in common.
 
-Files are matched in pairs: identical files first, then files found similar, for the bytes that their chunks
-share. A matched pair counts for the directories of both files, and for the directories above while these have
-the same names. So releases of a package match at their top directories, and copied photographs in the folders
-that hold them. Only a few pairs of a file with many similar files are known, so the true overlap may be
-larger.
+Files are matched in pairs: identical files first, then files found similar, for the share of their windows
+that is common. A matched pair counts for the directories of both files, and for the directories above while
+these have the same names. So releases of a package match at their top directories, and copied photographs
+in the folders that hold them. Only a few pairs of a file with many similar files are known, so the true
+overlap may be larger.
 """
 
 from __future__ import annotations

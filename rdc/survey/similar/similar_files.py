@@ -1,30 +1,32 @@
-"""Finds similar files: candidates by traits, then measured by chunks, then groups.
+"""Finds similar files: candidates by traits and sketches, then measured by windows, then groups.
 
-Traits take one reading per file and give candidates. Unrelated files agree by accident, and common
-boilerplate produces floods of candidates. So each candidate is confirmed by comparing chunk sets, the
-strongest first. Pairs that are in one group already are not compared. So n files that are all similar cost n
-- 1 comparisons, and files that only seem similar cost a bounded number each.
+One reading of a file gives its traits and its sketch. Two files are a candidate if four traits agree, and so
+many samples of their sketches as all but one in a thousand similar pairs have. Each candidate is confirmed by
+comparing all windows, the strongest first. Pairs that are in one group already are not compared: n files that
+are all similar cost n - 1 comparisons. Files that only seem similar cost a bounded number each.
+
+Rows come in the order of paths, whatever order a user names them in, and no rule depends on the number of
+files. So the result is a function of the files alone.
 """
 
 from __future__ import annotations
 
 from array import array
 
-from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits.similarity import SIMILAR_PAIRS
 from rdc.model.entries import Kind
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
 from rdc.progress import check_stop, silent
 from rdc.records import dataclass
-from rdc.similarity.estimate import probability_of_matches
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.pairs import keys_of
 from rdc.similarity.traits import Traits
 from rdc.similarity.union_find import UnionFind
 from rdc.survey.read.content_digests import ContentReader
 from rdc.survey.read.ordered_threads import usable_workers
-from rdc.survey.similar.chunk_sets import ChunkSets
 from rdc.survey.similar.file_traits import FileTraits, read_traits
+from rdc.survey.similar.sketches import Sketches
+from rdc.survey.similar.window_sets import WindowSets
 from rdc.survey.walk.hard_links import split_names
 from rdc.survey.walk.walk_paths import walk_paths
 
@@ -36,21 +38,18 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
 
-__all__ = ["ReadFiles", "Similar", "find_similar", "least_matches", "rank_similar", "read_files"]
+__all__ = ["ReadFiles", "Similar", "find_similar", "rank_similar", "read_files"]
 
 MATCHES_LEAST = 4
-"""Fewest agreeing traits of a candidate: 95 of 100 pairs at a resemblance of 0.5 have that many."""
-
-ACCIDENTS_A_FILE = 0.5
-"""Accidental candidates accepted per file; comparing a small one takes a tenth of a millisecond. If more are
-expected, one more trait must agree."""
+"""Fewest agreeing traits of a candidate: 95 of 100 pairs at a resemblance of 0.5 have that many. So have 13
+million pairs of a million unrelated files, which their sketches tell apart."""
 
 RANKED_CANDIDATES = 256
 """Most files that are compared with the query."""
 
-VAIN_MOST = 64
-"""Fruitless comparisons of one file after which its weaker candidates are left out. In a flood of
-boilerplate, every file seems similar to every other."""
+VAIN_MOST = 1024
+"""Fruitless comparisons of one file after which its weaker candidates are left out. In a flood of files that
+resemble each other a little less than the threshold, every pair is a candidate."""
 
 PAIRS_A_FILE = 16
 """Similar pairs of one file, with `more_pairs`. Few versions of a file exist, so this is enough."""
@@ -124,7 +123,9 @@ def read_files(
 ) -> ReadFiles:
     """Traits of all files at and below `paths` whose sizes `options` allow. Files that cannot be read are
     reported."""
-    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system, stop=stop)
+    tree = walk_paths(
+        sorted(paths), options.rules, reporter, one_file_system=options.one_file_system, stop=stop
+    )
     most = options.max_size
     rows = [
         row
@@ -139,14 +140,6 @@ def read_files(
     del tree
     reader = ContentReader(files, reporter, options.workers or usable_workers())
     return ReadFiles(files, read_traits(files, range(len(files)), reader, catalog), searched)
-
-
-def least_matches(count: int) -> int:
-    """Traits that must agree for a candidate among `count` files: four, or as many as keep accidents few."""
-    for matches in range(MATCHES_LEAST, TRAIT_COUNT):
-        if count / 2 * probability_of_matches(0.0, matches) <= ACCIDENTS_A_FILE:
-            return matches
-    return TRAIT_COUNT
 
 
 def find_similar(
@@ -164,11 +157,12 @@ def find_similar(
     """
     rows = read.traits.rows
     index = _index(read)
-    matches = least_matches(len(index))
-    found = index.pairs(matches)
-    candidates, left_out = found.strongest(SIMILAR_PAIRS)
-    chunks, groups, edges = ChunkSets(reporter), UnionFind(), []
-    vain, pairs_of = bytearray(len(rows)), bytearray(len(rows))
+    found = index.pairs(MATCHES_LEAST)
+    sets = WindowSets(reporter)
+    sketches = Sketches(read.files, read.traits, sets, options.threshold)
+    candidates, left_out = found.strongest(SIMILAR_PAIRS, read.traits.sketches, sketches.least)
+    groups, edges = UnionFind(), []
+    vain, pairs_of = array("H", bytes(2 * len(rows))), bytearray(len(rows))
     compared = failed = 0
     for first, second in map(keys_of, candidates):
         check_stop(stop)
@@ -178,7 +172,9 @@ def find_similar(
         if max(vain[first], vain[second]) >= VAIN_MOST:
             left_out += 1
             continue
-        truth = chunks.compare(read.files, rows[first], rows[second])
+        if sketches.differ(first, second):
+            continue
+        truth = sets.compare(read.files, rows[first], rows[second])
         if truth is None:
             continue
         compared += 1
@@ -197,7 +193,7 @@ def find_similar(
         files=len(index),
         groups=len({groups.top(position) for position in grouped}),
         grouped=len(grouped),
-        min_matches=matches,
+        min_matches=MATCHES_LEAST,
         candidates=compared,
         false_candidates=failed,
         left_out=left_out + found.skipped,
@@ -222,7 +218,7 @@ def rank_similar(
     target = query.traits.rows[0]
     size = query.files.sizes[target]
     matches = _index(read).query(Traits(query.traits.of(0)), RANKED_CANDIDATES, MATCHES_LEAST, size=size)
-    sets = ChunkSets(reporter)
+    sets = WindowSets(reporter)
     found = []
     itself = (query.files.devices[target], query.files.inodes[target])
     for match in matches:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import struct
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -136,61 +135,6 @@ def test_pairs(files: dict[int, list[int]], copies: int, min_matches: int, windo
     assert len(set(found)) == len(found)
     if not searches[0].flooded and not searches[0].skipped:
         assert found == wanted
-
-
-@settings(deadline=None)
-@given(
-    st.dictionaries(st.integers(0, (1 << 30) - 1), samples, max_size=40),
-    st.integers(2, 12),
-    st.integers(1, 60),
-    st.integers(0, 3),
-)
-def test_the_strongest_pairs(
-    files: dict[int, list[int]], min_matches: int, most: int, steps_before: int
-) -> None:
-    held = b"".join(ROW.pack(key, 0, packed(numbers)) for key, numbers in files.items())
-    for module in (_kernel, pure):
-        index = module.TraitIndex()
-        index.put(held)
-        wanted = sorted(
-            drained(module.TraitPairs(index, min_matches, 1000)), key=lambda p: (-p[2], p[0], p[1])
-        )
-        search = module.TraitPairs(index, min_matches, 1000)
-        strongest, left_out = search.strongest(most)
-        assert array("Q", strongest).tolist() == [
-            (12 - alike) << 60 | first << 30 | second for first, second, alike in wanted[:most]
-        ]
-        assert left_out == max(0, len(wanted) - most)
-        assert search.step() is None
-        assert search.strongest(most) == (b"", 0)
-
-
-def test_the_strongest_of_a_flood() -> None:
-    """More than twice as many as are kept, in several rounds."""
-
-    def near(rng: random.Random) -> bytes:
-        return packed([7, 9, 3, *(rng.randrange(2) for _ in range(9))])
-
-    index = _kernel.TraitIndex()
-    index.put(random_rows(400, 3, near))
-    every = drained(_kernel.TraitPairs(index, 4, 1 << 16))
-    assert len(every) > 50_000
-    for most in (1, 100, 7_000, len(every) - 1, len(every), 1 << 20):
-        strongest, left_out = _kernel.TraitPairs(index, 4, 1 << 16).strongest(most)
-        wanted = sorted((12 - alike) << 60 | first << 30 | second for first, second, alike in every)
-        assert array("Q", strongest).tolist() == wanted[:most]
-        assert left_out == max(0, len(wanted) - most)
-
-
-@every_kernel
-def test_the_strongest_pairs_have_bounds(module: Any) -> None:
-    index = module.TraitIndex()
-    index.put(ROW.pack(1, 0, bytes(9)) + ROW.pack(1 << 30, 0, bytes(9)))
-    with pytest.raises(ValueError, match="keys"):
-        module.TraitPairs(index, 4, 10).strongest(5)
-    for most in (0, -1):
-        with pytest.raises(ValueError, match="need 1 or more"):
-            module.TraitPairs(index, 4, 10).strongest(most)
 
 
 def groups(pairs: list[tuple[int, int, int]], least: int) -> set[frozenset[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -55,6 +56,8 @@ class Outcome:
     """Its stderr."""
     left: tuple[bytes, ...] = ()
     """The paths that SRC has then, if files leave it."""
+    accessed: tuple[tuple[bytes, int], ...] = ()
+    """With -U, the access times at DST of what SRC has, in seconds."""
 
 
 def run_case(case: Case) -> tuple[Outcome, Outcome]:
@@ -71,13 +74,14 @@ def run_case(case: Case) -> tuple[Outcome, Outcome]:
             assert _unchanged(before, view(os.fsencode(destination))), f"{run.__name__} -n changed something"
             began = time.time_ns() - 10**9
             code, lines, said = run("-i", *words)
+            accessed = _accessed(case, destination)
             found = _timed(view(os.fsencode(destination)), began)
             left: tuple[bytes, ...] = ()
             if "--remove-source-files" in case.words:
                 left = tuple(sorted(view(os.fsencode(source))))
                 shutil.rmtree(source)
                 case.scene.source.write(source)
-            outcomes.append(Outcome(planned_code, plan, code, lines, found, said, left))
+            outcomes.append(Outcome(planned_code, plan, code, lines, found, said, left, accessed))
         return outcomes[0], outcomes[1]
 
 
@@ -106,6 +110,20 @@ def _rsync(*words: str) -> tuple[int, tuple[str, ...], str]:
 def _rdc(*words: str) -> tuple[int, tuple[str, ...], str]:
     ended = command("sync", "--force-empty", "--no-fsync", "--no-catalog", *words)
     return ended.code, tuple(sorted(ended.out.splitlines())), ended.err
+
+
+def _accessed(case: Case, destination: Path) -> tuple[tuple[bytes, int], ...]:
+    if not {"-U", "-UU", "--atimes"} & set(case.words):
+        return ()
+    found = []
+    for path in sorted({*case.scene.source.tree, *dict(case.scene.source.specials)}):
+        try:
+            here = os.lstat(destination / os.fsdecode(path))
+        except OSError:
+            continue
+        if not (stat.S_ISDIR(here.st_mode) or stat.S_ISLNK(here.st_mode)):
+            found.append((path, here.st_atime_ns // 10**9))
+    return tuple(found)
 
 
 def _unchanged(before: View, after: View) -> bool:

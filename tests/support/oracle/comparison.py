@@ -30,10 +30,18 @@ def unlike(case: Case, theirs: Outcome, ours: Outcome) -> list[str]:
         *_codes("exit code", theirs.code, ours.code),
         *_lines("-i", theirs.lines, ours.lines),
         *_trees(theirs.tree, ours.tree),
+        *_accessed(theirs, ours),
         *[f"SRC: rsync alone removes {path!r}" for path in sorted({*ours.left} - {*theirs.left})],
         *[f"SRC: rdc alone removes {path!r}" for path in sorted({*theirs.left} - {*ours.left})],
     ]
     return [*said, *_stderr(theirs, ours)] if said else []
+
+
+def _accessed(theirs: Outcome, ours: Outcome) -> Iterator[str]:
+    one, other = dict(theirs.accessed), dict(ours.accessed)
+    for path in sorted(one.keys() & other.keys()):
+        if one[path] != other[path]:
+            yield f"{path!r}: accessed: rsync {one[path]}, rdc {other[path]}"
 
 
 def _codes(what: str, theirs: object, ours: object) -> list[str]:

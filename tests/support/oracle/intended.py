@@ -87,8 +87,8 @@ def _changed_alone(line: str) -> list[str]:
 
 def _attributes_apart(line: str) -> list[str]:
     """`line` without the letters of ACLs and attributes where it has others."""
-    if re.match(r"[.c>]\S[.cstpog]{7}[.ax]{2} ", line) and set(line[2:9]) != {"."}:
-        return [line[:9] + ".." + line[11:]]
+    if re.match(r"[.c>]\S[.cstpog]{6}[.u][.ax]{2} ", line) and set(line[2:8]) != {"."}:
+        return [line[:8] + "..." + line[11:]]
     return [line]
 
 
@@ -200,12 +200,28 @@ def _first_name(line: str) -> list[str]:
 def _read_otherwise(case: Case) -> bool:
     """Whether unchanged entries are to be listed where contents, links or attributes are compared."""
     return _has("-i", "--itemize-changes")(case) and _has(
-        "-c", "--checksum", "-I", "--ignore-times", "-H", "--hard-links", "-A", "--acls", "-X", "--xattrs"
+        "-c",
+        "--checksum",
+        "-I",
+        "--ignore-times",
+        "-H",
+        "--hard-links",
+        "-A",
+        "--acls",
+        "-X",
+        "--xattrs",
+        "-U",
+        "-UU",
+        "--atimes",
     )(case)
 
 
 INTENDED: tuple[Intended, ...] = (
-    Intended("`-i` with `-A` or `-X`", _has("-A", "--acls", "-X", "--xattrs"), _lines(_attributes_apart)),
+    Intended(
+        "`-i` with `-A`, `-X` or `-U`",
+        _has("-A", "--acls", "-X", "--xattrs", "-U", "-UU", "--atimes"),
+        _lines(_attributes_apart),
+    ),
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
     Intended("file with another time alone", _is_taken_in_part, _timeless_tops),

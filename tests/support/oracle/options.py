@@ -93,6 +93,7 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("-W", "--whole-file"),
     _plain("-y", "--fuzzy"),
     _plain("--open-noatime"),
+    SharedOption(("-U", "--atimes"), (("-U",), ("--atimes",), ("-UU",))),
     _plain("--remove-source-files"),
     _plain("-i", "--itemize-changes"),
     _plain("--force"),

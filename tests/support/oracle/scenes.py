@@ -19,6 +19,9 @@ OWNERS = ((0, 0), (0, 1), (1, 1), (65534, 65534), (12_345, 54_321))
 """User and group: with names, and without."""
 
 ACL_ACCESS = "system.posix_acl_access"
+LATER = 9_100_000_000 * 10**9
+"""Nanoseconds: an access time in 2258, after all other times. On a relatime mount reading leaves those."""
+ACCESS_TIMES = tuple(LATER + late for late in (0, 5, 999_999_999, 10**9, 86_400 * 10**9))
 SPECIAL_KINDS = (stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFCHR, stat.S_IFBLK)
 
 
@@ -42,6 +45,8 @@ class Side:
     """New name and old name of one file."""
     owners: tuple[tuple[bytes, tuple[int, int]], ...] = ()
     attributes: tuple[tuple[bytes, str, bytes], ...] = ()
+    accessed: tuple[tuple[bytes, int], ...] = ()
+    """Access times in nanoseconds; LATER of other files and special files."""
 
     def write(self, top: Path) -> Path:
         """Make it at `top`, which is missing."""
@@ -61,6 +66,10 @@ class Side:
                 os.chmod(here, stat.S_IMODE(mode))
         for path, name, value in self.attributes:
             os.setxattr(top / os.fsdecode(path), name, value)
+        given, files = dict(self.accessed), [p for p, node in self.tree.items() if isinstance(node, File)]
+        for path in (*files, *dict(self.specials)):
+            here = top / os.fsdecode(path)
+            os.utime(here, ns=(given.get(path, LATER), here.stat().st_mtime_ns))
         for path, mtime in times.items():
             os.utime(top / os.fsdecode(path), ns=(mtime, mtime))
         return top
@@ -123,7 +132,11 @@ def sides(draw: st.DrawFn, tree: Tree, *, specials: bool) -> Side:
                 assert not isinstance(node, Link)
                 value = _acl(1, draw(st.sampled_from((0, 4, 6))), node.mode)
             attributes.append((path, name, value))
-    return Side(tree, tuple(more), tuple(links), tuple(owners), tuple(attributes))
+    accessed = []
+    if files and draw(st.integers(0, 2)) == 0:
+        for path in draw(st.lists(st.sampled_from(files), max_size=3, unique=True)):
+            accessed.append((path, draw(st.sampled_from(ACCESS_TIMES))))
+    return Side(tree, tuple(more), tuple(links), tuple(owners), tuple(attributes), tuple(accessed))
 
 
 @st.composite
@@ -158,4 +171,5 @@ def _carried(source: Side, destination: Side) -> Side:
         ),
         tuple(pair for pair in source.owners if pair[0] in same),
         tuple(each for each in source.attributes if each[0] in same),
+        tuple(each for each in source.accessed if each[0] in same),
     )

@@ -139,7 +139,9 @@ def test_a_file_that_is_written_to_meanwhile_has_them(
 def test_where_a_file_system_keeps_none(
     source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rdc.files.facts.apply_xattrs.attribute_kinds_of", lambda root: AttributeKinds.NONE)
+    monkeypatch.setattr(
+        "rdc.files.facts.apply_xattrs.attribute_kinds_of", lambda root, **_: AttributeKinds.NONE
+    )
     run = run_sync(source, destination, BOTH)
     assert run.done.exit is ExitCode.OK
     (notice,) = [event for event in run.events if isinstance(event, Problem)]

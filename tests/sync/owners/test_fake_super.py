@@ -205,7 +205,7 @@ def test_a_wrong_attribute_is_named(value: bytes, tmp_path: Path) -> None:
     assert (problem.code, FAKED_NAME in problem.message) == (ExitCode.PARTIAL, True)
 
 
-@pytest.mark.parametrize("word", ["-A", "--inplace", "--link-dest=x", "--keep-undo=1d", "-K", "-L"])
+@pytest.mark.parametrize("word", ["--inplace", "--link-dest=x", "--keep-undo=1d", "-K", "-L"])
 def test_what_cannot_be_combined_is_refused(word: str, tmp_path: Path) -> None:
     ended = command("sync", "--fake-super", word, f"{tmp_path}/", tmp_path.parent / "none")
     assert (ended.code, len(ended.complaints)) == (ExitCode.USAGE, 1)

@@ -90,6 +90,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -l specials -d 'copy fifos
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-D -d 'copy neither devices nor fifos and sockets'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-devices -d 'copy no devices'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-specials -d 'copy no fifos and sockets'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -s U -l atimes -d 'keep access times; given twice, with --open-noatime'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l open-noatime -d 'read files so that they keep their access times, where that may be'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s O -l omit-dir-times -d 'do not keep modification times of directories'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s J -l omit-link-times -d 'do not keep modification times of symlinks'

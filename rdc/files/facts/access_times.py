@@ -1,0 +1,80 @@
+"""Reads and sets access times, which count as attributes of entries (--atimes)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from rdc.files.base.metadata import kind_of
+from rdc.files.base.os_errors import changed
+from rdc.files.base.syscalls import set_access_time
+from rdc.files.root.node_kinds import is_of_kind
+from rdc.model.attributes import ACCESS_TIME, ACCESS_TIME_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.files.root.root import Root
+    from rdc.model.attributes import Attributes
+    from rdc.model.entries import Kind
+
+__all__ = ["access_time_at", "write_entry_access_time"]
+
+_NS = 10**9
+_PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def access_time_at(directory: int, name: bytes) -> Attributes:
+    """Return the access time of the entry `name` in an open directory, as an attribute. What is less than a
+    second is cut off towards the past. Raises OSError."""
+    return _access_time_of(os.stat(name, dir_fd=directory, follow_symlinks=False))
+
+
+def write_entry_access_time(
+    root: Root,
+    path: bytes,
+    kind: Kind,
+    wanted: Attributes,
+    *,
+    is_meant: Callable[[os.stat_result], bool],
+) -> None:
+    """Set the access time in `wanted` of an entry that is no symlink; nothing if `wanted` has none. Its
+    modification time stays. `is_meant` checks the stat of the open entry.
+
+    Raises FileError. Raises FileChangedError if the entry has another kind or is not the intended one.
+    """
+    value = dict(wanted).get(ACCESS_TIME)
+    if value is None:
+        return
+
+    def write(name: bytes, directory: int) -> None:
+        fd = os.open(name, _PATH, dir_fd=directory)
+        try:
+            now = os.fstat(fd)
+            if not is_of_kind(now.st_mode, kind) and not root.fakes:
+                raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
+            if not is_meant(now):
+                raise changed(path, root.shown(path), "the one that was compared", "another")
+            if _access_time_of(now) != ((ACCESS_TIME, value),):
+                root.check_made(path, now, "set its access time")
+                _set(b"/proc/self/fd/%d" % fd, now, int.from_bytes(value, "little", signed=True))
+        finally:
+            os.close(fd)
+
+    root.perform(path, "set its access time", write)
+
+
+def _access_time_of(found: os.stat_result) -> Attributes:
+    seconds = found.st_atime_ns // _NS
+    return ((ACCESS_TIME, seconds.to_bytes(ACCESS_TIME_BYTES, "little", signed=True)),)
+
+
+def _set(path_below_proc: bytes, now: os.stat_result, seconds: int) -> None:
+    try:
+        set_access_time(path_below_proc, seconds)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        # Python sets both times, so a modification time that is set at this moment would be lost.
+        os.utime(path_below_proc, ns=(seconds * _NS, now.st_mtime_ns))

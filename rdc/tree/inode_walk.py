@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.model.entries import Kind, PackedInodes, PackedListing, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
-from rdc.tree.list_ahead import ListAhead
 from rdc.tree.walk import lookalikes, passed_over
 
 TYPE_CHECKING = False

@@ -14,6 +14,7 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.base.own_temporary import is_own_partial, is_own_temporary
 from rdc.files.base.temporary_names import is_reserved, is_temporary, temporary_name
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.root.packed_listing import read_packed_inodes
@@ -23,7 +24,6 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import Changed, Renamed
 from rdc.session.source import tree_description as description_module
-from rdc.tree.list_ahead import ListAhead
 from rdc.tree.walk import PackedWalk
 from tests.session.trees.test_session_announced import HERE, turn
 from tests.support.running.deduping import dedupe, messages

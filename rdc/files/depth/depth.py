@@ -11,8 +11,9 @@ from _thread import allocate_lock
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.records import dataclass
+from rdc.typed import Protocol
 
-__all__ = ["Depth", "Depths", "RowsSeen"]
+__all__ = ["Depth", "Depths", "Looking", "RowsSeen"]
 
 DEPTH_MOST = 32
 """Most calls in flight unless somebody asks for more."""
@@ -46,6 +47,16 @@ class RowsSeen:
     """1 if a row found no free descriptor."""
     no_thread: int
     """1 if the system refused a thread."""
+
+
+class Looking(Protocol):
+    """How many entries of a directory are looked at at a time: a Depth."""
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def most(self) -> int: ...
+    def saw(self, seen: RowsSeen, /) -> None: ...
 
 
 class Depth:

@@ -20,7 +20,7 @@ from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.root.packed_listing import Looking
+    from rdc.files.depth.depth import Looking
 
 __all__ = ["DirectoryLister"]
 
@@ -72,8 +72,10 @@ class DirectoryLister(ConfinedAccess):
         found, _ = self.list_unviewed(path, on_temporary or _ignore, inodes=False)
         return self.viewed(path, found, None)[0]
 
-    lists_ahead = True
-    """Whether threads may list several directories at a time. What is listed must not depend on what was."""
+    @property
+    def lists_ahead(self) -> bool:
+        """Whether threads may list several directories at a time: none depends on what others showed."""
+        return self.followed is None
 
     def list_unviewed(
         self,

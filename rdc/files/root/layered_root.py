@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.root.packed_listing import Looking
+    from rdc.files.depth.depth import Looking
     from rdc.model.entries import PackedInodes, PackedListing
 
 __all__ = ["Layer", "LayeredRoot"]
@@ -146,7 +146,10 @@ class LayeredRoot(Root):
 
     # Listings
 
-    lists_ahead = False  # which layers give the entries of a directory is known from that above it
+    @property
+    def lists_ahead(self) -> bool:
+        """Which layers give the entries of a directory is known from the one above it."""
+        return False
 
     def list_unviewed(
         self,

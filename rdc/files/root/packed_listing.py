@@ -11,13 +11,14 @@ from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.listing_reference import read_directory, read_with_inodes
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Looking", "list_beneath", "open_directory", "read_packed", "read_packed_inodes"]
+    from rdc.files.depth.depth import Looking
+
+__all__ = ["list_beneath", "open_directory", "read_packed", "read_packed_inodes"]
 
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,16 +34,6 @@ def _built() -> ModuleType | None:
 
 
 _extension = _built()
-
-
-class Looking(Protocol):
-    """How many entries of a directory are looked at at a time: a Depth."""
-
-    @property
-    def now(self) -> int: ...
-    @property
-    def most(self) -> int: ...
-    def saw(self, seen: RowsSeen, /) -> None: ...
 
 
 def read_packed(

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import PackedInodes, PackedListing
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, ItemChanged
 from rdc.session.sync import sync
-from rdc.tree.list_ahead import ListAhead
 from rdc.tree.walk import PackedWalk
 from tests.support.running.syncing import Way, command, contents_of, run_sync
 from tests.support.trees.trees import Directory, Tree, describe, read_tree, tree, write_tree

@@ -12,16 +12,15 @@ from time import perf_counter_ns
 
 from rdc.errors import RdcError
 from rdc.files.depth.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, RowsSeen
-from rdc.files.root.listing_reference import ENTRY_BYTES
-from rdc.limits.paths import AHEAD_BYTES, DIRECTORY_BYTES
+from rdc.limits.paths import AHEAD_BYTES, DIRECTORY_BYTES, ENTRY_BYTES
 from rdc.records import dataclass
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from rdc.files.root.packed_listing import Looking
-    from rdc.files.root.root import Root
+    from rdc.files.depth.depth import Depths, Looking
     from rdc.model.entries import PackedInodes, PackedListing
     from rdc.threads import Task, Threads
 
@@ -30,6 +29,31 @@ __all__ = ["ListAhead", "Listed"]
 WINDOW_DIRECTORIES = 8
 """Directories that are looked at together. Half of them have to be slow, so that a processor that was busy
 with others once is no reason for threads."""
+
+
+class Listable(Protocol):
+    """A tree whose directories can be listed: a Root."""
+
+    @property
+    def depths(self) -> Depths: ...
+
+    @property
+    def lists_ahead(self) -> bool:
+        """Whether threads may list several directories at a time."""
+
+    def list_unviewed(
+        self,
+        path: bytes,
+        on_temporary: Callable[[bytes], None],
+        *,
+        inodes: bool,
+        limit: int = DIRECTORY_BYTES,
+        looking: Looking | None = None,
+    ) -> tuple[PackedListing, PackedInodes | None]: ...
+
+    def viewed(
+        self, path: bytes, listing: PackedListing, inodes: PackedInodes | None
+    ) -> tuple[PackedListing, PackedInodes | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +112,12 @@ class _TimedLooks:
 class ListAhead:
     """For one walk over `root`, which lists each directory once."""
 
-    def __init__(self, root: Root, *, inodes: bool, ahead: bool = True) -> None:
+    def __init__(self, root: Listable, *, inodes: bool, ahead: bool = True) -> None:
         """`inodes`: whether the inodes are wanted. `ahead`: False if the walk leaves out directories of its
         stack."""
         self._root = root
         self._inodes = inodes
-        self._may = ahead and root.lists_ahead and root.followed is None
+        self._may = ahead and root.lists_ahead
         self._depth = root.depths.listing
         self._looks = _TimedLooks(root.depths.looking)
         self._tasks: dict[bytes, Task[_Ahead]] = {}

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #define STACK_SIZE ((size_t)256 << 10) /* what a row needs is below 16 KiB; sanitizers need more */
+#define WINDOW_ROWS 64 /* after so many rows a thread it is looked at how long they took */
 #define ROWS_A_WAIT 16 /* a disk reads so many inodes together, so that one in so many rows waits */
 
 typedef struct {
@@ -105,7 +106,7 @@ uint64_t rdc_steady_clock(void)
     return nanoseconds(CLOCK_MONOTONIC);
 }
 
-void rdc_add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen)
+static void add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen)
 {
     sum->rows += seen->rows;
     sum->own_rows += seen->own_rows;
@@ -113,6 +114,40 @@ void rdc_add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen)
     sum->elapsed += seen->elapsed;
     sum->no_descriptor |= seen->no_descriptor;
     sum->no_thread |= seen->no_thread;
+}
+
+/* Some rows of a job, counted from 0. */
+typedef struct {
+    rdc_row_work work;
+    void *context;
+    size_t first;
+} window;
+
+static void do_row_of_window(void *context, size_t row)
+{
+    const window *w = context;
+    w->work(w->context, w->first + row);
+}
+
+void rdc_rows_deepening(size_t count, unsigned *depth, unsigned most, rdc_row_work work, void *context,
+                        rdc_rows_seen *seen)
+{
+    int deeper = 0;
+
+    for (size_t done = 0; done < count;) {
+        const size_t some = *depth < most && count - done > WINDOW_ROWS * *depth ? WINDOW_ROWS * *depth : count - done;
+        window w = {work, context, done};
+        rdc_rows_seen part = {0};
+
+        rdc_rows_at_once(some, *depth, do_row_of_window, &w, &part);
+        done += some;
+        if (!deeper)
+            add_seen(seen, &part);
+        if (part.waited > RDC_WAIT_NANOSECONDS * part.own_rows && 2 * *depth <= most && !part.no_thread) {
+            *depth *= 2;
+            deeper = 1;
+        }
+    }
 }
 
 void rdc_note_nap(rdc_rows_seen *seen, uint64_t nanoseconds)

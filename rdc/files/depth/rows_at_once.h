@@ -31,11 +31,15 @@ typedef void (*rdc_row_work)(void *context, size_t row);
  */
 void rdc_rows_at_once(size_t count, unsigned depth, rdc_row_work work, void *context, rdc_rows_seen *seen);
 
+/*
+ * The same for rows of which there may be no more in a later call: while they wait, *depth is doubled up to `most`.
+ * `seen` counts the rows before the first doubling only, whose depth the caller chose.
+ */
+void rdc_rows_deepening(size_t count, unsigned *depth, unsigned most, rdc_row_work work, void *context,
+                        rdc_rows_seen *seen);
+
 /* Nanoseconds since some moment. */
 uint64_t rdc_steady_clock(void);
-
-/* Adds what was seen of more rows. */
-void rdc_add_seen(rdc_rows_seen *sum, const rdc_rows_seen *seen);
 
 /* For `work`, in any thread: notes that it waited for a clock. */
 void rdc_note_nap(rdc_rows_seen *seen, uint64_t nanoseconds);

@@ -205,15 +205,10 @@ static int look_at_all(reader *r, int fd, size_t first)
     size_t kept = first;
 
     if (r->depth > 1 || some >= MEASURED) {
-        rdc_rows_seen seen = {0};
-        rdc_rows_at_once(some, r->depth, look_at, &l, &seen);
-        if (!r->deeper)
-            rdc_add_seen(r->seen, &seen);
-        /* One directory may be all there is: what is left of it does not wait for the caller's decision. */
-        if (seen.waited > RDC_WAIT_NANOSECONDS * seen.own_rows && 2 * r->depth <= r->most && !seen.no_thread) {
-            r->depth *= 2;
-            r->deeper = 1;
-        }
+        const unsigned asked = r->depth;
+        rdc_rows_seen later = {0};
+        rdc_rows_deepening(some, &r->depth, r->most, look_at, &l, r->deeper ? &later : r->seen);
+        r->deeper |= r->depth != asked;
     } else {
         for (size_t row = 0; row < some; row++)
             look_at(&l, row);

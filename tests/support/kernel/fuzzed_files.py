@@ -222,8 +222,8 @@ class Fuzzer:
             "q", [self.number() % (1 << 62) if self.rng.random() < 0.02 else size for size in sizes]
         )
         head, tail = (self.rng.choice([0, 10, 8192, self.number()]) for _ in range(2))
-        data, outcomes, ctimes = _contents.read_contents(
-            fd, self.names(count, plain=False), wanted, head, tail
+        data, outcomes, ctimes, _ = _contents.read_contents(
+            fd, self.names(count, plain=False), wanted, head, tail, self.depth(), self.depth()
         )
         assert len(outcomes) * 2 == len(ctimes)
         assert SECRET not in data

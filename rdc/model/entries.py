@@ -18,6 +18,7 @@ __all__ = [
     "EMPTY_LISTING",
     "Identity",
     "Kind",
+    "LINKED",
     "Listing",
     "Metadata",
     "NODES",
@@ -52,6 +53,9 @@ class Kind(IntEnum):
 DEVICES = frozenset((Kind.CHARACTER_DEVICE, Kind.BLOCK_DEVICE))
 NODES = frozenset((Kind.FIFO, Kind.SOCKET)) | DEVICES
 """The kinds of entries that mknod makes."""
+
+LINKED = NODES | {Kind.FILE}
+"""The kinds of entries whose hard links a sync keeps. Symlinks are made one by one."""
 
 _MINOR_BITS = 20
 DEVICE_LIMIT = 1 << 32

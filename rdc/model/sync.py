@@ -194,7 +194,7 @@ class SyncOptions:
     max_size: int | None = None
     """Skip larger files of the source, in bytes; None for no limit."""
     hard_links: bool = False
-    """Preserve hard links among regular files."""
+    """Preserve hard links among regular files and among special files."""
     acls: bool = False
     """Keep POSIX ACLs."""
     xattrs: bool = False

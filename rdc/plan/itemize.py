@@ -50,12 +50,12 @@ def itemize(kind: int, decision: Decision, *, transferred: bool, new: bool) -> s
     return _code(kind, int(decision.difference), transferred, new)
 
 
-def linking_code(difference: Difference, *, new: bool) -> str:
-    """Returns the code of a file that becomes a hard link. Spaces, as in rsync, mean that only the link was
+def linking_code(kind: int, difference: Difference, *, new: bool) -> str:
+    """Returns the code of an entry that becomes a hard link. Spaces, as in rsync, mean that only the link was
     missing."""
-    if new:
-        return "hf+++++++++"
-    return "h" + _code(Kind.FILE, int(difference), False, False)[1:] if difference else "hf         "
+    if not new and difference:
+        return "h" + _code(kind, int(difference), False, False)[1:]
+    return f"h{_LETTERS[Kind(kind)]}" + 9 * ("+" if new else " ")
 
 
 def copying_code(kind: int, difference: Difference) -> str | None:

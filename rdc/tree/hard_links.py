@@ -7,7 +7,7 @@ from bisect import bisect_left
 
 from blake3 import blake3
 
-from rdc.model.entries import Kind, little_endian_integers
+from rdc.model.entries import LINKED, little_endian_integers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _ROW = (1 << 32) - 1
 
 
 class LinkTable:
-    """Pairs of manifest rows: a regular file, and the first row that names the same file.
+    """Pairs of manifest rows: a regular file or special file, and the first row that names the same one.
 
     Pairs are ordered by the former and take eight bytes each. Names outside the tree, or excluded from it,
     are not considered.
@@ -54,7 +54,7 @@ class LinkTable:
         """Add the next directory of a walk: its rows, from `first` on, and their inodes."""
         links = little_endian_integers("I", inodes.links)
         for row, names in enumerate(links):
-            if names < 2 or kinds[row] != Kind.FILE:
+            if names < 2 or kinds[row] not in LINKED:
                 continue
             device, inode = inodes.identity(row)
             seen = self._seen.setdefault(device, {})

@@ -58,6 +58,16 @@ def test_splits_do_not_matter(data: bytes, sizes: tuple[int, int], spans: list[i
 
 
 @every_variant
+def test_a_run_may_be_in_any_phase_at_a_decision(variant: str) -> None:
+    """In spans of 1,000 bytes no run is long enough for its own path."""
+    period = random.Random(10).randbytes(240)
+    for before in range(240):
+        data = bytes(before) + (period * 50)[: 11_000 + before]
+        cutters = (_kernel.Cutter(1_000, 8_000, variant=variant) for _ in range(2))
+        assert run(next(cutters), data) == run(next(cutters), data, [1_000] * (len(data) // 1_000)), before
+
+
+@every_variant
 def test_byte_by_byte(variant: str) -> None:
     data = random.Random(9).randbytes(3000) + bytes(900) + b"ab" * 400
     assert run(_kernel.Cutter(64, 256, variant=variant), data, [1] * len(data)) == run(

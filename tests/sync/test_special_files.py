@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
+from rdc.files.names.link_in_place import Linked
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import (
     DEVICE_LIMIT,
@@ -29,7 +30,7 @@ from rdc.protocol.messages.listings import ListingColumns
 from rdc.protocol.messages.registry import Open, Role
 from rdc.records import replace
 from rdc.session.access import Access, granted_options
-from tests.support.running.compared_trees import view
+from tests.support.running.compared_trees import linked, view
 from tests.support.running.syncing import Run, Way, command, run_sync
 from tests.support.trees.trees import tree, write_tree
 from tests.sync.hostile_world.test_sync_rsync import rsync
@@ -260,3 +261,83 @@ def test_attributes_of_special_files_are_kept(way: Way, tmp_path: Path) -> None:
     assert run_sync(source, copy, both, way=way).items == [".D........x null"]
     assert run_sync(source, tmp_path / "plain", OPTIONS, way=way).problems == []
     assert os.listxattr(tmp_path / "plain/fifo") == []
+
+
+LINKED = {"fifo": ("fifo2", "deep/er/fifo3"), "null": ("deep/null2",), "deep/er/socket": ("socket2",)}
+
+
+def linked_at(top: Path) -> Path:
+    """`make` of all kinds, some of them with further names."""
+    make(top, ALL)
+    for name, others in LINKED.items():
+        for other in others:
+            os.link(top / name, top / other)
+    return top
+
+
+def groups(top: Path) -> set[frozenset[bytes]]:
+    return linked(view(os.fsencode(top)))
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["listed", "by manifest"])
+@pytest.mark.parametrize("way", Way)
+def test_names_of_one_special_file_stay_names_of_one(way: Way, many: bool, tmp_path: Path) -> None:
+    files = tree({f"files/{number}": b"x" for number in range(SMALL_MANIFEST if many else 1)})
+    source, copy = linked_at(write_tree(tmp_path / "s", files)), write_tree(tmp_path / "d", files)
+    options = replace(OPTIONS, hard_links=True)
+    first = run_sync(source, copy, options, way=way)
+    assert (first.problems, notes(first)) == ([], [])
+    assert groups(copy) == groups(source) and len(groups(copy)) == len(LINKED)
+    assert found(copy) == found(source)
+    assert rsync("-Hni", f"{source}/", f"{copy}/")[1] == []
+    assert run_sync(source, copy, options, way=way).items == []
+    (copy / "fifo2").unlink()
+    os.mkfifo(copy / "fifo2", 0o640)
+    os.utime(copy / "fifo2", ns=(TIME, TIME))
+    (copy / "deep/null2").unlink()
+    (copy / "deep/null2").write_text("a file")
+    rehearsed = run_sync(source, copy, replace(options, dry_run=True), way=way)
+    again = run_sync(source, copy, options, way=way)
+    lines = [line for line in again.items if not line.startswith(".d..t")]
+    assert lines == [line for line in rehearsed.items if not line.startswith(".d..t")]
+    assert [line.partition(" ")[0] for line in lines] == ["hS", "hD+++++++++"]
+    assert groups(copy) == groups(source)
+    plain = run_sync(source, tmp_path / "p", OPTIONS, way=way)
+    assert plain.problems == [] and groups(tmp_path / "p") == set()
+
+
+def test_a_name_that_cannot_be_linked_is_a_special_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rdc.session.applying.hard_links.link_file", lambda *_: Linked.IMPOSSIBLE)
+    source, copy = linked_at(tmp_path / "s"), tmp_path / "d"
+    options = replace(OPTIONS, hard_links=True)
+    assert run_sync(source, copy, options).problems == []
+    assert (groups(copy), found(copy)) == (set(), found(source))
+    (copy / "fifo2").chmod(0o600)
+    (copy / "deep/null2").unlink()
+    os.mknod(copy / "deep/null2", 0o640 | stat.S_IFCHR, os.makedev(1, 5))
+    again = run_sync(source, copy, options)
+    assert sorted(line for line in again.items if line[1] != "d") == [
+        ".S...p..... fifo2",
+        "cD+++++++++ deep/null2",
+    ]
+    assert found(copy) == found(source)
+
+
+def test_what_may_not_be_made_is_not_linked(tmp_path: Path) -> None:
+    source, copy = linked_at(tmp_path / "s"), tmp_path / "d"
+    run = run_sync(source, copy, replace(OPTIONS, hard_links=True, devices=False))
+    assert run.problems == []
+    assert sorted(found(copy)) == ["deep/er/fifo3", "deep/er/socket", "fifo", "fifo2", "socket", "socket2"]
+    assert len(groups(copy)) == 2
+
+
+def test_what_stands_for_special_files_is_linked_too(tmp_path: Path) -> None:
+    source, copy, back = linked_at(tmp_path / "s"), tmp_path / "d", tmp_path / "b"
+    options = replace(OPTIONS, hard_links=True, fake_super=True)
+    assert run_sync(source, copy, options, way=Way.PULL).problems == []
+    assert groups(copy) == groups(source)
+    assert run_sync(source, copy, options, way=Way.PULL).items == []
+    assert run_sync(copy, back, options, way=Way.PUSH).problems == []
+    assert (groups(back), found(back)) == (groups(source), found(source))

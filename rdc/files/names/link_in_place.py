@@ -48,7 +48,7 @@ def link_file(
     origin: Root | None = None,
     backed_up: bool = True,
 ) -> Linked:
-    """Make `new` a name of the regular file at `old`, if that file is the one `expected` identifies.
+    """Make `new` a name of the regular or special file at `old`, if it is the one `expected` identifies.
 
     At any moment `new` names its former entry or this file. An empty directory there is replaced; another
     directory is a FileError. A kill in between leaves a temporary name, which holds no content of its own.
@@ -75,7 +75,7 @@ def link_file(
             try:
                 found = os.stat(temporary, dir_fd=here.fd, follow_symlinks=False)
                 same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
-                if not (same and stat.S_ISREG(found.st_mode)):
+                if not same or stat.S_ISLNK(found.st_mode):
                     return Linked.CHANGED
                 if backed_up and root.backups is not None:
                     with suppress(FileNotFoundError):

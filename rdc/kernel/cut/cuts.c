@@ -17,9 +17,9 @@
  *     the end of a block that ends in a long stretch without lead 0, while its leads are still there, before a dense
  *     block (5), and at the end of a span, because its bytes go away. A position is summed up once. Of a stretch only
  *     the stairs are looked at, positions with no smaller lead after them in it: others are not suffix minima.
- *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
- *     the rightmost counts. So a run that a block would begin with pushes its last position, and one at each
- *     decision, and hashes none. Its features are one feature, added when the run begins.
+ *  4. In a periodic run, once 64 bytes of it have passed, ranks are periodic too; of equal ranks only the rightmost
+ *     counts. So a run that a block would begin with is hashed for one period, which has all its features. At its end
+ *     and at each decision the last period is pushed.
  *  5. A block is dense if it has more positions of lead 0, or a stretch with more stairs, than are worth a look one by
  *     one. low() is then slid over all of it, and the suffix minima of all its ranks are pushed. Nothing of it is left
  *     out, so it is complete. Its features are picked from all ranks by their leads, which gives the same set.
@@ -63,12 +63,6 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Pushes a position unless no later window contains it. */
-static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
-{
-    return position > c->cut + c->min ? rdc_minima_push(&c->minima, position, lead, low) : 0;
-}
-
 /* Pushes the suffix minima of n <= RDC_BLOCK ranks. Their positions from + at[k] ascend; without `at` they
  * are from + 1, from + 2, ... */
 static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t n)
@@ -96,35 +90,33 @@ static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uin
     return 0;
 }
 
-/* Returns how many bytes from p on equal p[-1], at most n. */
+/* A period that many others divide: 1 to 6, 8, 10, 12, 15, 16 and multiples. */
+#define RDC_PERIOD 240
+
+/* Shorter runs are not worth hashing a period of them. */
+#define RDC_RUN_LEAST 2048
+
+/* Returns for how many bytes from p on the data from p - 64 on is periodic, at most n >= RDC_PERIOD. */
 static size_t run_length(const uint8_t *p, size_t n)
 {
+    const uint8_t *first = p - RDC_LOW_WINDOW;
     size_t i = 0;
-    while (n - i >= 512 && !memcmp(p + i, p + i - 1, 512))
+    n += RDC_LOW_WINDOW - RDC_PERIOD;
+    while (n - i >= 512 && !memcmp(first + i, first + i + RDC_PERIOD, 512))
         i += 512;
-    while (n - i >= 32 && !memcmp(p + i, p + i - 1, 32))
+    while (n - i >= 32 && !memcmp(first + i, first + i + RDC_PERIOD, 32))
         i += 32;
-    while (i < n && p[i] == p[-1])
+    while (i < n && first[i] == first[i + RDC_PERIOD])
         i++;
-    return i;
+    return i + RDC_PERIOD - RDC_LOW_WINDOW;
 }
 
-/* Returns whether a constant run covers the window before p and is long enough for the special case. */
+/* Returns whether a periodic run covers the window before p and is long enough for the special case. */
 static int run_begins(const uint8_t *p, size_t n)
 {
-    return n >= 64 && p[0] == p[-1] && p[63] == p[-64] && !memcmp(p - 64, p - 63, 127);
-}
-
-/* Returns the lead of position 1 after p and stores its low. */
-static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
-{
-    const uint16_t at = 1;
-    uint16_t none[1]; /* no lead is below 0: nothing is listed */
-    uint8_t lead[64];
-
-    c->variant->scan(p, 1, 0, lead, none);
-    c->variant->lows(p, &at, 1, low);
-    return lead[0];
+    const uint8_t *first = p - RDC_LOW_WINDOW;
+    return n >= RDC_RUN_LEAST && rdc_load64(first) == rdc_load64(first + RDC_PERIOD) &&
+           !memcmp(first, first + RDC_PERIOD, RDC_RUN_LEAST + RDC_LOW_WINDOW - RDC_PERIOD);
 }
 
 /* Pushes the suffix minima of the n positions after p, which follow `from` and have these leads. */
@@ -193,32 +185,35 @@ static int decide(rdc_cutter *c, part *s)
     return rdc_ends_append(&c->ends, c->cut);
 }
 
-/* Takes the positions `from` + 1 to `to`, which have the rank of `from`: bytes from - 64 to `to` are
- * equal. */
+/* Takes the positions `from` + 1 to `to`: bytes from - 64 to `to` have the period RDC_PERIOD. */
 static int take_run(rdc_cutter *c, part *s, uint64_t from, uint64_t to)
 {
-    uint64_t low;
-    unsigned lead = rank_after(c, s->p + (from - s->base), &low);
+    const uint8_t *p = s->p + (from - s->base);
+    uint8_t lead[2 * RDC_PERIOD + 64];
+    uint64_t low[2 * RDC_PERIOD];
+    uint16_t none[RDC_POSITIONS]; /* no lead is below 0: nothing is listed */
 
-    if (c->plain)
-        ;
-    else if (lead == 0)
-        rdc_samples_add(&c->features, &low, 1);
-    else if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
-        rdc_samples_add(&c->few, &low, 1);
-    if (lead > 0 && sum_up(c, s, from))
+    c->variant->scan(p, RDC_PERIOD, 0, lead, none);
+    c->variant->slide(p, RDC_PERIOD, low);
+    memcpy(lead + RDC_PERIOD, lead, RDC_PERIOD);
+    memcpy(low + RDC_PERIOD, low, RDC_PERIOD * sizeof *low);
+    if (!c->plain)
+        take_features(c, lead, low, RDC_PERIOD, from < RDC_FEW_FEATURES_BELOW);
+    if (sum_up(c, s, from))
         return -1;
-    s->summed = from;
-    while (to > c->cut + c->max) {
-        uint64_t window_end = c->cut + c->max;
-        if (offer(c, window_end, lead, low))
+    for (uint64_t done = from;;) {
+        const uint64_t stop = smaller(to, c->cut + c->max);
+        if (stop - done > RDC_PERIOD)
+            done = stop - RDC_PERIOD;
+        const size_t phase = (size_t)((done - from) % RDC_PERIOD);
+        if (offer_all(c, done, NULL, lead + phase, low + phase, (size_t)(stop - done)))
             return -1;
-        s->summed = window_end;
+        s->summed = done = stop;
+        if (done == to)
+            return 0;
         if (decide(c, s))
             return -1;
     }
-    s->summed = to;
-    return offer(c, to, lead, low);
 }
 
 /* Takes the `count` positions from + at[], the only ones of a block with lead 0. Decides the windows that

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from rdc.errors import FileError, ProtocolError
-from rdc.model.entries import Kind
+from rdc.model.entries import LINKED
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class ExistingLinks:
         """Yields the pairs (file, first name) that are not hard links to the wanted file.
 
         Size and mtime decide whether the file is the wanted one. Raises ProtocolError for entries that are
-        not files.
+        neither files nor special files, or of two kinds.
         """
         kinds = self._entries.kinds
         if table.files[-1] >= len(kinds):
@@ -67,9 +67,9 @@ class ExistingLinks:
             for file in files:
                 first = table.firsts[number]
                 number += 1
-                if not kinds[file] == kinds[first] == Kind.FILE:
+                if kinds[file] != kinds[first] or kinds[file] not in LINKED:
                     raise ProtocolError(
-                        f"a hard link between entries {first} and {file}, which are no two files"
+                        f"a hard link between entries {first} and {file}, which are no two files of a kind"
                     )
                 there = self._directory(self._entries.directory_of(first))
                 if here is None or there is None or not self._same(here, file, there, first):
@@ -81,7 +81,8 @@ class ExistingLinks:
         if row is None or other is None or here.inodes.identity(row) != there.inodes.identity(other):
             return False
         at, wanted, existing = first - there.first, there.wanted, there.existing
-        return wanted.sizes[at] == existing.sizes[other] and (
+        alike = wanted.kinds[at] == existing.kinds[other] and wanted.sizes[at] == existing.sizes[other]
+        return alike and (
             wanted.mtimes[at] == existing.mtimes[other]
             or self._preserved.mtime(wanted.mtimes[at]) == self._preserved.mtime(existing.mtimes[other])
         )

@@ -13,9 +13,10 @@ from itertools import islice
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import make_durable
-from rdc.model.entries import Kind
+from rdc.files.root.node_at import is_node
+from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference, difference
-from rdc.plan.itemize import linking_code
+from rdc.plan.itemize import itemize, linking_code
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.existing_links import ExistingLinks
 from rdc.session.applying.file_router import WHOLE_BYTES
@@ -79,11 +80,13 @@ class HardLinks:
         # long because each step is safe only because of the checks before it
         first = self._entries.entry(first_file)
         size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
-        found, kind = self._regular(first.path), self._root.kind(entry.path)
-        existing = self._root.identity(entry.path) if kind is Kind.FILE else None
+        if entry.kind in NODES and entry.kind not in self._root.made_nodes:
+            return  # which was reported
+        found, kind = self._found(first.path, first), self._root.kind(entry.path)
+        existing = self._found(entry.path, entry)
         ready = (
             found is not None
-            and found.size == size
+            and (entry.kind in NODES or found.size == size)
             and (
                 (self._by_size and self._dry)
                 or self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(mtime)
@@ -99,7 +102,7 @@ class HardLinks:
         if kind is not None and self._root.append_only:
             raise self._root.append_only_refusal(entry.path, "make it a hard link")
         differing = self._difference(entry, existing)
-        code = linking_code(differing, new=existing is None)
+        code = linking_code(entry.kind, differing, new=existing is None)
         if self._dry:
             self._landing.report(ItemChanged(code, entry.path, first.path))
             return
@@ -116,9 +119,15 @@ class HardLinks:
         self._linked_in.setdefault(found.device, os.path.dirname(entry.path))
         self._landing.report(ItemChanged(code, entry.path, first.path))
 
-    def _regular(self, path: bytes) -> Identity | None:
-        """The regular file at `path`; None if there is none."""
+    def _found(self, path: bytes, like: Entry) -> Identity | None:
+        """The entry at `path`, if it is a regular file or the special file that `like` is; else None."""
         try:
+            if like.kind in NODES:
+                return (
+                    self._root.identity(path)
+                    if is_node(self._root, path, Kind(like.kind), like.size)
+                    else None
+                )
             return self._root.identity(path) if self._root.kind(path) is Kind.FILE else None
         except FileError:
             return None  # the file or its directory could not be made, which was reported
@@ -128,9 +137,10 @@ class HardLinks:
         if existing is None:
             return Difference.NONE
         found = difference(
-            Kind.FILE, entry.metadata, self._root.metadata(entry.path), preserved=self._preserved
+            entry.kind, entry.metadata, self._root.metadata(entry.path), preserved=self._preserved
         )
-        return found if existing.size == entry.size else found | Difference.SIZE
+        alike = entry.kind in NODES or existing.size == entry.size
+        return found if alike else found | Difference.SIZE
 
     def _made_way(self, path: bytes, read_errors: int) -> bool:
         """Empties a directory that has this name. Reports and returns False if it stays."""
@@ -144,7 +154,9 @@ class HardLinks:
         self, file: int, entry: Entry, kind: Kind | None, existing: Identity | None, differing: Difference
     ) -> None:
         """Brings a name up to date as a file of its own."""
-        if existing is None:
+        if entry.kind in NODES:
+            self._make_alone(entry, kind, existing, differing)
+        elif existing is None:
             change = Change.CREATE if kind is None else Change.REPLACE
             self._landing.decide(file, Decision(change, -1, -1, Difference.NONE))
             self._transfers.create(file, entry.path, entry.size)
@@ -154,6 +166,24 @@ class HardLinks:
         elif differing:
             decision = Decision(Change.METADATA, -1, -1, differing)
             self._landing.set_metadata(entry.path, entry.metadata, decision, lambda now: now == existing)
+
+    def _make_alone(
+        self, entry: Entry, kind: Kind | None, existing: Identity | None, differing: Difference
+    ) -> None:
+        """Makes a special file that cannot be a link, or sets its metadata. Raises FileError."""
+        owner, new = self._preserved.owner, existing is None
+        decision = Decision(Change.CREATE if new else Change.METADATA, -1, -1, differing)
+        if new:
+            what = Kind(entry.kind)
+            self._root.replace_node(
+                entry.path, what, entry.size, entry.metadata, owner=owner, new=kind is None
+            )
+        elif differing:
+            self._root.set_metadata(entry.path, Kind.SPECIAL, entry.metadata, owner=owner)
+        else:
+            return
+        code = itemize(entry.kind, decision, transferred=new, new=new)
+        self._landing.report(ItemChanged(code, entry.path))
 
 
 def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tuple[bytes, ...]:

@@ -143,7 +143,7 @@ static void count_slide(const uint8_t *p, size_t n, uint64_t *low)
 }
 
 /* Linear on every stream: a quarter of the positions is scanned again at most, each is hashed once, in the first 64 KiB
- * twice, and one more for each constant run. Where the cuts alone are asked for, a stream of one chunk costs nothing. */
+ * twice, and of a periodic run one period is. Where the cuts alone are asked for, a stream of one chunk costs nothing. */
 static void check_cost(const uint8_t *data, size_t n, uint64_t min, uint64_t max, const char *what)
 {
     const rdc_variant counting = {"counting", rdc_plain.sparse, count_usable,     count_scan,

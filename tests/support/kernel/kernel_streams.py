@@ -64,6 +64,18 @@ def _without_zero_lead(rng: random.Random, n: int) -> bytes:
     return with_leads(rng.randbytes(16), (rng.randint(1, 255) for _ in range(n - 16)))
 
 
+def _periodic(rng: random.Random, n: int) -> bytes:
+    """Runs that are worth hashing a period of and others, some of which end within a period or are broken."""
+    found = bytearray()
+    while len(found) < n:
+        period = rng.randbytes(rng.choice((1, 2, 3, 7, 16, 48, 77, 239, 240, 241, 480)))
+        size = rng.choice((300, 2047, 2048, 2112, 2300, 4096, 9_000)) + rng.randrange(3)
+        found += (period * size)[:size]
+        if rng.randrange(3) == 0:
+            found[-rng.randrange(1, min(size, 300))] ^= 1
+    return bytes(found[:n])
+
+
 BLOCK = 4096
 """Positions that the C kernel takes at a time; the first 64 of a span are by themselves."""
 
@@ -95,6 +107,7 @@ STREAMS: dict[str, Callable[[random.Random, int], bytes]] = {
     )[:n],
     "period 2": lambda rng, n: b"ab" * (n // 2),
     "short period": lambda rng, n: (rng.randbytes(rng.randint(3, 90)) * n)[:n],
+    "periodic runs": _periodic,
     "period 4080": lambda rng, n: with_leads(rng.randbytes(16), [0] * (n - 16)),
     "words": _words,
     "lines": lambda rng, n: b"".join(b"%d\t%d\n" % (i, rng.randrange(99)) for i in range(n // 8))[:n],

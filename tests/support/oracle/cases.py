@@ -17,7 +17,7 @@ from tests.support.oracle.scenes import Scene
 from tests.support.running.compared_trees import Seen, View, linked, view
 from tests.support.running.syncing import command
 
-__all__ = ["Case", "Outcome", "run_case"]
+__all__ = ["Case", "Outcome", "SilentRsyncError", "run_case"]
 
 REMARKS = (
     "created directory ",
@@ -30,6 +30,10 @@ REMARKS = (
 
 PATIENCE = 60
 """Seconds for one run."""
+
+
+class SilentRsyncError(Exception):
+    """rsync did not end within PATIENCE, so there is nothing to compare with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,10 @@ def _rsync(*words: str) -> tuple[int, tuple[str, ...], str]:
     # Without owners rdc keeps no groups either.
     more = ["--no-group"] if {"--no-owner", "--no-o"} & set(words) else []
     argv = ["rsync", "-a", "--modify-window=-1", *more, *words]
-    done = subprocess.run(argv, capture_output=True, check=False, timeout=PATIENCE)
+    try:
+        done = subprocess.run(argv, capture_output=True, check=False, timeout=PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        raise SilentRsyncError from error
     text = re.sub(rb"\\#([0-7]{3})", lambda m: b"\\x%02x" % int(m[1], 8), done.stdout)
     lines = (line for line in os.fsdecode(text).splitlines() if not line.startswith(REMARKS))
     return done.returncode, tuple(sorted(lines)), os.fsdecode(done.stderr)

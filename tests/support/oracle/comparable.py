@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tests.support.oracle.cases import Case
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.options import DELETIONS
-from tests.support.oracle.scenes import Side
+from tests.support.oracle.scenes import Side, Special
 from tests.support.trees.trees import Directory, File, Link, Tree, parent_of
 
 __all__ = ["comparable"]
@@ -70,8 +70,10 @@ def comparable(case: Case) -> bool:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if (
         words & {"-I", "--ignore-times"}
+        and not (
+            words & {"-H", "--hard-links"} and {*case.scene.destination.links} <= {*case.scene.source.links}
+        )
         and case.scene.destination.links
-        and not words & {"-H", "--hard-links"}
     ):
         return False  # rsync writes equal files anew, so names of one file become files of their own
     if "--ignore-errors" in words and words & RULE_FILES:
@@ -240,8 +242,8 @@ def _metadata(side: Side, path: bytes) -> tuple[object, ...]:
     """Metadata of the file with that name, whichever of its names they were given to; () where it is none."""
     first = dict(side.links)
     path = first.get(path, path)
-    node = side.tree.get(path)
-    if not isinstance(node, File):
+    node = side.tree.get(path, dict(side.specials).get(path))
+    if not isinstance(node, File | Special):
         return ()
     owners = {first.get(name, name): owner for name, owner in side.owners}
     attributes = {name: value for bearer, name, value in side.attributes if first.get(bearer, bearer) == path}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tests.support.oracle.cases import Case, Outcome
 from tests.support.oracle.operands import CONTENTS
 from tests.support.running.compared_trees import Seen, View
-from tests.support.trees.trees import Link
+from tests.support.trees.trees import Directory, Link
 
 __all__ = ["INTENDED", "Intended", "adjusted"]
 
@@ -194,7 +194,25 @@ def _has_set_id(case: Case) -> bool:
 
 def _first_name(line: str) -> list[str]:
     """A new name of several, whichever of them the file is sent under."""
+    line = re.sub(r"^h([SD])\+{9} (.*) => .*$", r"c\1+++++++++ \2", line)
     return [re.sub(r"^hf\+{9} (.*) => .*$", r">f+++++++++ \1", line)]
+
+
+def _timeless_new_links(line: str) -> list[str]:
+    return _without_flag(line, "L", "t") if line.startswith("cL") else [line]
+
+
+def _links_over_directories(case: Case) -> bool:
+    """Whether a further name of a file is a directory at DST."""
+    held = case.scene.destination.tree
+    names = {path for pair in case.scene.source.links for path in pair}
+    return _has("-H", "--hard-links")(case) and any(isinstance(held.get(path), Directory) for path in names)
+
+
+def _planned_anew(outcome: Outcome) -> Outcome:
+    """The plan with a link that rsync compares with a directory as what it becomes: a new name."""
+    plan = [re.sub(r"^hf[.cstpog]{9} (.*) => .*$", r">f+++++++++ \1", line) for line in outcome.plan]
+    return replace(outcome, plan=tuple(sorted(plan)))
 
 
 def _read_otherwise(case: Case) -> bool:
@@ -227,7 +245,9 @@ INTENDED: tuple[Intended, ...] = (
     Intended("file with another time alone", _is_taken_in_part, _timeless_tops),
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
+    Intended("`--modify-window`", _has("--modify-window", "-@2"), _lines(_timeless_new_links)),
     Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
+    Intended("`-H`, where a directory", _links_over_directories, _planned_anew),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _unnamed_owners),
     Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),

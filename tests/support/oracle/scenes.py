@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import Directory, File, Link, Tree, parent_of, write_tree
 
-__all__ = ["Scene", "Side", "scenes"]
+__all__ = ["Scene", "Side", "Special", "scenes"]
 
 OWNERS = ((0, 0), (0, 1), (1, 1), (65534, 65534), (12_345, 54_321))
 """User and group: with names, and without."""
@@ -115,9 +115,10 @@ def sides(draw: st.DrawFn, tree: Tree, *, specials: bool) -> Side:
             more.append((path, Special(kind, mode, seconds * 10**9, number)))
             free.remove(path)
     links = []
-    if files and draw(st.integers(0, 2)) == 0:
+    linkable = [*files, *dict(more)]
+    if linkable and draw(st.integers(0, 2)) == 0:
         for path in draw(st.lists(st.sampled_from(free), max_size=2, unique=True)) if free else ():
-            links.append((path, draw(st.sampled_from(files))))
+            links.append((path, draw(st.sampled_from(linkable))))
     owners, attributes = [], []
     if draw(st.integers(0, 2)) == 0:
         for path in draw(st.lists(st.sampled_from(sorted(tree)), max_size=3, unique=True)):
@@ -155,17 +156,18 @@ def scenes(draw: st.DrawFn, *, specials: bool) -> Scene:
 def _carried(source: Side, destination: Side) -> Side:
     """`destination` with the extras of `source` where its tree has the same entries: an earlier copy."""
     same = {path for path, node in source.tree.items() if destination.tree.get(path) == node}
+    specials = tuple(
+        (path, special)
+        for path, special in source.specials
+        if path not in destination.tree and isinstance(destination.tree.get(parent_of(path)), Directory)
+    )
     return Side(
         destination.tree,
-        tuple(
-            (path, special)
-            for path, special in source.specials
-            if path not in destination.tree and isinstance(destination.tree.get(parent_of(path)), Directory)
-        ),
+        specials,
         tuple(
             (new, old)
             for new, old in source.links
-            if old in same
+            if old in same | dict(specials).keys()
             and new not in destination.tree
             and isinstance(destination.tree.get(parent_of(new)), Directory)
         ),

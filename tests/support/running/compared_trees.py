@@ -99,7 +99,7 @@ def linked(found: View) -> set[frozenset[bytes]]:
     """Names that are one file."""
     groups: dict[int, set[bytes]] = {}
     for path, here in found.items():
-        if here.kind == stat.S_IFREG and here.names > 1:
+        if here.kind not in (stat.S_IFDIR, stat.S_IFLNK) and here.names > 1:
             groups.setdefault(here.inode, set()).add(path)
     return {frozenset(names) for names in groups.values() if len(names) > 1}
 

@@ -23,7 +23,7 @@
 
 #include "base/nanoseconds.h"
 #include "depth/rows_at_once.h"
-#include "root/sort_names.h"
+#include "base/sort_names.h"
 
 #define NAME_MOST 255    /* NAME_BYTES of rdc/limits/paths.py: file systems in user space may send longer ones */
 #define LINK_MOST 4096 /* the kernel gives at most a page */

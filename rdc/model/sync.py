@@ -164,8 +164,8 @@ class SyncOptions:
     owner: bool | None = None
     """Preserve uid and gid; None: only if the receiving side runs as root."""
     max_memory: int | None = None
-    """Bytes of memory that this side, as the destination, may use for the source's entries; None for a share
-    of the machine's memory. Each side keeps its own value."""
+    """Bytes of memory that this side, as the destination, may use for the source's entries; 0 for all of the
+    machine's memory, None for a share of it. Each side keeps its own value."""
     bandwidth: int = 0
     """Bytes per second that each side may send; 0 for no limit."""
     timeout: int = 0

@@ -269,6 +269,8 @@ complete -c rdc -n '__fish_seen_subcommand_from scan' -l sample -x -d 'read abou
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l seed -x -d 'of the random order (default: 0)'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l catalog -r -d 'keep it in DIR (default: RDC_CATALOG, or your cache directory)'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l no-catalog -d 'read every file anew and remember nothing'
+complete -c rdc -n '__fish_seen_subcommand_from scan' -l cluster -x -d 'scan in slices, as tasks of an engine: processes:N here, dask://HOST:PORT, ray://HOST:PORT or ray:local; -o names the directory of their parts, which all machines see'
+complete -c rdc -n '__fish_seen_subcommand_from scan' -l slices -x -d 'their number (default: four a worker thread, or as the parts that are there)'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -s o -l output -r -d 'write a part for rdc merge as well, ending in .rdcscan'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l slice -x -d 'count slice I of N alone, 1/N to N/N, each in a job of its own; needs -o'
 complete -c rdc -n '__fish_seen_subcommand_from scan' -l shift -x -d 'count one chunk in 2^S from the start, so that parts are small (default: 0)'

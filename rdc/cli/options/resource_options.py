@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["DEPTH", "MAX_MEMORY", "read_depth", "read_max_memory", "with_resources"]
 
 MAX_MEMORY = Option(
-    ("--max-memory",), "use so much memory for SRC's entries here (default: half of what there is)", "SIZE"
+    ("--max-memory", "--max-alloc"),
+    "use so much memory for SRC's entries here; 0: all there is (default: half)",
+    "SIZE",
 )
 
 DEPTH = Option(
@@ -28,15 +30,17 @@ def with_resources(options: SyncOptions, words: Words) -> SyncOptions:
 
 
 def read_max_memory(words: Words) -> int | None:
-    """Returns the bytes of --max-memory, or None if it is absent. Raises UsageError."""
+    """Returns the bytes of --max-memory, 0 for all of the machine's, or None if it is absent. Raises
+    UsageError."""
     last = words.last("--max-memory")
     if last is None:
         return None
     from rdc.cli.options.sizes import read_size
 
     size = read_size("--max-memory", last.value)
-    if size < ENTRIES_MEMORY_LEAST:
-        raise UsageError(f"--max-memory={last.value}: {ENTRIES_MEMORY_LEAST >> 20}M at least is expected")
+    if 0 < size < ENTRIES_MEMORY_LEAST:
+        least = ENTRIES_MEMORY_LEAST >> 20
+        raise UsageError(f"--max-memory={last.value}: {least}M at least is expected, or 0 for all there is")
     return size
 
 

@@ -135,6 +135,7 @@ __all__ = [
     "open_index",
     "parse_location",
     "scan",
+    "scan_parts",
     "sign",
     "sign_file",
     "similar",
@@ -163,6 +164,7 @@ _PUBLIC = {
     "rdc.library.dupes": "dupes",
     "rdc.library.merge": "merge",
     "rdc.library.scan": "scan",
+    "rdc.library.scan_parts": "scan_parts",
     "rdc.library.similar": "similar",
     "rdc.library.similar_documents": "merge_documents similar_documents",
     "rdc.library.streams": "BinaryReader chunks cuts open_index sign",
@@ -232,6 +234,7 @@ if TYPE_CHECKING:
     from rdc.library.dupes import dupes
     from rdc.library.merge import merge
     from rdc.library.scan import scan
+    from rdc.library.scan_parts import scan_parts
     from rdc.library.similar import similar
     from rdc.library.similar_documents import merge_documents, similar_documents
     from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign

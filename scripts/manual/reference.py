@@ -79,6 +79,7 @@ PURPOSES = {
     "xxhash": "names of fixed blocks in a scan",
     "zstandard": "compression on the wire, and of a scan's samples",
     "build": "tests: makes the source distribution, which they install without a compiler",
+    "distributed": "`rdc scan --cluster=dask://`; the extra `dask`",
     "hypothesis": "tests: inputs nobody thought of",
     "jsonschema": "tests: the JSON report keeps its promise",
     "mkdocs": "this manual; the extra `docs`",
@@ -91,6 +92,7 @@ PURPOSES = {
     "pytest-timeout": "tests: one that waits for ever fails by name",
     "pytest-xdist": "tests: on all cores at once",
     "pyyaml": "tests: reading the workflow for hosted runners",
+    "ray": "`rdc scan --cluster=ray://`; the extra `ray`",
     "ruff": "tests: format and lint",
 }
 

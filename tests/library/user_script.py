@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import rdc
 
@@ -119,7 +120,11 @@ def watched() -> int:
 def scanned(store: rdc.SignatureStore) -> rdc.ScanReport:
     options = rdc.ScanOptions(compress=False, shift=2, slice=rdc.ScanSlice(1, 1))
     rdc.scan(["a", b"b"], options, part="a.rdcscan", catalog=store, stop=STOP)
-    return rdc.merge(["a.rdcscan"], rdc.MergeOptions(memory=1 << 28), reporter=REPORTER, stop=STOP)
+    with ThreadPoolExecutor(2) as executor:
+        parts: tuple[str, ...] = rdc.scan_parts(
+            "a", executor, 4, "parts", threads=2, reporter=REPORTER, stop=STOP
+        )
+    return rdc.merge([*parts, "a.rdcscan"], rdc.MergeOptions(memory=1 << 28), reporter=REPORTER, stop=STOP)
 
 
 def shown(report: rdc.ScanReport) -> list[bytes | str]:

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
     ("session", "survey", "instances"),
-    ("daemon", "watching", "report", "install", "documents"),
+    ("daemon", "watching", "report", "install", "documents", "cluster"),
     ("library",),
     ("cli",),
 )
@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "protocol": (("wire",), ("messages",), ("rules",)),
-    "files": (("base",), ("own", "root"), ("bulk", "facts"), ("replace",), ("names",)),
+    "files": (("base",), ("depth",), ("own", "root"), ("bulk", "facts"), ("replace",), ("names",)),
     "kernel": (
         ("constants",),
         ("columns", "cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),

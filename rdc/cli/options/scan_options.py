@@ -10,8 +10,8 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.errors import UsageError
-from rdc.limits.survey import SCAN_MEMORY_LEAST
+from rdc.errors import UsageError, printable
+from rdc.limits.survey import SCAN_MEMORY_LEAST, SCAN_SLICES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions, ScanSlice
 from rdc.records import dataclass
@@ -29,6 +29,10 @@ __all__ = [
     "read_part",
     "read_scan",
 ]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.cluster.engines import EngineUrl
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -71,6 +75,22 @@ SCAN_OPTIONS = (
     ),
     CATALOG_GROUP,
     OptionGroup(
+        "A cluster",
+        (
+            Option(
+                ("--cluster",),
+                "scan in slices, as tasks of an engine: processes:N here, dask://HOST:PORT, ray://HOST:PORT"
+                " or ray:local; -o names the directory of their parts, which all machines see",
+                "URL",
+            ),
+            Option(
+                ("--slices",),
+                "their number (default: four a worker thread, or as the parts that are there)",
+                "N",
+            ),
+        ),
+    ),
+    OptionGroup(
         "Parts",
         (
             Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcscan", "FILE"),
@@ -108,8 +128,12 @@ class ScanRequest:
     paths: tuple[str, ...]
     options: ScanOptions
     part: str | None
+    """The part to write; with `cluster`, the directory of parts."""
     output: Output
     catalog: CatalogChoice
+    cluster: EngineUrl | None = None
+    slices: int | None = None
+    """Number of slices on the cluster; None for a suitable one."""
 
 
 def parse_scan(words: list[str]) -> Words:
@@ -130,6 +154,7 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
         raise UsageError(
             f"--slice={own} needs -o, such as: -o {own.number}.rdcscan; rdc merge adds slices up"
         )
+    cluster = _cluster(words, part)
     return ScanRequest(
         paths=words.operands,
         options=ScanOptions(
@@ -147,7 +172,33 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
         part=part,
         output=read_output(words),
         catalog=read_choice(words),
+        cluster=cluster,
+        slices=_last(words, "--slices", _slices, None),
     )
+
+
+def _cluster(words: Words, part: str | None) -> EngineUrl | None:
+    """Reads --cluster and checks what goes with it. Raises UsageError."""
+    url = words.last("--cluster")
+    if url is None:
+        if words.has("--slices"):
+            raise UsageError("--slices needs --cluster; one slice of a job array is --slice=I/N")
+        return None
+    from rdc.cluster.engines import parse_engine
+
+    engine = parse_engine(url.value)
+    if words.has("--slice"):
+        raise UsageError("--cluster makes all slices; leave --slice out")
+    if part is None:
+        raise UsageError(
+            "--cluster needs -o, a directory for the parts that all machines see, such as: -o parts"
+        )
+    relative = next((path for path in (*words.operands, part) if not path.startswith("/")), None)
+    if relative is not None and not engine.is_here:
+        raise UsageError(
+            f"{printable(relative)}: expected an absolute path, since workers have other working directories"
+        )
+    return engine
 
 
 def read_output(words: Words) -> Output:
@@ -227,6 +278,12 @@ def _slice(text: str) -> ScanSlice:
         return ScanSlice(int(found[1]), int(found[2]))
     except UsageError as error:
         raise UsageError(f"--slice={text}: {error}") from error
+
+
+def _slices(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= SCAN_SLICES):
+        raise UsageError(f"--slices={text}: a whole number from 1 to {SCAN_SLICES} is expected")
+    return int(text)
 
 
 def _shift(text: str) -> int:

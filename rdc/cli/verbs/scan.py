@@ -35,6 +35,7 @@ Examples:
   rdc scan --json data/ | jq .levels    for programs
   rdc scan -o a.rdcscan data/           on each machine, then: rdc merge a.rdcscan b.rdcscan
   rdc scan --slice=1/8 -o 1.rdcscan /data   one of eight jobs that share a tree, then: rdc merge *.rdcscan
+  rdc scan --cluster=dask://node:8786 -o /shared/parts /data   the same as tasks of a cluster
 
 Every file is read once: whole files, and chunks of about 4, 16 and 64 KiB cut where the content says so, are
 counted together. Hard links count once, holes not at all. Nothing is changed. Ctrl-C ends the scan and
@@ -59,7 +60,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         environment.show_help(help_text())
         return ExitCode.OK
     request = read_scan(parsed, lambda name: read_rule_file(name, environment))
-    check_outputs(request.part, request.output)
+    check_outputs(None if request.cluster else request.part, request.output)
     report = _perform(request, environment)
     print_report(report, request.output, environment)
     return report.exit
@@ -71,6 +72,11 @@ def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
     quiet = request.output.quiet
     talk = Trouble(environment.talk, environment.progress(quiet=quiet), quiet=quiet)
     try:
+        if request.cluster is not None:
+            from rdc.cli.verbs.cluster_scan import cluster_scan
+
+            with _stop_requests() as stop:
+                return cluster_scan(request, talk, stop)
         with _stop_requests() as stop, request.catalog.store() as catalog:
             return scan(
                 request.paths,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rdc.survey.parts.sections import Section
 
-__all__ = ["PartSource", "merge_parts"]
+__all__ = ["PartSource", "merge_parts", "read_head"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def merge_parts(
     if not sources:
         raise UsageError("nothing to merge: no part was given")
     merged = MergedDirectories()
-    heads = [_read_head(source, merged) for source in sources]
+    heads = [read_head(source, merged) for source in sources]
     check_one_scan(heads)
     if not incomplete:
         check_complete(heads)
@@ -96,11 +96,12 @@ def _first(sections: Iterator[Section], name: str) -> list[bytes]:
     return fields
 
 
-def _read_head(source: PartSource, merged: MergedDirectories) -> PartHead:
-    """Reads the head, and the directories if the part has slices."""
+def read_head(source: PartSource, merged: MergedDirectories | None = None) -> PartHead:
+    """Reads the head of a part, and its directories into `merged` if the part has slices. Raises as
+    merge_parts does."""
     with _sections(source) as sections:
         head = decode_head(_first(sections, source.name), source.name)
-        if head.slices is not None:
+        if head.slices is not None and merged is not None:
             merged.begin_part()
             for tag, fields in sections:
                 if tag != b"DIRS":

@@ -58,6 +58,19 @@ class PartHead:
     code: ExitCode
     slices: SliceSet | None
 
+    @classmethod
+    def empty(
+        cls, name: str, paths: tuple[bytes, ...], options: ScanOptions, slices: SliceSet | None
+    ) -> PartHead:
+        """The head of a scan that has counted nothing yet."""
+        nothing = (0,) * len(COUNTERS)
+        return cls(name, options.fixed, options.compress, paths, "", nothing, ExitCode.OK, slices)
+
+    @property
+    def found_bytes(self) -> int:
+        """Bytes of the files found, as listed."""
+        return self.counters[COUNTERS.index("found_bytes")]
+
     def options(self, memory: int) -> ScanOptions:
         """Options of an outcome that this part can be added to, with `memory` bytes of tables."""
         return ScanOptions(fixed=self.fixed, compress=self.compress, memory=memory)

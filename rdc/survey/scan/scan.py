@@ -33,11 +33,13 @@ def survey(
     reporter: Reporter = silent,
     stopped: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
+    threads: int | None = None,
 ) -> Outcome:
     """Returns an outcome, which can be saved and merged before it is reported.
 
     `stopped` is asked between pieces of work; True ends the scan with the files read so far. `clock` returns
-    seconds and never goes back. Raises UsageError. Failures of single files are in the outcome.
+    seconds and never goes back. `threads`: that read and hash; None for one a CPU. Raises UsageError.
+    Failures of single files are in the outcome.
     """
     if not paths:
         raise UsageError("a scan needs at least one path")
@@ -46,5 +48,5 @@ def survey(
     with opened_catalog(catalog, reporter) as store:
         # One scan may store at most half of the catalog. The other half stays for syncs.
         capped = CappedStore(store, CATALOG_BYTES // 2, finds=not options.fixed)
-        scanner = Scanner(options, capped, reporter, stopped, clock)
+        scanner = Scanner(options, capped, reporter, stopped, clock, threads)
         return scanner.run([os.fsencode(path) for path in paths])

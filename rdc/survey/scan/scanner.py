@@ -77,12 +77,13 @@ class Scanner:
         reporter: Reporter,
         stopped: Callable[[], bool],
         clock: Callable[[], float],
+        threads: int | None = None,
     ) -> None:
         self._options = options
         self._store = store
         self._reporter = reporter
         self._budget = ReadBudget(options, stopped, clock)
-        self._signer = FileSigner(FINE_PARAMS, store)
+        self._signer = FileSigner(FINE_PARAMS, store, workers=threads)
         self._linked: set[tuple[int, int]] = set()
         self._every_inode = False
         self._alone: list[FoundFile] = []

@@ -1,0 +1,119 @@
+"""Engines: what runs tasks, named by a URL: processes of this machine, a Dask cluster or a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from importlib.util import find_spec
+
+from rdc.cluster.unreachable import unreachable
+from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
+
+__all__ = ["PROCESSES", "Engine", "EngineUrl", "opened_engine", "parse_engine"]
+
+PROCESSES = 1024
+"""Most processes of `processes:N`."""
+
+CONNECT_SECONDS = 15
+"""The longest wait for a scheduler."""
+
+_EXPECTED = "processes:N, dask://HOST:PORT, ray://HOST:PORT or ray:local"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineUrl:
+    """A checked URL of an engine."""
+
+    kind: str
+    """'processes', 'dask' or 'ray'."""
+    address: str
+    """HOST:PORT, or 'local'; '' for processes."""
+    processes: int = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether workers share the working directory of this process."""
+        return self.kind == "processes"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    executor: Executor | Callable[[], Executor]
+    """As rdc.scan_parts takes it."""
+    slots: int
+    """Tasks that run at a time."""
+
+
+def parse_engine(url: str) -> EngineUrl:
+    """Raises UsageError for a URL that names no engine, and for an engine that is not installed."""
+    local = re.fullmatch(r"processes:(\d{1,4})", url, re.ASCII)
+    if local is not None and 1 <= int(local[1]) <= PROCESSES:
+        return EngineUrl("processes", "", int(local[1]))
+    if url == "ray:local":
+        return _installed(url, EngineUrl("ray", "local"))
+    remote = re.fullmatch(r"(dask|ray)://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z.-]+):(\d{1,5})", url, re.ASCII)
+    if remote is None or not 1 <= int(remote[3]) <= 65_535:
+        # A URL may hold a password, so it is not repeated.
+        raise UsageError(f"--cluster: expected {_EXPECTED}; a user, a password or a path has no place there")
+    return _installed(url, EngineUrl(remote[1], f"{remote[2]}:{remote[3]}"))
+
+
+def _installed(url: str, engine: EngineUrl) -> EngineUrl:
+    module = {"dask": "distributed", "ray": "ray"}[engine.kind]
+    if find_spec(module) is None:
+        raise UsageError(
+            f"--cluster={url} needs {engine.kind}: python3 -m pip install 'rdc-sync[{engine.kind}]', here and"
+            " on the workers"
+        )
+    return engine
+
+
+@contextlib.contextmanager
+def opened_engine(url: EngineUrl) -> Iterator[Engine]:
+    """Connects to the engine, and ends the connection afterwards. Raises RdcError if it cannot be reached."""
+    if url.kind == "processes":
+        from functools import partial
+
+        from rdc.cluster.local_processes import local_processes
+
+        yield Engine(partial(local_processes, url.processes), url.processes)
+    elif url.kind == "dask":
+        with _dask(url.address) as engine:
+            yield engine
+    else:
+        from rdc.cluster.ray_executor import opened_ray
+
+        with opened_ray(url.address) as (executor, slots):
+            yield Engine(executor, slots)
+
+
+@contextlib.contextmanager
+def _dask(address: str) -> Iterator[Engine]:
+    import logging
+
+    from distributed import Client
+
+    # What it logs of its own is no line of rdc; what matters comes as an exception.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        client = Client(f"tcp://{address}", timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise unreachable("dask", address, error) from error
+    try:
+        slots = sum(client.nthreads().values())
+        if not slots:
+            raise RdcError(
+                f"dask://{printable(address)}: no worker is connected; start some: dask worker {address}",
+                code=ExitCode.UNREACHABLE,
+            )
+        executor = client.get_executor(pure=False, retries=0)
+        yield Engine(executor, slots)
+    finally:
+        with contextlib.suppress(OSError, TimeoutError):
+            client.close(timeout=CONNECT_SECONDS)

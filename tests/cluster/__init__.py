@@ -1,0 +1,1 @@
+"""Slices of a scan as tasks of an executor."""

@@ -1,0 +1,175 @@
+"""Engines with two workers each: `scan --cluster` writes the document of one scan, also if a worker dies.
+
+`scripts/soak slices` has Ray's client server as well. It takes up to a minute, and sometimes fails to begin.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rdc.cluster import engines
+from rdc.cluster.engines import EngineUrl, opened_engine, parse_engine
+from rdc.errors import ExitCode, RdcError, UsageError
+from tests.cluster.clusters import TOKEN, dask_cluster
+from tests.support.project_paths import TOP
+from tests.support.trees.linked_tree import linked_tree
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as url:
+        yield url
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    """The engine of this name, begun if need be."""
+    name: str = request.param
+    return name if ":" in name else str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    linked_tree(tmp_path / "tree", 3)
+    return tmp_path / "tree"
+
+
+def program(tmp_path: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "HOME": str(tmp_path), **TOKEN, "PYTHONPATH": str(TOP)}
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, words)],
+        env=environ,
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("url", ["processes:2", "dask", "ray:local"], indirect=True)
+def test_a_cluster_writes_the_document_of_one_scan(tree: Path, tmp_path: Path, url: str) -> None:
+    whole = program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree)
+    out = tmp_path / "parts"
+    done = program(tmp_path, "rdc", "scan", "--json", f"--cluster={url}", "-o", out, tree)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == whole.stdout
+    assert sorted(os.listdir(out)) == [f"slice-{number}-of-8.rdcscan" for number in range(1, 9)]
+    # Again, from the parts that are there; other slices need another number.
+    before = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)}
+    again = program(tmp_path, "rdc", "scan", "--json", f"--cluster={url}", "-o", out, tree)
+    assert (again.stdout, again.stderr, again.returncode) == (whole.stdout, "", 0)
+    assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)} == before
+
+
+@pytest.mark.parametrize("url", ["processes:2", "dask", "ray:local"], indirect=True)
+def test_a_killed_worker_changes_nothing(tree: Path, tmp_path: Path, url: str) -> None:
+    whole = program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree)
+    (tmp_path / "parts").mkdir()
+    done = program(tmp_path, "tests.cluster.killed_scan", url, tree, tmp_path / "parts", tmp_path / "marks")
+    assert done.stdout == whole.stdout, done.stderr
+    assert os.listdir(tmp_path / "marks") == ["0"]
+
+
+def test_ctrl_c_ends_all_and_keeps_the_parts(tree: Path, tmp_path: Path) -> None:
+    """As from a terminal: the signal reaches all processes of the group."""
+    for number in range(400):
+        (tree / f"many {number}").mkdir()
+        (tree / f"many {number}" / "file").write_bytes(os.urandom(100_000))
+    words = [
+        "rdc",
+        "scan",
+        "--json",
+        "--cluster=processes:2",
+        "--slices=200",
+        "-o",
+        str(tmp_path / "p"),
+        str(tree),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (tmp_path / "p").is_dir() or len(os.listdir(tmp_path / "p")) < 3:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
+    assert err.startswith("rdc: interrupted; the parts in ")
+    assert err.count("\n") == 1
+    assert all(name.endswith("-of-200.rdcscan") for name in os.listdir(tmp_path / "p"))
+    with pytest.raises(ProcessLookupError):
+        while True:  # the workers are gone, or go now
+            os.killpg(process.pid, 0)
+            time.sleep(0.02)
+    done = program(tmp_path, *words)
+    assert done.stdout == program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree).stdout
+
+
+def test_urls_of_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parse_engine("processes:12") == EngineUrl("processes", "", 12)
+    assert parse_engine("dask://node-1.local:8786") == EngineUrl("dask", "node-1.local:8786")
+    assert parse_engine("ray://[::1]:10001") == EngineUrl("ray", "[::1]:10001")
+    assert parse_engine("ray:local") == EngineUrl("ray", "local")
+    assert parse_engine("processes:1").is_here
+    monkeypatch.setattr(engines, "find_spec", lambda _: None)
+    for url in ("dask://h:1", "ray://h:1", "ray:local"):
+        name = url[:4].strip(":")
+        with pytest.raises(UsageError, match=rf"^--cluster={url} needs {name}: .*'rdc-sync\[{name}\]'"):
+            parse_engine(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *[
+            "",
+            "processes:0",
+            "processes:2000",
+            "processes:x",
+            "dask://h",
+            "dask://h:0",
+            "dask://h:99999",
+            "spark://h:1",
+        ],
+        *[
+            "ray:elsewhere",
+            "dask://h:1/path",
+            "dask://user:secret@h:1",
+            "tcp://h:1",
+            "dask://h h:1",
+            "ray://h:1?token=secret",
+        ],
+    ],
+)
+def test_other_urls_are_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(UsageError, match=r"^--cluster: expected processes:N, dask://HOST:PORT") as raised:
+        parse_engine(url)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    monkeypatch.setattr(engines, "CONNECT_SECONDS", 0.3)
+    with (
+        pytest.raises(
+            RdcError, match=rf"^dask://{address}: expected a scheduler, found none: .*check host"
+        ) as raised,
+        opened_engine(EngineUrl("dask", address)),
+    ):
+        pass
+    assert raised.value.code is ExitCode.UNREACHABLE

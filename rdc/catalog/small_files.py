@@ -78,7 +78,8 @@ def _read(
         wanted = array("Q", [number for row in rows for number in wanted[3 * row : 3 * row + 3]])
         names = strings(paths)
         paths = b"".join([names[row] + b"\0" for row in rows])
-    found = read_contents(files.root.fileno(), paths, wanted, SMALL_BYTES, 0)
+    root = files.root
+    found = read_contents(root.fileno(), paths, wanted, SMALL_BYTES, 0, root.depths.opening)
     sizes, data, ctimes = wanted[2::3], found.data, found.ctimes
     failed = []
     if any(found.outcomes):

@@ -18,6 +18,14 @@ DIRECTORY_BYTES = 1 << 30
 """Bytes of memory for one directory while it is read: 160 per entry, plus its name and link target. Six
 million entries with names of usual length fit, more than any file system lists in reasonable time."""
 
+ENTRY_BYTES = 160
+"""Bytes counted per entry besides its name and target: its row of columns, as much before sorting, and its
+slot in the sort."""
+
+AHEAD_BYTES = 8 << 20
+"""Bytes of directories that a walk listed before it came to them, counted like DIRECTORY_BYTES: some 40,000
+entries."""
+
 FILTER_PATTERN_BYTES = 4_096
 """Bytes of one filter pattern: PATH_MAX. A longer pattern without wildcards matches no path that a user can
 type."""

@@ -22,6 +22,10 @@ SMALL_FILE_BYTES = 128 << 10
 """Bytes of the largest file that shares a message with others; at least four share one. A message of its own
 costs some 50 microseconds per side, about as long as hashing and copying this many bytes."""
 
+DEPTH_LIMIT = 64
+"""Most calls to storage that --depth has in flight on one tree. Each takes a thread with a stack of 256 KiB,
+and may take a descriptor. rows_at_once.h has the same."""
+
 OPENED_FILES = 256
 """Files open at a time for a common comparison: a group that shares a reference. A low limit of descriptors
 reduces it."""

@@ -13,7 +13,7 @@ __all__ = ["CHECKED", "Aspect", "CheckOptions", "CheckReport", "EntryDiffers", "
 
 CHECKED = (
     "rules", "owner", "hard_links", "acls", "xattrs", "one_file_system", "compress", "bandwidth",
-    "timeout", "max_memory", "checksum", "items",
+    "timeout", "max_memory", "depth", "checksum", "items",
 )  # fmt: skip
 """Fields of SyncOptions that a check takes. It compares content and tells every difference, whatever the last
 two say."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.checks import check_fields
-from rdc.limits.sessions import WINDOW_SECONDS
+from rdc.limits.sessions import DEPTH_LIMIT, WINDOW_SECONDS
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.records import dataclass
@@ -164,8 +164,8 @@ class SyncOptions:
     owner: bool | None = None
     """Preserve uid and gid; None: only if the receiving side runs as root."""
     max_memory: int | None = None
-    """Bytes of memory that this side, as the destination, may use for the source's entries; None for a share
-    of the machine's memory. Each side keeps its own value."""
+    """Bytes of memory that this side, as the destination, may use for the source's entries; 0 for all of the
+    machine's memory, None for a share of it. Each side keeps its own value."""
     bandwidth: int = 0
     """Bytes per second that each side may send; 0 for no limit."""
     timeout: int = 0
@@ -302,12 +302,17 @@ class SyncOptions:
     remove_source_files: bool = False
     """Entries other than directories are removed from the source once the destination holds them durably. A
     file that changed meanwhile stays. Not together with `copy_links` and the like."""
+    depth: int = 0
+    """Calls to storage in flight at a time, on each side; 0: one, or up to 32 while they wait for storage
+    and a greater number makes them faster."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         window = self.modify_window
         if window is not None and not 0 <= window <= WINDOW_SECONDS:
             raise ValueError(f"SyncOptions.modify_window: {window} is not in 0..{WINDOW_SECONDS}")
+        if not 0 <= self.depth <= DEPTH_LIMIT:
+            raise ValueError(f"SyncOptions.depth: {self.depth} is not in 0..{DEPTH_LIMIT}")
 
     @property
     def filter_rules(self) -> tuple[FilterRule | DirectoryRules, ...]:

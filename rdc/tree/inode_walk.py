@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.model.entries import Kind, PackedInodes, PackedListing, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
@@ -53,13 +54,22 @@ class InodeWalk:
         self._descend = descend
 
     def __iter__(self) -> Iterator[InodeDirectory]:
+        lister = ListAhead(self._root, inodes=True)
+        try:
+            yield from self._directories(lister)
+        finally:
+            lister.close()
+
+    def _directories(self, lister: ListAhead) -> Iterator[InodeDirectory]:
         todo = [b""]
         while todo:
             path = todo.pop()
             try:
-                reserved: list[bytes] = []
-                listing, inodes = self._root.list_inodes(path, on_temporary=reserved.append)
-                for entry in lookalikes(path, reserved, self._filters) if reserved else ():
+                found = lister.take(path, todo)
+                listing, inodes = found.listing, found.inodes
+                if inodes is None:
+                    raise RuntimeError("a listing without the inodes that were asked for")
+                for entry in lookalikes(path, found.reserved, self._filters) if found.reserved else ():
                     self._report(Problem(ExitCode.OK, entry, passed_over(self._root.shown(entry))))
                 if self._filters:
                     included = self._included(path, listing)

@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
@@ -97,6 +98,15 @@ class PackedWalk:
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
+        # Whether a directory is read at all is decided when its turn comes.
+        ahead = self._enter is None and self._known is None and self._selection is None
+        lister = ListAhead(self._root, inodes=self._on_inodes is not None, ahead=ahead)
+        try:
+            yield from self._directories(lister)
+        finally:
+            lister.close()
+
+    def _directories(self, lister: ListAhead) -> Iterator[PackedDirectory]:
         # long because it runs once for each directory, where calls cost more than the work
         todo = [self._start]
         while todo:
@@ -105,7 +115,7 @@ class PackedWalk:
             try:
                 if self._enter is not None and not self._enter(path):
                     continue
-                listing, inodes = self._list(path) if known is None else (known, None)
+                listing, inodes = self._list(path, lister, todo) if known is None else (known, None)
                 if known is None and self._restricted:
                     rows = self._selected(path, listing)
                     if len(rows) < len(listing):
@@ -129,19 +139,20 @@ class PackedWalk:
             else:
                 yield PackedDirectory(path, listing)
 
-    def _list(self, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
+    def _list(
+        self, path: bytes, lister: ListAhead, following: Sequence[bytes]
+    ) -> tuple[PackedListing, PackedInodes | None]:
         if self._selection is not None and self._selection.is_closed(path):
             return EMPTY_LISTING.packed(), None if self._on_inodes is None else NO_INODES
-        reserved: list[bytes] = []
-        found = self._read(path, reserved.append)
-        if reserved:
+        found = lister.take(path, following)
+        if reserved := found.reserved:
             if self._on_temporaries is not None:
                 self._on_temporaries(path, reserved)
             else:
                 only = None if path else self._only
                 for entry in lookalikes(path, reserved, self._filters, only, self._selection):
                     self._pass_over(entry)
-        return found
+        return found.listing, found.inodes
 
     def _pass_over(self, path: bytes) -> None:
         # Not a bound method in on_lookalike's place: the cycle would keep the root's descriptor open.
@@ -149,13 +160,6 @@ class PackedWalk:
             self._on_lookalike(path)
         else:
             self._report(Problem(ExitCode.OK, path, passed_over(path)))
-
-    def _read(
-        self, path: bytes, on_temporary: Callable[[bytes], None]
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        if self._on_inodes is not None:
-            return self._root.list_inodes(path, on_temporary=on_temporary)
-        return self._root.list_packed(path, on_temporary=on_temporary), None
 
     def _selected(self, path: bytes, listing: PackedListing) -> Sequence[int]:
         """Return the rows that `only`, the selection, the filters and the lasting directories leave."""

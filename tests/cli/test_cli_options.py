@@ -163,7 +163,7 @@ _SUPPORTED = """
 --dirs -d --no-dirs --no-d --old-dirs --old-d --no-recursive --no-r --prune-empty-dirs -m
 --no-prune-empty-dirs --no-m --delete-missing-args
 --keep-dirlinks -K --munge-links --no-numeric-ids --usermap --groupmap --chown --super --fake-super
---remove-source-files --open-noatime --atimes -U --fuzzy -y
+--remove-source-files --open-noatime --atimes -U --fuzzy -y --max-alloc
 """
 SUPPORTED = _SUPPORTED.split()
 

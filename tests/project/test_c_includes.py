@@ -19,7 +19,7 @@ KERNEL_TOPICS: tuple[tuple[str, ...], ...] = (
 )
 """Folders of rdc/kernel, lowest first. A file includes headers of its own folder and of lower ones."""
 
-FILES_TOPICS: tuple[tuple[str, ...], ...] = (("base",), ("root",), ("bulk", "facts"))
+FILES_TOPICS: tuple[tuple[str, ...], ...] = (("base", "depth"), ("root",), ("bulk", "facts"))
 """The same for rdc/files."""
 
 MODULE = KERNEL / "module.c"

@@ -149,10 +149,13 @@ def test_filters_and_file_systems(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     rules = (FilterRule(RuleAction.EXCLUDE, b"*.txt"), FilterRule(RuleAction.EXCLUDE, b"/b/"))
     report = scan([tree], replace(PLAIN, rules=rules), catalog=None)
     assert report.files == 3
-    original = Root.list_inodes
+    original = Root.list_unviewed
 
-    def list_inodes(root: Root, path: bytes, **more: Any) -> tuple[PackedListing, PackedInodes]:
-        listing, inodes = original(root, path, **more)
+    def listed(
+        root: Root, path: bytes, *given: Any, **more: Any
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        listing, inodes = original(root, path, *given, **more)
+        assert inodes is not None
         if path == b"a":
             row = strings(listing.names).index(b"deep")
             devices = array("Q", inodes.devices)
@@ -160,17 +163,20 @@ def test_filters_and_file_systems(tree: Path, monkeypatch: pytest.MonkeyPatch) -
             inodes = replace(inodes, devices=devices.tobytes())
         return listing, inodes
 
-    monkeypatch.setattr(Root, "list_inodes", list_inodes)
+    monkeypatch.setattr(Root, "list_unviewed", listed)
     everything = scan([tree], PLAIN, catalog=None)
     stayed = scan([tree], replace(PLAIN, one_file_system=True), catalog=None)
     assert stayed.files == everything.files - 1
 
 
 def test_a_mount_that_leads_back_up_is_walked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, top = Root.list_inodes, tree.stat()
+    original, top = Root.list_unviewed, tree.stat()
 
-    def list_inodes(root: Root, path: bytes, **more: Any) -> tuple[PackedListing, PackedInodes]:
-        listing, inodes = original(root, path, **more)
+    def listed(
+        root: Root, path: bytes, *given: Any, **more: Any
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        listing, inodes = original(root, path, *given, **more)
+        assert inodes is not None
         if path == b"a":
             row = strings(listing.names).index(b"deep")
             numbers = array("Q", inodes.inodes)
@@ -178,7 +184,7 @@ def test_a_mount_that_leads_back_up_is_walked_once(tree: Path, monkeypatch: pyte
             inodes = replace(inodes, inodes=numbers.tobytes())
         return listing, inodes
 
-    monkeypatch.setattr(Root, "list_inodes", list_inodes)
+    monkeypatch.setattr(Root, "list_unviewed", listed)
     said: list[Event] = []
     report = scan([tree], PLAIN, catalog=None, reporter=said.append)
     assert report.files == count([tree]).files - 1

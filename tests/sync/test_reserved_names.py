@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.base.own_temporary import is_own_partial, is_own_temporary
 from rdc.files.base.temporary_names import is_reserved, is_temporary, temporary_name
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.root.packed_listing import read_packed_inodes
@@ -268,7 +269,9 @@ def test_searches_name_what_they_pass_over(verb: str, tmp_path: Path) -> None:
 class _TellsAll(PackedWalk):
     """Reserved names are entries like any other."""
 
-    def _list(self, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
+    def _list(
+        self, path: bytes, lister: ListAhead, following: Sequence[bytes]
+    ) -> tuple[PackedListing, PackedInodes | None]:
         return self._root._list(path, lambda fd: read_packed_inodes(fd, None))
 
 

@@ -309,3 +309,26 @@ def test_a_dry_run_says_what_a_run_would_do(tmp_path: Path) -> None:
     assert sorted(dry.items) == sorted(run.items)
     assert sum(item.startswith("*renaming") for item in run.items) == 6
     check_equal(source, destination)
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_a_renamed_file_is_no_deletion(limit: int, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", tree({"new": b"content"}))
+    destination = write_tree(tmp_path / "destination", tree({"old": b"content"}))
+    bounded = replace(DELETE, max_delete=limit)
+    rehearsed = run_sync(source, destination, replace(bounded, dry_run=True))
+    run = run_sync(source, destination, bounded)
+    assert run.items == rehearsed.items and "*renaming   old" in run.items
+    assert (run.done.moved, run.done.deleted) == (1, 0)
+    check_equal(source, destination)
+
+
+def test_a_dry_run_says_that_a_file_with_other_names_is_copied(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", tree({"new": b"content"}))
+    destination = write_tree(tmp_path / "destination", tree({"old": b"content"}))
+    os.link(destination / "old", destination / "older")
+    rehearsed = run_sync(source, destination, replace(DELETE, dry_run=True))
+    run = run_sync(source, destination, DELETE)
+    assert sorted(run.items) == sorted(rehearsed.items)
+    assert (run.done.moved, run.done.deleted) == (0, 2)
+    check_equal(source, destination)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rdc.files.root.root import Root
-from rdc.model.entries import PackedListing
+from rdc.model.entries import PackedInodes, PackedListing
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Role
 from rdc.session.destination.conversation import Destination
@@ -134,13 +134,15 @@ def test_directories_are_not_read_again_to_settle(
     for name in ("0000", "0003", "0005"):
         (source / f"directory-{name}" / "new").write_bytes(b"new text")
     read: list[bytes] = []
-    list_packed = Root.list_packed
+    listed = Root.list_unviewed
 
-    def counted(self: Root, path: bytes, **options: Any) -> PackedListing:
+    def counted(
+        self: Root, path: bytes, *given: Any, **more: Any
+    ) -> tuple[PackedListing, PackedInodes | None]:
         read.append(path)
-        return list_packed(self, path, **options)
+        return listed(self, path, *given, **more)
 
-    monkeypatch.setattr(Root, "list_packed", counted)
+    monkeypatch.setattr(Root, "list_unviewed", counted)
     catalog = Remembering()
     sync_in_turns(source, destination, SyncOptions(delete=delete), catalog=catalog)
     # Each side's walk, and in what vanished a search for what is new.

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,17 +146,17 @@ def test_a_directory_that_could_not_be_read_is_new_once_it_is_touched(root: Root
 def test_a_new_directory_that_cannot_be_read_is_named_and_tried_again(
     root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events, listed = watched(root, b"d"), Root.list_inodes
+    events, listed = watched(root, b"d"), Root.list_unviewed
     told: list[Event] = []
 
-    def list_inodes(
-        self: Root, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
-    ) -> tuple[PackedListing, PackedInodes]:
+    def list_unviewed(
+        self: Root, path: bytes, on_temporary: Callable[[bytes], None], **more: Any
+    ) -> tuple[PackedListing, PackedInodes | None]:
         if path == b"d/new":
             raise FileError(path, "closed")
-        return listed(self, path, on_temporary=on_temporary)
+        return listed(self, path, on_temporary, **more)
 
-    monkeypatch.setattr(Root, "list_inodes", list_inodes)
+    monkeypatch.setattr(Root, "list_unviewed", list_unviewed)
     (tmp_path / "d" / "new").mkdir()
     tree = SourceTree(root, None)
     record, retries = AnnouncedTree(Manifest(), {}), Retries(time.monotonic)

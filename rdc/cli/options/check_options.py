@@ -64,6 +64,7 @@ CHECK_OPTIONS = (
                 "--no-compress",
                 "--bwlimit",
                 "--max-memory",
+                "--depth",
                 "--timeout",
             )
         ),

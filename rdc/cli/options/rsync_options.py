@@ -28,7 +28,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
     ("--remove-sent-files",): "use --remove-source-files, which also removes what DST has already",
     ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
-    ("--max-alloc",): "--max-memory=SIZE bounds what is held of the entries",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
     ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
     ("--old-args",): "paths never pass through the remote shell",

@@ -44,6 +44,7 @@ SETTINGS = (
     Setting("bwlimit", "send at most so much a second, as in --bwlimit", "--bwlimit"),
     Setting("catalog", "where signatures are remembered, or off", "--catalog", "--no-catalog"),
     Setting("compress", "true: always, false: never", "--compress", "--no-compress", value=False),
+    Setting("depth", "how many calls to storage are in flight, as in --depth", "--depth"),
     Setting("fsync", "false: do not wait for the disk", "--fsync", "--no-fsync", value=False),
     Setting("guard", "stop before more than that share of DST changes, or off", "--guard", "--no-guard"),
     Setting("keys", "the key directory for rdc://", "--keys"),

@@ -11,10 +11,10 @@ from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
 from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
-from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.operands import read_operands
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.owner_options import OWNER_GROUP, with_owners
+from rdc.cli.options.resource_options import DEPTH, MAX_MEMORY, with_resources
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
@@ -122,6 +122,7 @@ SYNC_OPTIONS = (
                 ("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE"
             ),
             MAX_MEMORY,
+            DEPTH,
             Option(
                 ("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS"
             ),
@@ -176,7 +177,7 @@ def read_request(
     """
     request = _read_request(words, read_rule_file, command)
     options = with_temporaries(with_owners(with_kinds(request.options, words), words), words)
-    options = with_selection(options, words, read_list or read_rule_file)
+    options = with_selection(with_resources(options, words), words, read_list or read_rule_file)
     return replace(request, options=options)
 
 
@@ -227,7 +228,6 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             backup=_backup(words),
             keep_undo=read_keep_undo(words),
             alternates=read_alternates(words),
-            max_memory=read_max_memory(words),
             chmod=_chmod(words),
             remove_source_files=words.has("--remove-source-files"),
         ),

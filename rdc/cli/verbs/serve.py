@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.malloc_settings import keep_freed_memory
-from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
+from rdc.cli.options.resource_options import MAX_MEMORY, read_max_memory
 from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 

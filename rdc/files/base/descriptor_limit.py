@@ -7,9 +7,9 @@ import os
 __all__ = ["ENOUGH_DESCRIPTORS", "OTHER_DESCRIPTORS", "raise_descriptor_limit", "share_of_descriptors"]
 
 ENOUGH_DESCRIPTORS = 2048
-"""With this limit every cache may reach its maximum. A sync with both ends in one process needs 1,256
+"""With this limit every cache may reach its maximum. A sync with both ends in one process needs 1,384
 descriptors: two caches of 64 directories, a commit group of 256 files in as many directories, twice 256 small
-files read together, 64 bases and about 40 others.
+files read together, 64 bases, twice 64 calls in flight and about 40 others.
 
 The limit is inherited by programs that rdc starts, so it is no higher. Programs that close all descriptors
 one by one stay fast. Programs that use select(2), which knows 1,024, keep room.

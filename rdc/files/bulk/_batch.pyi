@@ -1,13 +1,17 @@
 """Small files in bulk, on Linux; columns as in a PackedListing. rdc.files.bulk.small_files uses it.
 
-All release the interpreter's lock, and raise ValueError for columns that do not fit each other.
+`depth`: files in work at a time. All release the interpreter's lock, and raise ValueError for columns that do
+not fit each other.
 """
 
 from typing_extensions import Buffer
 
+Seen = tuple[int, int, int, int, int, int]
+"""The fields of a RowsSeen (rdc.files.depth.depth)."""
+
 def read_small(
     directory: int, names: Buffer, sizes: Buffer, mtimes: Buffer, limit: int, /
-) -> tuple[bytes, bytes]:
+) -> tuple[bytes, bytes, Seen]:
     """Contents of the files that are still as listed, one after the other, and a byte a file: 1 where it is.
 
     `limit`: what the sizes may add up to.
@@ -25,8 +29,9 @@ def stage_small(
     content: Buffer,
     random: Buffer,
     expected: Buffer | None,
+    depth: int,
     /,
-) -> tuple[bytes, bytes]:
+) -> tuple[bytes, bytes, Seen]:
     """Writes each file under a temporary name in its directory (`directories`: a descriptor each, native
     int32): a descriptor each (native int32, -1 where that failed), and the names (26 bytes each, NUL
     included). `random`: 4 bytes a file. `expected`: what is to be replaced, columns of 8 native bytes a file
@@ -34,8 +39,14 @@ def stage_small(
     -2."""
 
 def rename_small(
-    directories: Buffer, temporaries: Buffer, names: Buffer, fds: Buffer, expected: Buffer | None, /
-) -> bytes:
+    directories: Buffer,
+    temporaries: Buffer,
+    names: Buffer,
+    fds: Buffer,
+    expected: Buffer | None,
+    depth: int,
+    /,
+) -> tuple[bytes, Seen]:
     """Renames what is staged where nothing is in the way, or where just what is `expected` is: an errno each
     (native int32), 0 for none."""
 

@@ -11,6 +11,7 @@
 #include "bulk/close_files.h"
 #include "bulk/column.h"
 #include "bulk/small_files.h"
+#include "depth/seen_binding.h"
 
 /* The names must be `count` single components: what was checked where they came from is cheap to check again. */
 static int check_names(const char *names, Py_ssize_t size, size_t count)
@@ -86,6 +87,7 @@ static int check_directories(const Py_buffer *directories, size_t count)
 static PyObject *read_small(PyObject *module, PyObject *args)
 {
     rdc_small_files files = {0};
+    rdc_rows_seen seen = {0};
     Py_buffer names, sizes, mtimes;
     unsigned long long limit;
     int directory;
@@ -108,11 +110,12 @@ static PyObject *read_small(PyObject *module, PyObject *args)
     if (!content || !good)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    filled = rdc_read_small(directory, &files, (uint8_t *)PyBytes_AS_STRING(content), (uint8_t *)PyBytes_AS_STRING(good));
+    filled = rdc_read_small(directory, &files, (uint8_t *)PyBytes_AS_STRING(content), (uint8_t *)PyBytes_AS_STRING(good),
+                            &seen);
     Py_END_ALLOW_THREADS
     /* Sets `content` to NULL where it fails. */
     if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
-        result = PyTuple_Pack(2, content, good);
+        result = with_seen(PyTuple_Pack(2, content, good), &seen);
 done:
     Py_XDECREF(content);
     Py_XDECREF(good);
@@ -127,13 +130,16 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
     rdc_small_files files = {0};
     rdc_ownership ownership = {0};
     rdc_expected looked_at = {0};
+    rdc_rows_seen seen = {0};
     Py_buffer directories, names, sizes, mtimes, modes, uids, gids, content, random, expected = {0};
+    unsigned depth;
+    int done;
     size_t total;
     PyObject *fds = NULL, *temporaries = NULL, *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*y*z*:stage_small", &directories, &names, &sizes, &mtimes, &modes,
-                          &uids, &gids, &ownership.owner, &content, &random, &expected))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*y*z*I:stage_small", &directories, &names, &sizes, &mtimes, &modes,
+                          &uids, &gids, &ownership.owner, &content, &random, &expected, &depth))
         return NULL;
     if (!measure(&sizes, (uint64_t)content.len, &files.count, &total) ||
         !check_names(names.buf, names.len, files.count) || !check_column(&mtimes, files.count, 8, "mtimes") ||
@@ -156,11 +162,11 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
     if (!fds || !temporaries)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, random.buf,
+    done = rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, random.buf,
                     (int32_t *)(void *)PyBytes_AS_STRING(fds),
-                    (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries));
+                    (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries), depth, &seen);
     Py_END_ALLOW_THREADS
-    result = PyTuple_Pack(2, fds, temporaries);
+    result = done ? with_seen(PyTuple_Pack(2, fds, temporaries), &seen) : PyErr_NoMemory();
 done:
     Py_XDECREF(fds);
     Py_XDECREF(temporaries);
@@ -180,11 +186,15 @@ done:
 static PyObject *rename_small(PyObject *module, PyObject *args)
 {
     rdc_expected looked_at = {0};
+    rdc_rows_seen seen = {0};
     Py_buffer directories, temporaries, names, fds, expected = {0};
+    unsigned depth;
+    int done;
     PyObject *errors = NULL, *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*z*:rename_small", &directories, &temporaries, &names, &fds, &expected))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*z*I:rename_small", &directories, &temporaries, &names, &fds, &expected,
+                          &depth))
         return NULL;
     const size_t count = (size_t)fds.len / sizeof(int32_t);
     if (!check_names(names.buf, names.len, count) || !check_names(temporaries.buf, temporaries.len, count) ||
@@ -196,10 +206,10 @@ static PyObject *rename_small(PyObject *module, PyObject *args)
     if (!errors)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    rdc_rename_small(directories.buf, count, temporaries.buf, names.buf, fds.buf, expected.buf ? &looked_at : NULL,
-                    (int32_t *)(void *)PyBytes_AS_STRING(errors));
+    done = rdc_rename_small(directories.buf, count, temporaries.buf, names.buf, fds.buf, expected.buf ? &looked_at : NULL,
+                    (int32_t *)(void *)PyBytes_AS_STRING(errors), depth, &seen);
     Py_END_ALLOW_THREADS
-    result = Py_NewRef(errors);
+    result = done ? with_seen(PyTuple_Pack(1, errors), &seen) : PyErr_NoMemory();
 done:
     Py_XDECREF(errors);
     PyBuffer_Release(&directories);

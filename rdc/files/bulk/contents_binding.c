@@ -8,6 +8,7 @@
 #include <Python.h>
 
 #include "bulk/read_contents.h"
+#include "depth/seen_binding.h"
 
 #ifdef __linux__
 
@@ -30,13 +31,15 @@ static size_t count_paths(const Py_buffer *paths)
 
 static PyObject *read_contents(PyObject *module, PyObject *args)
 {
-    int fd;
+    int fd, done;
+    unsigned depth, most;
+    rdc_rows_seen seen = {0};
     unsigned long long head, tail;
     Py_buffer paths, wanted;
     PyObject *data = NULL, *outcomes = NULL, *ctimes = NULL, *result = NULL;
     uint64_t total = 0;
     (void)module;
-    if (!PyArg_ParseTuple(args, "iy*y*KK:read_contents", &fd, &paths, &wanted, &head, &tail))
+    if (!PyArg_ParseTuple(args, "iy*y*KKII:read_contents", &fd, &paths, &wanted, &head, &tail, &depth, &most))
         return NULL;
     const size_t count = (size_t)wanted.len / sizeof(rdc_wanted);
     if ((size_t)wanted.len % sizeof(rdc_wanted) || count_paths(&paths) != count) {
@@ -66,11 +69,12 @@ static PyObject *read_contents(PyObject *module, PyObject *args)
     }
     memcpy(rows, wanted.buf, count * sizeof *rows);
     Py_BEGIN_ALLOW_THREADS
-    rdc_read_contents(fd, paths.buf, rows, count, head, tail, (uint8_t *)PyBytes_AS_STRING(data),
-                      (int32_t *)(void *)PyBytes_AS_STRING(outcomes), (int64_t *)(void *)PyBytes_AS_STRING(ctimes));
+    done = rdc_read_contents(fd, paths.buf, rows, count, head, tail, (uint8_t *)PyBytes_AS_STRING(data),
+                      (int32_t *)(void *)PyBytes_AS_STRING(outcomes), (int64_t *)(void *)PyBytes_AS_STRING(ctimes), depth,
+                             most, &seen);
     Py_END_ALLOW_THREADS
     PyMem_Free(rows);
-    result = PyTuple_Pack(3, data, outcomes, ctimes);
+    result = done ? with_seen(PyTuple_Pack(3, data, outcomes, ctimes), &seen) : PyErr_NoMemory();
 done:
     Py_XDECREF(data);
     Py_XDECREF(outcomes);

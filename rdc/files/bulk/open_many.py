@@ -11,6 +11,7 @@ from array import array
 from contextlib import suppress
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.entry_reader import NO_ATIME
 from rdc.limits.sessions import OPENED_FILES
 from rdc.model.entries import Identity
@@ -56,9 +57,13 @@ def can_open() -> bool:
     return _extension is not None
 
 
-def most_opened() -> int:
-    """Return how many files may be open at a time: OPENED_FILES, or fewer if the descriptor limit is low."""
-    return share_of_descriptors(OPENED_FILES)
+def most_opened(root: Root | None = None) -> int:
+    """Return how many files may be open at a time: OPENED_FILES, or fewer if the descriptor limit is low.
+
+    With `root`, also fewer while it has to be found out how many of its files to open at once.
+    """
+    most = share_of_descriptors(OPENED_FILES)
+    return most if root is None else min(most, root.depths.opening.rows)
 
 
 class MetadataColumns(Protocol):
@@ -88,8 +93,12 @@ class OpenedFiles:
             raise RuntimeError("there is no such way here")
         self.root = root
         self.paths = paths = root.beneath(paths)
-        fds, devices, inodes, sizes, mtimes, ctimes = _extension.open_files(root.fileno(), paths)
+        depth = root.depths.opening
+        fds, devices, inodes, sizes, mtimes, ctimes, seen = _extension.open_files(
+            root.fileno(), paths, depth.now
+        )
         self._fds = array("i", fds)
+        depth.saw(RowsSeen(*seen))
         if root.keeps_atimes:
             _keep_atimes(self._fds)
         self.devices = array("Q", devices)
@@ -122,7 +131,9 @@ class OpenedFiles:
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
         columns = (self._fds, self.sizes, self.mtimes, self.ctimes)
-        content, good = _extension.read_files(*(_chosen(column, rows) for column in columns))
+        depth = self.root.depths.reading
+        content, good, seen = _extension.read_files(*(_chosen(column, rows) for column in columns), depth.now)
+        depth.saw(RowsSeen(*seen))
         return content, good
 
     def set_metadata(
@@ -140,9 +151,13 @@ class OpenedFiles:
             # The caller repeats each file singly: a refusal names it, and an undo notes it.
             return bytes([FAILED]) * len(rows)
         fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)
-        outcomes: bytes = _extension.set_metadata_of_files(
-            fds, ctimes, array("Q", entries), wanted.modes, wanted.mtimes, wanted.uids, wanted.gids, owner
+        depth = self.root.depths.setting
+        columns = (wanted.modes, wanted.mtimes, wanted.uids, wanted.gids)
+        outcomes: bytes
+        outcomes, seen = _extension.set_metadata_of_files(
+            fds, ctimes, array("Q", entries), *columns, owner, depth.now
         )
+        depth.saw(RowsSeen(*seen))
         return outcomes
 
     def close(self) -> None:

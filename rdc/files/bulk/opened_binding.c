@@ -10,6 +10,7 @@
 
 #include "bulk/close_files.h"
 #include "bulk/opened_files.h"
+#include "depth/seen_binding.h"
 
 /* A caller that asks for more at once has lost count: what is held is to be bounded by it. */
 #define RESULT_MOST ((uint64_t)1 << 30)
@@ -29,13 +30,15 @@ static int fits(const Py_buffer *column, size_t count, size_t width)
 static PyObject *open_files(PyObject *module, PyObject *args)
 {
     enum { FDS, DEVICES, INODES, SIZES, MTIMES, CTIMES, COLUMNS };
-    int directory;
+    rdc_rows_seen seen = {0};
+    int directory, done;
+    unsigned depth;
     Py_buffer paths;
     size_t count = 0;
     PyObject *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "iy*:open_files", &directory, &paths))
+    if (!PyArg_ParseTuple(args, "iy*I:open_files", &directory, &paths, &depth))
         return NULL;
     const char *text = paths.buf;
     for (Py_ssize_t i = 0; i < paths.len; i++)
@@ -60,8 +63,14 @@ static PyObject *open_files(PyObject *module, PyObject *args)
     const rdc_opened_facts facts = {columns[DEVICES], columns[INODES], columns[SIZES], columns[MTIMES],
                                     columns[CTIMES]};
     Py_BEGIN_ALLOW_THREADS
-    rdc_open_files(directory, text, count, columns[FDS], &facts);
+    done = rdc_open_files(directory, text, count, columns[FDS], &facts, depth, &seen);
     Py_END_ALLOW_THREADS
+    if (done) {
+        result = with_seen(result, &seen);
+    } else {
+        Py_CLEAR(result);
+        PyErr_NoMemory();
+    }
 done:
     PyBuffer_Release(&paths);
     return result;
@@ -69,13 +78,15 @@ done:
 
 static PyObject *read_files(PyObject *module, PyObject *args)
 {
+    rdc_rows_seen seen = {0};
+    unsigned depth;
     Py_buffer fds, sizes, mtimes, ctimes;
     PyObject *content = NULL, *good = NULL, *result = NULL;
     uint64_t total = 0;
     size_t filled;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*:read_files", &fds, &sizes, &mtimes, &ctimes))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*I:read_files", &fds, &sizes, &mtimes, &ctimes, &depth))
         return NULL;
     const size_t count = (size_t)fds.len / 4;
     if (!fits(&fds, count, 4) || !fits(&sizes, count, 8) || !fits(&mtimes, count, 8) || !fits(&ctimes, count, 8)) {
@@ -97,11 +108,15 @@ static PyObject *read_files(PyObject *module, PyObject *args)
         goto done;
     Py_BEGIN_ALLOW_THREADS
     filled = rdc_read_files(fds.buf, count, sizes.buf, mtimes.buf, ctimes.buf, (uint8_t *)PyBytes_AS_STRING(content),
-                            (uint8_t *)PyBytes_AS_STRING(good));
+                            (uint8_t *)PyBytes_AS_STRING(good), depth, &seen);
     Py_END_ALLOW_THREADS
+    if (filled == SIZE_MAX) {
+        PyErr_NoMemory();
+        goto done;
+    }
     /* Sets `content` to NULL where it fails. */
     if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
-        result = PyTuple_Pack(2, content, good);
+        result = with_seen(PyTuple_Pack(2, content, good), &seen);
 done:
     Py_XDECREF(content);
     Py_XDECREF(good);
@@ -115,12 +130,14 @@ done:
 static PyObject *set_metadata_of_files(PyObject *module, PyObject *args)
 {
     rdc_wanted_metadata wanted = {0};
+    rdc_rows_seen seen = {0};
+    unsigned depth;
     Py_buffer fds, ctimes, rows, modes, mtimes, uids, gids;
-    PyObject *outcomes = NULL;
+    PyObject *outcomes = NULL, *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*p:set_metadata_of_files", &fds, &ctimes, &rows, &modes, &mtimes, &uids, &gids,
-                          &wanted.owner))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*pI:set_metadata_of_files", &fds, &ctimes, &rows, &modes, &mtimes, &uids, &gids,
+                          &wanted.owner, &depth))
         return NULL;
     const size_t count = (size_t)fds.len / 4, listed = (size_t)modes.len / 2;
     int sound = fits(&fds, count, 4) && fits(&ctimes, count, 8) && fits(&rows, count, 8) &&
@@ -140,9 +157,12 @@ static PyObject *set_metadata_of_files(PyObject *module, PyObject *args)
     if (!outcomes)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    rdc_set_metadata_of_files(fds.buf, count, ctimes.buf, &wanted, (uint8_t *)PyBytes_AS_STRING(outcomes));
+    rdc_set_metadata_of_files(fds.buf, count, ctimes.buf, &wanted, (uint8_t *)PyBytes_AS_STRING(outcomes),
+                              depth, &seen);
     Py_END_ALLOW_THREADS
+    result = with_seen(PyTuple_Pack(1, outcomes), &seen);
 done:
+    Py_XDECREF(outcomes);
     PyBuffer_Release(&fds);
     PyBuffer_Release(&ctimes);
     PyBuffer_Release(&rows);
@@ -150,7 +170,7 @@ done:
     PyBuffer_Release(&mtimes);
     PyBuffer_Release(&uids);
     PyBuffer_Release(&gids);
-    return outcomes;
+    return result;
 }
 
 #endif

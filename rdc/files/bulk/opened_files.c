@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,34 +58,68 @@ static void open_parent(parent *above, int directory, const char *path, const ch
     above->fd = rdc_open_beneath(directory, above->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-void rdc_open_files(int directory, const char *paths, size_t count, int32_t *fds, const rdc_opened_facts *facts)
+typedef struct {
+    int directory;
+    const char **paths; /* one more than files: NULL after the last */
+    parent *above;      /* NULL where several are opened at a time: each goes its own way from the top */
+    int32_t *fds;
+    const rdc_opened_facts *facts;
+    rdc_rows_seen *seen;
+} opening;
+
+static int open_in_parent(const opening *o, size_t row)
+{
+    const char *path = o->paths[row];
+
+    if (!o->above)
+        return rdc_open_beneath(o->directory, path, READ_FLAGS);
+    if (o->above->fd < 0 || !is_in(path, o->above->path, o->above->length))
+        open_parent(o->above, o->directory, path, o->paths[row + 1]);
+    return o->above->fd < 0 ? rdc_open_beneath(o->directory, path, READ_FLAGS)
+                            : rdc_open_beneath(o->above->fd, path + o->above->length + 1, READ_FLAGS);
+}
+
+static void open_row(void *context, size_t row)
+{
+    const opening *o = context;
+    struct stat found;
+    int fd = open_in_parent(o, row);
+
+    if (fd < 0)
+        rdc_note_errno(o->seen);
+    else if (fstat(fd, &found) || !S_ISREG(found.st_mode)) {
+        close(fd);
+        fd = -1;
+    }
+    o->fds[row] = fd < 0 ? -1 : fd;
+    if (fd < 0)
+        memset(&found, 0, sizeof found);
+    else
+        rdc_note_nap(o->seen, rdc_outlast(found.st_ctim));
+    o->facts->devices[row] = (uint64_t)found.st_dev;
+    o->facts->inodes[row] = (uint64_t)found.st_ino;
+    o->facts->sizes[row] = (uint64_t)found.st_size;
+    o->facts->mtimes[row] = rdc_nanoseconds(found.st_mtim);
+    o->facts->ctimes[row] = rdc_nanoseconds(found.st_ctim);
+}
+
+int rdc_open_files(int directory, const char *paths, size_t count, int32_t *fds, const rdc_opened_facts *facts,
+                   unsigned depth, rdc_rows_seen *seen)
 {
     parent above = {.fd = -1};
+    const char **starts = malloc((count + 1) * sizeof *starts);
+    opening o = {directory, starts, depth > 1 ? NULL : &above, fds, facts, seen};
 
-    for (size_t i = 0; i < count; i++, paths += strlen(paths) + 1) {
-        struct stat found;
-        if (above.fd < 0 || !is_in(paths, above.path, above.length))
-            open_parent(&above, directory, paths, i + 1 < count ? paths + strlen(paths) + 1 : NULL);
-        int fd = above.fd < 0 ? rdc_open_beneath(directory, paths, READ_FLAGS)
-                              : rdc_open_beneath(above.fd, paths + above.length + 1, READ_FLAGS);
-
-        if (fd >= 0 && (fstat(fd, &found) || !S_ISREG(found.st_mode))) {
-            close(fd);
-            fd = -1;
-        }
-        fds[i] = fd < 0 ? -1 : fd;
-        if (fd < 0)
-            memset(&found, 0, sizeof found);
-        else
-            rdc_outlast(found.st_ctim);
-        facts->devices[i] = (uint64_t)found.st_dev;
-        facts->inodes[i] = (uint64_t)found.st_ino;
-        facts->sizes[i] = (uint64_t)found.st_size;
-        facts->mtimes[i] = rdc_nanoseconds(found.st_mtim);
-        facts->ctimes[i] = rdc_nanoseconds(found.st_ctim);
-    }
+    if (!starts)
+        return 0;
+    for (size_t i = 0; i < count; i++, paths += strlen(paths) + 1)
+        starts[i] = paths;
+    starts[count] = NULL;
+    rdc_rows_at_once(count, depth, open_row, &o, seen);
     if (above.fd >= 0)
         close(above.fd);
+    free(starts);
+    return 1;
 }
 
 static int read_whole(int fd, uint8_t *to, uint64_t size)
@@ -102,21 +137,46 @@ static int read_whole(int fd, uint8_t *to, uint64_t size)
     return 1;
 }
 
-size_t rdc_read_files(const int32_t *fds, size_t count, const uint64_t *sizes, const int64_t *mtimes,
-                      const int64_t *ctimes, uint8_t *content, uint8_t *good)
+typedef struct {
+    const int32_t *fds;
+    const uint64_t *sizes;
+    const int64_t *mtimes, *ctimes;
+    uint8_t **targets; /* where the content of each file goes, whatever becomes of the others */
+    uint8_t *good;
+} reading;
+
+static void read_row(void *context, size_t row)
 {
-    size_t filled = 0;
+    const reading *r = context;
+    struct stat after;
 
+    /* ctime counts: it cannot be set back, where a program can restore an mtime after writing. */
+    r->good[row] = r->fds[row] >= 0 && read_whole(r->fds[row], r->targets[row], r->sizes[row]) &&
+                   !fstat(r->fds[row], &after) && (uint64_t)after.st_size == r->sizes[row] &&
+                   rdc_nanoseconds(after.st_mtim) == r->mtimes[row] && rdc_nanoseconds(after.st_ctim) == r->ctimes[row];
+}
+
+size_t rdc_read_files(const int32_t *fds, size_t count, const uint64_t *sizes, const int64_t *mtimes,
+                      const int64_t *ctimes, uint8_t *content, uint8_t *good, unsigned depth, rdc_rows_seen *seen)
+{
+    reading r = {fds, sizes, mtimes, ctimes, malloc((count + 1) * sizeof *r.targets), good};
+    size_t at = 0, filled = 0;
+
+    if (!r.targets)
+        return SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
-        struct stat after;
-
-        /* ctime counts: it cannot be set back, where a program can restore an mtime after writing. */
-        good[i] = fds[i] >= 0 && read_whole(fds[i], content + filled, sizes[i]) && !fstat(fds[i], &after) &&
-                  (uint64_t)after.st_size == sizes[i] && rdc_nanoseconds(after.st_mtim) == mtimes[i] &&
-                  rdc_nanoseconds(after.st_ctim) == ctimes[i];
-        if (good[i])
-            filled += sizes[i];
+        r.targets[i] = content + at;
+        at += fds[i] >= 0 ? sizes[i] : 0;
     }
+    rdc_rows_at_once(count, depth, read_row, &r, seen);
+    for (size_t i = 0; i < count; i++) {
+        if (!good[i])
+            continue;
+        if (r.targets[i] != content + filled)
+            memmove(content + filled, r.targets[i], sizes[i]);
+        filled += sizes[i];
+    }
+    free(r.targets);
     return filled;
 }
 
@@ -147,19 +207,34 @@ static int set_metadata(int fd, const struct stat *now, const rdc_wanted_metadat
     return !((chowned || (now->st_mode & 07777) != mode) && fchmod(fd, mode));
 }
 
-void rdc_set_metadata_of_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,
-                      uint8_t *outcomes)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct stat now;
+typedef struct {
+    const int32_t *fds;
+    const int64_t *ctimes;
+    const rdc_wanted_metadata *wanted;
+    uint8_t *outcomes;
+} setting;
 
-        if (fds[i] < 0 || fstat(fds[i], &now))
-            outcomes[i] = RDC_METADATA_FAILED;
-        else if (rdc_nanoseconds(now.st_ctim) != ctimes[i])
-            outcomes[i] = RDC_FILE_CHANGED;
-        else
-            outcomes[i] = set_metadata(fds[i], &now, wanted, (size_t)wanted->rows[i]) ? RDC_METADATA_SET : RDC_METADATA_FAILED;
-    }
+static void set_row(void *context, size_t row)
+{
+    const setting *s = context;
+    struct stat now;
+
+    if (s->fds[row] < 0 || fstat(s->fds[row], &now))
+        s->outcomes[row] = RDC_METADATA_FAILED;
+    else if (rdc_nanoseconds(now.st_ctim) != s->ctimes[row])
+        s->outcomes[row] = RDC_FILE_CHANGED;
+    else if (set_metadata(s->fds[row], &now, s->wanted, (size_t)s->wanted->rows[row]))
+        s->outcomes[row] = RDC_METADATA_SET;
+    else
+        s->outcomes[row] = RDC_METADATA_FAILED;
+}
+
+void rdc_set_metadata_of_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,
+                      uint8_t *outcomes, unsigned depth, rdc_rows_seen *seen)
+{
+    setting s = {fds, ctimes, wanted, outcomes};
+
+    rdc_rows_at_once(count, depth, set_row, &s, seen);
 }
 
 #endif

@@ -14,11 +14,13 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/nanoseconds.h"
+#include "depth/rows_at_once.h"
 #include "root/open_beneath.h"
 
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
@@ -84,21 +86,56 @@ static int read_open(int fd, const rdc_wanted *wanted, uint64_t head, uint64_t t
                : RDC_TOUCHED;
 }
 
-void rdc_read_contents(int directory, const char *paths, const rdc_wanted *wanted, size_t count, uint64_t head,
-                       uint64_t tail, uint8_t *out, int32_t *outcomes, int64_t *ctimes)
+typedef struct {
+    int directory;
+    const char **paths;
+    const rdc_wanted *wanted;
+    uint64_t head, tail;
+    uint8_t **targets; /* where the content of each file goes */
+    int32_t *outcomes;
+    int64_t *ctimes;
+    rdc_rows_seen *seen;
+} reading;
+
+static void read_row(void *context, size_t row)
 {
-    for (size_t i = 0; i < count; i++) {
-        ctimes[i] = 0;
-        const int fd = rdc_open_beneath(directory, paths, READ_FLAGS);
-        if (fd < 0) {
-            outcomes[i] = errno;
-        } else {
-            outcomes[i] = read_open(fd, wanted + i, head, tail, out, ctimes + i);
-            close(fd);
-        }
+    const reading *r = context;
+    const int fd = rdc_open_beneath(r->directory, r->paths[row], READ_FLAGS);
+
+    r->ctimes[row] = 0;
+    if (fd < 0) {
+        r->outcomes[row] = errno;
+        rdc_note_errno(r->seen);
+        return;
+    }
+    r->outcomes[row] = read_open(fd, r->wanted + row, r->head, r->tail, r->targets[row], r->ctimes + row);
+    close(fd);
+}
+
+int rdc_read_contents(int directory, const char *paths, const rdc_wanted *wanted, size_t count, uint64_t head,
+                      uint64_t tail, uint8_t *out, int32_t *outcomes, int64_t *ctimes, unsigned depth, unsigned most,
+                      rdc_rows_seen *seen)
+{
+    reading r = {directory, malloc((count + 1) * sizeof *r.paths), wanted, head, tail,
+                 malloc((count + 1) * sizeof *r.targets), outcomes, ctimes, seen};
+    const int ready = r.paths && r.targets;
+
+    for (size_t i = 0; ready && i < count; i++) {
+        r.paths[i] = paths;
+        r.targets[i] = out;
         paths += strlen(paths) + 1;
         out += rdc_content_bytes(le64toh(wanted[i].size), head, tail);
     }
+    if (ready) {
+        rdc_rows_deepening(count, &depth, most, read_row, &r, seen);
+        /* Alone, a file may find the descriptor that it lacked among others. */
+        for (size_t i = 0; depth > 1 && i < count; i++)
+            if (outcomes[i] == EMFILE || outcomes[i] == ENFILE)
+                read_row(&r, i);
+    }
+    free(r.paths);
+    free(r.targets);
+    return ready;
 }
 
 #endif

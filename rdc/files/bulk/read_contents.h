@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "depth/rows_at_once.h"
+
 /* Outcomes besides 0 and an errno; rdc/files/bulk/read_many.py has the same, a test compares them. */
 enum {
     RDC_REPLACED = -1, /* not the regular file that was listed */
@@ -25,8 +27,11 @@ uint64_t rdc_content_bytes(uint64_t size, uint64_t head, uint64_t tail);
  * rdc_content_bytes of each; where that fails, its bytes of `out` are undefined. `paths` are relative, single names
  * joined by single slashes, each path followed by NUL. outcomes[i] is 0, an errno or one of the above; where it is 0,
  * ctimes[i] is the file's ctime in nanoseconds. No link is followed, on the way neither, and no fifo waited for.
+ * `depth`: files in work at a time, doubled up to `most` while they wait. Returns 0 if there was no memory, and nothing
+ * was done then.
  */
-void rdc_read_contents(int directory, const char *paths, const rdc_wanted *wanted, size_t count, uint64_t head,
-                       uint64_t tail, uint8_t *out, int32_t *outcomes, int64_t *ctimes);
+int rdc_read_contents(int directory, const char *paths, const rdc_wanted *wanted, size_t count, uint64_t head,
+                      uint64_t tail, uint8_t *out, int32_t *outcomes, int64_t *ctimes, unsigned depth, unsigned most,
+                      rdc_rows_seen *seen);
 
 #endif

@@ -8,6 +8,7 @@ import stat
 from array import array
 
 from rdc.files.base.os_errors import changed, failure
+from rdc.files.depth.depth import RowsSeen
 from rdc.model.entries import strings
 from rdc.records import dataclass
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rdc.errors import RdcError
+    from rdc.files.depth.depth import Depth
 
 __all__ = ["REPLACED", "RESIZED", "TOUCHED", "Contents", "content_bytes", "content_error", "read_contents"]
 
@@ -52,19 +54,24 @@ def content_bytes(size: int, head: int, tail: int) -> int:
     return min(size, head + tail)
 
 
-def read_contents(fd: int, paths: bytes, wanted: array[int], head: int, tail: int) -> Contents:
+def read_contents(
+    fd: int, paths: bytes, wanted: array[int], head: int, tail: int, depth: Depth | None = None
+) -> Contents:
     """Read files below the directory open at `fd`, which may be an O_PATH descriptor.
 
     `paths` are relative, each followed by NUL. `wanted` has typecode 'Q' and holds device, inode and size of
-    each file as listed. No link is followed and no fifo waited for. Raises ValueError if the arguments do not
-    fit each other.
+    each file as listed. `depth`: files in work at a time, one without it. No link is followed and no fifo
+    waited for. Raises ValueError if the arguments do not fit each other.
     """
     if _extension is None:
         return _read_contents(fd, paths, wanted, head, tail)
     if _SWAPPED:
         wanted = wanted[:]
         wanted.byteswap()
-    data, outcomes, ctimes = _extension.read_contents(fd, paths, wanted, head, tail)
+    now, most = (1, 1) if depth is None else (depth.now, depth.most)
+    data, outcomes, ctimes, seen = _extension.read_contents(fd, paths, wanted, head, tail, now, most)
+    if depth is not None:
+        depth.saw(RowsSeen(*seen))
     return Contents(data, array("i", outcomes), array("q", ctimes))
 
 

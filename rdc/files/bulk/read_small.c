@@ -18,6 +18,7 @@
 
 #include "bulk/column.h"
 #include "base/file_clock.h"
+#include "depth/rows_at_once.h"
 
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
 #define READING (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -55,31 +56,47 @@ static int read_whole(int fd, uint8_t *to, uint64_t size)
     return 1;
 }
 
-size_t rdc_read_small(int directory, const rdc_small_files *files, uint8_t *content, uint8_t *good)
+typedef struct {
+    int directory;
+    const rdc_small_files *files;
+    const char *name; /* of the next file */
+    uint8_t *content, *good;
+    size_t filled;
+    rdc_rows_seen *seen;
+} reading;
+
+static void read_next(void *context, size_t row)
 {
-    const char *name = files->names;
-    size_t filled = 0;
+    reading *r = context;
+    const uint64_t size = column_u64(r->files->sizes, row);
+    const char *name = r->name;
+    struct stat before, after;
+    int fd;
 
-    for (size_t i = 0; i < files->count; i++, name += strlen(name) + 1) {
-        const uint64_t size = column_u64(files->sizes, i);
-        struct stat before, after;
-        int fd;
-
-        good[i] = 0;
-        do
-            fd = openat(directory, name, READING);
-        while (fd < 0 && errno == EINTR);
-        if (fd < 0)
-            continue;
-        if (!fstat(fd, &before) && as_listed(&before, size, (int64_t)column_u64(files->mtimes, i))) {
-            rdc_outlast(before.st_ctim);
-            good[i] = read_whole(fd, content + filled, size) && !fstat(fd, &after) && unchanged(&before, &after);
-        }
-        close(fd);
-        if (good[i])
-            filled += size;
+    r->name += strlen(name) + 1;
+    r->good[row] = 0;
+    do
+        fd = openat(r->directory, name, READING);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+        rdc_note_errno(r->seen);
+        return;
     }
-    return filled;
+    if (!fstat(fd, &before) && as_listed(&before, size, (int64_t)column_u64(r->files->mtimes, row))) {
+        rdc_note_nap(r->seen, rdc_outlast(before.st_ctim));
+        r->good[row] = read_whole(fd, r->content + r->filled, size) && !fstat(fd, &after) && unchanged(&before, &after);
+    }
+    close(fd);
+    if (r->good[row])
+        r->filled += size;
+}
+
+size_t rdc_read_small(int directory, const rdc_small_files *files, uint8_t *content, uint8_t *good, rdc_rows_seen *seen)
+{
+    reading r = {directory, files, files->names, content, good, 0, seen};
+
+    rdc_rows_at_once(files->count, 1, read_next, &r, seen);
+    return r.filled;
 }
 
 #endif

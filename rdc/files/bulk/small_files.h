@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "depth/rows_at_once.h"
+
 /* A temporary's name (rdc/files/base/temporary_names.py) and its NUL. */
 #define RDC_TEMPORARY_SIZE 26
 
@@ -37,26 +39,30 @@ typedef struct {
  *
  * Reads the files that are still as listed: regular, with that size and mtime before and after, and nothing about
  * them changed meanwhile. Their contents go to `content`, which has room for all sizes, one after the other;
- * good[i] says whether file i is among them. Returns the bytes that were read.
+ * good[i] says whether file i is among them. Returns the bytes that were read. One file at a time: for several there is
+ * bulk/opened_files.h.
  */
-size_t rdc_read_small(int directory, const rdc_small_files *files, uint8_t *content, uint8_t *good);
+size_t rdc_read_small(int directory, const rdc_small_files *files, uint8_t *content, uint8_t *good, rdc_rows_seen *seen);
 
 /*
  * Writes each file under a new temporary name in its directory, locked, with its final metadata: what a Replacement
  * (rdc/files/replace/replacement.py) does. `directories`: an open descriptor a file, O_PATH is enough. `random`: 4 bytes a file.
  * fds[i] stays open, or is -1 where file i failed, of which nothing is left; temporaries[i] is its name. `expected`:
- * NULL, or what each file is to replace; where something else is there now, fds[i] is RDC_NOT_EXPECTED.
+ * NULL, or what each file is to replace; where something else is there now, fds[i] is RDC_NOT_EXPECTED. `depth`: files
+ * in work at a time. Returns 0 if there was no memory, and nothing was done then.
  */
-void rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
+int rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
                      const rdc_expected *expected, const uint8_t *content, const uint8_t *random, int32_t *fds,
-                     char (*temporaries)[RDC_TEMPORARY_SIZE]);
+                     char (*temporaries)[RDC_TEMPORARY_SIZE], unsigned depth, rdc_rows_seen *seen);
 
 /*
  * Renames each staged file to its own name: unless something is there, or, with `expected`, while just that is there,
  * a regular file without further names. errors[i] is 0 or an errno, and the temporary then still has its name. Files
- * whose fd is negative are passed over.
+ * whose fd is negative are passed over. `depth`: files in work at a time. Returns 0 if there was no memory, and nothing
+ * was done then.
  */
-void rdc_rename_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
-                     const int32_t *fds, const rdc_expected *expected, int32_t *errors);
+int rdc_rename_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
+                     const int32_t *fds, const rdc_expected *expected, int32_t *errors, unsigned depth,
+                     rdc_rows_seen *seen);
 
 #endif

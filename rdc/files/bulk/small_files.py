@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
+from rdc.files.depth.depth import RowsSeen
 from rdc.model.entries import little_endian_integers, strings
 from rdc.records import dataclass
 
@@ -56,20 +57,25 @@ def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[by
     nothing = b"", bytes(listing.count)
     if _extension is None:
         return nothing
-    if root.keeps_atimes:
-        return _read_unnoticed(root, directory, listing)
+    depth = root.depths.opening
+    if root.keeps_atimes or depth.now > 1:
+        return _read_opened(root, directory, listing)
     try:
         fd = root.directory(directory)
     except FileError:
         return nothing
-    content, good = _extension.read_small(
-        fd.fd, listing.names, listing.sizes, listing.mtimes, listing.total_size
-    )
-    return content, good
+    some = listing if listing.count <= depth.rows else listing.slice(0, depth.rows)
+    content, good, seen = _extension.read_small(fd.fd, some.names, some.sizes, some.mtimes, some.total_size)
+    depth.saw(RowsSeen(*seen))
+    if some.count == listing.count:
+        return content, good
+    more_content, more_good = read_small(root, directory, listing.slice(some.count, listing.count))
+    return content + more_content, good + more_good
 
 
-def _read_unnoticed(root: Root, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
-    """Do what `read_small` does, so that the files keep their access times."""
+def _read_opened(root: Root, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
+    """Do what `read_small` does with several files open: at a depth past 1, or so that they keep their access
+    times."""
     from rdc.files.bulk.open_many import OpenedFiles, can_open, most_opened
 
     good = bytearray(listing.count)
@@ -79,8 +85,9 @@ def _read_unnoticed(root: Root, directory: bytes, listing: PackedListing) -> tup
     sizes = little_endian_integers("Q", listing.sizes)
     mtimes = little_endian_integers("q", listing.mtimes)
     parts = []
-    for first in range(0, len(paths), most_opened()):
-        with OpenedFiles(root, b"".join(paths[first : first + most_opened()])) as opened:
+    first = 0
+    while first < len(paths):
+        with OpenedFiles(root, b"".join(paths[first : first + most_opened(root)])) as opened:
             failed = set(opened.failed)
             rows = [
                 row
@@ -92,6 +99,7 @@ def _read_unnoticed(root: Root, directory: bytes, listing: PackedListing) -> tup
             parts.append(content)
             for row, is_good in zip(rows, read, strict=True):
                 good[first + row] = is_good
+            first += len(opened)
     return b"".join(parts), bytes(good)
 
 
@@ -115,7 +123,8 @@ def stage_small(
     if root.undo is not None:
         root.undo.entering(directory, opened.fd)
     root.spend(directory, size, entries=listing.count)
-    fds, temporaries = _extension.stage_small(
+    depth = root.depths.writing
+    fds, temporaries, seen = _extension.stage_small(
         array("i", [opened.fd]) * listing.count,
         listing.names,
         listing.sizes,
@@ -127,8 +136,10 @@ def stage_small(
         content,
         os.urandom(4 * listing.count),
         None,
+        depth.now,
     )
-    return StagedFiles(directory, opened, listing.names, fds, temporaries)
+    depth.saw(RowsSeen(*seen))
+    return StagedFiles(root, directory, opened, listing.names, fds, temporaries)
 
 
 def _inherits(root: Root, directories: Iterable[Directory]) -> bool:
@@ -192,7 +203,8 @@ def stage_versions(
     root.spend(b"", size, entries=len(versions))
     where = [directories[parent] for parent in parents]
     names = b"".join([path.rpartition(b"/")[2] + b"\0" for path in versions.paths])
-    fds, temporaries = _extension.stage_small(
+    depth = root.depths.writing
+    fds, temporaries, seen = _extension.stage_small(
         array("i", [directory.fd for directory in where]),
         names,
         versions.sizes,
@@ -204,8 +216,10 @@ def stage_versions(
         content,
         os.urandom(4 * len(versions)),
         expected,
+        depth.now,
     )
-    return StagedVersions(versions, where, names, expected, fds, temporaries)
+    depth.saw(RowsSeen(*seen))
+    return StagedVersions(root, versions, where, names, expected, fds, temporaries)
 
 
 def _columns(expected: Sequence[Identity]) -> bytes | None:
@@ -226,11 +240,12 @@ def _columns(expected: Sequence[Identity]) -> bytes | None:
 class StagedFiles:
     """Files of one directory under temporary names, open and locked. The bulk form of Replacement."""
 
-    __slots__ = ("_fds", "_names", "_temporaries", "_unrenamed", "directory", "names", "path")
+    __slots__ = ("_depth", "_fds", "_names", "_temporaries", "_unrenamed", "directory", "names", "path")
 
     def __init__(
-        self, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
+        self, root: Root, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
     ) -> None:
+        self._depth = root.depths.renaming
         self.path = path
         """Path of the directory."""
         self.directory = directory
@@ -292,9 +307,11 @@ class StagedFiles:
         if passed_over:
             fds = array("i", [FAILED if row in passed_over else fd for row, fd in enumerate(fds)])
         directories, expected = self._where()
-        errors = array(
-            "i", _extension.rename_small(directories, self._temporaries, self._names, fds, expected)
+        packed, seen = _extension.rename_small(
+            directories, self._temporaries, self._names, fds, expected, self._depth.now
         )
+        self._depth.saw(RowsSeen(*seen))
+        errors = array("i", packed)
         failed = [row for row, error in enumerate(errors) if error] if any(errors) else []
         self._unrenamed = {*failed, *passed_over}
         return failed
@@ -334,6 +351,7 @@ class StagedVersions(StagedFiles):
 
     def __init__(
         self,
+        root: Root,
         versions: NewVersions,
         directories: Sequence[Directory],
         names: bytes,
@@ -342,7 +360,7 @@ class StagedVersions(StagedFiles):
         temporaries: bytes,
     ) -> None:
         """`directories` has one item per file. `expected` holds the packed identities to be replaced."""
-        super().__init__(b"", directories[0], names, fds, temporaries)
+        super().__init__(root, b"", directories[0], names, fds, temporaries)
         self._versions = versions
         self._directories = directories
         self._expected = expected

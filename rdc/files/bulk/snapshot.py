@@ -115,9 +115,11 @@ def identities_of(root: Root, paths: Sequence[bytes]) -> list[Identity | None]:
 def _opened(root: Root, paths: Sequence[bytes]) -> Iterator[OpenedFiles]:
     """Yield the files at `paths` in groups that may be open together. A group is closed when the next is
     opened."""
-    most = most_opened()
-    for at in range(0, len(paths), most):
-        with OpenedFiles(root, b"".join([path + b"\0" for path in paths[at : at + most]])) as opened:
+    at = 0
+    while at < len(paths):
+        some = paths[at : at + most_opened(root)]
+        at += len(some)
+        with OpenedFiles(root, b"".join([path + b"\0" for path in some])) as opened:
             yield opened
 
 

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@
 
 #include "bulk/column.h"
 #include "base/nanoseconds.h"
+#include "depth/rows_at_once.h"
 
 #define CREATING (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
 #define NO_REPLACE 1 /* RENAME_NOREPLACE of linux/fs.h */
@@ -119,25 +121,73 @@ static int stage(int directory, const rdc_small_files *files, const rdc_ownershi
         return fd;
     unlinkat(directory, temporary, 0);
     close(fd);
+    errno = 0;
     return -1;
 }
 
-void rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
-                     const rdc_expected *expected, const uint8_t *content, const uint8_t *random, int32_t *fds,
-                     char (*temporaries)[RDC_TEMPORARY_SIZE])
+/* Where each of `count` strings begins, which are followed by NUL; NULL if there is no memory. */
+static const char **starts_of(const char *strings, size_t count)
 {
-    const char *name = files->names;
+    const char **starts = malloc((count + 1) * sizeof *starts);
 
-    for (size_t i = 0; i < files->count; i++, name += strlen(name) + 1) {
-        struct stat found;
+    for (size_t i = 0; starts && i < count; i++, strings += strlen(strings) + 1)
+        starts[i] = strings;
+    return starts;
+}
 
-        name_aside(temporaries[i], name, column_u32(random, i));
-        if (expected && !is_expected(directories[i], name, expected, i, &found))
-            fds[i] = RDC_NOT_EXPECTED;
-        else
-            fds[i] = stage(directories[i], files, ownership, i, content, temporaries[i]);
+/* Where the content of each file begins, which are one behind another; NULL if there is no memory. */
+static const uint8_t **contents_of(const uint8_t *content, const rdc_small_files *files)
+{
+    const uint8_t **starts = malloc((files->count + 1) * sizeof *starts);
+
+    for (size_t i = 0; starts && i < files->count; i++) {
+        starts[i] = content;
         content += column_u64(files->sizes, i);
     }
+    return starts;
+}
+
+typedef struct {
+    const int32_t *directories;
+    const rdc_small_files *files;
+    const rdc_ownership *ownership;
+    const rdc_expected *expected;
+    const char **names;
+    const uint8_t **contents;
+    const uint8_t *random;
+    int32_t *fds;
+    char (*temporaries)[RDC_TEMPORARY_SIZE];
+    rdc_rows_seen *seen;
+} staging;
+
+static void stage_row(void *context, size_t row)
+{
+    const staging *s = context;
+    struct stat found;
+
+    name_aside(s->temporaries[row], s->names[row], column_u32(s->random, row));
+    if (s->expected && !is_expected(s->directories[row], s->names[row], s->expected, row, &found)) {
+        s->fds[row] = RDC_NOT_EXPECTED;
+        return;
+    }
+    s->fds[row] = stage(s->directories[row], s->files, s->ownership, row, s->contents[row], s->temporaries[row]);
+    if (s->fds[row] < 0)
+        rdc_note_errno(s->seen);
+}
+
+int rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
+                    const rdc_expected *expected, const uint8_t *content, const uint8_t *random, int32_t *fds,
+                    char (*temporaries)[RDC_TEMPORARY_SIZE], unsigned depth, rdc_rows_seen *seen)
+{
+    staging s = {directories, files, ownership, expected, starts_of(files->names, files->count),
+                 contents_of(content, files), random, fds, temporaries, seen};
+    const int ready = s.names && s.contents;
+
+    if (ready)
+        rdc_rows_at_once(files->count, depth, stage_row, &s, seen);
+    free(s.names);
+    free(s.contents);
+    return ready;
 }
 
 /* An errno, or 0. What is another file by now, or has further names, is left to commit_group.py, which knows what to do. */
@@ -163,18 +213,39 @@ static int rename_to_free_name(int directory, const char *temporary, const char 
     return linkat(directory, temporary, directory, name, 0) || unlinkat(directory, temporary, 0) ? errno : 0;
 }
 
-void rdc_rename_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
-                     const int32_t *fds, const rdc_expected *expected, int32_t *errors)
+typedef struct {
+    const int32_t *directories;
+    const char *temporaries;
+    const char **names;
+    const int32_t *fds;
+    const rdc_expected *expected;
+    int32_t *errors;
+} renaming;
+
+static void rename_row(void *context, size_t row)
 {
-    for (size_t i = 0; i < count; i++, names += strlen(names) + 1, temporaries += RDC_TEMPORARY_SIZE) {
-        errors[i] = 0;
-        if (fds[i] < 0)
-            continue;
-        if (expected)
-            errors[i] = rename_over(directories[i], temporaries, names, expected, i);
-        else
-            errors[i] = rename_to_free_name(directories[i], temporaries, names);
-    }
+    const renaming *r = context;
+    const char *temporary = r->temporaries + row * RDC_TEMPORARY_SIZE;
+
+    if (r->fds[row] < 0)
+        r->errors[row] = 0;
+    else if (r->expected)
+        r->errors[row] = rename_over(r->directories[row], temporary, r->names[row], r->expected, row);
+    else
+        r->errors[row] = rename_to_free_name(r->directories[row], temporary, r->names[row]);
+}
+
+int rdc_rename_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
+                     const int32_t *fds, const rdc_expected *expected, int32_t *errors, unsigned depth,
+                     rdc_rows_seen *seen)
+{
+    renaming r = {directories, temporaries, starts_of(names, count), fds, expected, errors};
+    const int ready = r.names != NULL;
+
+    if (ready)
+        rdc_rows_at_once(count, depth, rename_row, &r, seen);
+    free(r.names);
+    return ready;
 }
 
 #endif

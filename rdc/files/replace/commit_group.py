@@ -10,6 +10,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import flush, sync_directory, sync_file_systems
 from rdc.files.bulk.small_files import stage_small, stage_versions
+from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
 from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Identity, Metadata, little_endian_integers
@@ -166,7 +167,7 @@ class CommitGroup:
         view = memoryview(content)
         first = at = 0
         while first < listing.count:
-            batch = listing.slice(first, min(first + self._files - self._staged_files, listing.count))
+            batch = listing.slice(first, min(first + self._room(), listing.count))
             size = batch.total_size
             run = stage_small(self._root, directory, batch, view[at : at + size], owner=owner)
             if run is None:
@@ -198,7 +199,7 @@ class CommitGroup:
         view = memoryview(content)
         first = at = 0
         while first < len(versions):
-            batch = versions.slice(first, min(first + self._files - self._staged_files, len(versions)))
+            batch = versions.slice(first, min(first + self._room(), len(versions)))
             size = sum(little_endian_integers("Q", batch.sizes))
             run = stage_versions(self._root, batch, view[at : at + size], owner=owner)
             if run is None:
@@ -209,6 +210,10 @@ class CommitGroup:
             first, at = first + len(batch), at + size
             self._count(len(batch), size)
         return changed, failed
+
+    def _room(self) -> int:
+        """Return how many small files may be staged at once."""
+        return min(self._files - self._staged_files, self._root.depths.writing.rows)
 
     def _count(self, files: int, size: int) -> None:
         self._staged_files += files
@@ -354,27 +359,38 @@ class CommitGroup:
 
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
         renamed = []
-        checked: dict[bytes, Directory] = {}
+        unmoved = self._unmoved(runs)
         for run in runs:
             # Rows whose directory moved. They are repeated singly, so that each gets an error of its own.
             moved: set[int] = set()
             for rows in run.rows_by_directory():
-                path, directory = run.path_of(rows[0]), run.directory_of(rows[0])
-                parent = path.rpartition(b"/")[0]
-                if checked.get(parent) is directory:
-                    continue
-                try:
-                    self._renamer.check_directory(path, parent, directory)
-                except (FileError, OSError):
+                if run.directory_of(rows[0]).fd not in unmoved:
                     moved.update(rows)
-                else:
-                    checked[parent] = directory
             live = run.live
             unrenamed = moved.union(run.rename(moved)) if live else moved
             if unrenamed:
                 live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
             renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
         return renamed
+
+    def _unmoved(self, runs: list[StagedFiles]) -> set[int]:
+        """Return the descriptors of those directories of `runs` that are still where they were."""
+        parents: dict[Directory, bytes] = {}
+        for run in runs:
+            for rows in run.rows_by_directory():
+                parents[run.directory_of(rows[0])] = run.path_of(rows[0]).rpartition(b"/")[0]
+
+        def is_unmoved(directory: Directory) -> bool:
+            parent = parents[directory]
+            try:
+                self._renamer.check_directory(parent, parent, directory)
+            except (FileError, OSError):
+                return False
+            return True
+
+        directories = list(parents)
+        unmoved = calls_at_once(is_unmoved, directories, self._root.depths)
+        return {directory.fd for directory, stays in zip(directories, unmoved, strict=True) if stays}
 
     def _renamed_singly(self, run: StagedFiles, row: int) -> bool:
         """Repeat one row that failed in bulk, for file systems that cannot rename in bulk or to get the
@@ -406,10 +422,17 @@ class CommitGroup:
         ):
             return renamed
         durable = []
-        for items in by_directory.values():
+
+        def sync(items: list[_Renamed]) -> OSError | None:
             try:
                 sync_directory(items[0].directory.fd, items[0].fd)
             except OSError as error:
+                return error
+            return None
+
+        groups = list(by_directory.values())
+        for items, error in zip(groups, calls_at_once(sync, groups, self._root.depths), strict=True):
+            if error is not None:
                 for item in items:
                     self._fail(item.path, error, "make its replacement durable (the new file is in place)")
             else:

@@ -9,6 +9,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_name, check_path
+from rdc.files.depth.depth import Depths
 from rdc.limits.paths import PATH_BYTES
 from rdc.typed import Protocol, TypeVar
 
@@ -84,6 +85,8 @@ class ConfinedAccess:
         self._directory = Directory(fd)
         self._directories = DirectoryCache(self._directory)
         self.label = label
+        self.depths = Depths()
+        """How many calls on entries of the tree are in flight at a time."""
         self.clone_refusals: dict[tuple[int, int], int] = {}
         """How often in a row the kernel refused to clone from one device to another
         (rdc.files.replace.cloning)."""
@@ -103,6 +106,11 @@ class ConfinedAccess:
     def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
         """Return the FileError for a state that no system call reported."""
         return refused(path, self.shown(path), doing, expected=expected, found=found, advice=advice)
+
+    def fix_depth(self, depth: int) -> None:
+        """Have `depth` calls in flight, however long they take. 0 does nothing."""
+        if depth:
+            self.depths = Depths(depth)
 
     def fileno(self) -> int:
         """Return the root's O_PATH descriptor, for calls that take a directory descriptor."""

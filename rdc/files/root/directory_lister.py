@@ -18,6 +18,10 @@ from rdc.limits.paths import (
 from rdc.model.entries import Kind, Listing, PackedInodes, PackedListing
 from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.depth.depth import Looking
+
 __all__ = ["DirectoryLister"]
 
 T = TypeVar("T")
@@ -55,7 +59,7 @@ class DirectoryLister(ConfinedAccess):
         """
         taker = (on_temporary or _ignore) if skip_temporaries else None
         found = self._list(path, lambda fd: read_packed(fd, taker))
-        return self._viewed(path, found, None)[0].unpacked()
+        return self.viewed(path, found, None)[0].unpacked()
 
     def list_packed(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
@@ -65,27 +69,53 @@ class DirectoryLister(ConfinedAccess):
         Reserved names (rdc.files.base.temporary_names) are left out. `on_temporary` receives each of them, so
         that the caller can sweep them.
         """
+        found, _ = self.list_unviewed(path, on_temporary or _ignore, inodes=False)
+        return self.viewed(path, found, None)[0]
+
+    @property
+    def lists_ahead(self) -> bool:
+        """Whether threads may list several directories at a time: none depends on what others showed."""
+        return self.followed is None
+
+    def list_unviewed(
+        self,
+        path: bytes,
+        on_temporary: Callable[[bytes], None],
+        *,
+        inodes: bool,
+        limit: int = DIRECTORY_BYTES,
+        looking: Looking | None = None,
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        """Return what `list_inodes` returns before `viewed` sees it. Inodes come only where they are wanted.
+
+        `limit`: bytes, as DIRECTORY_BYTES counts them; more are a FileError. `looking`: how many entries
+        are looked at at a time; None: as `depths` has it. Threads may call it.
+        """
+        depth = looking or self.depths.looking
+        if inodes:
+            return self._list(path, lambda fd: read_packed_inodes(fd, on_temporary, limit, depth))
         # A shorter path is within both bounds of paths, so it needs no check.
-        if self.views or not path or len(path) > PATH_DEPTH:
-            found = self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
-            return self._viewed(path, found, None)[0]
+        if self.followed is not None or not path or len(path) > PATH_DEPTH:
+            return self._list(path, lambda fd: read_packed(fd, on_temporary, limit, depth)), None
         try:
             # One call opens and lists: a walk does little else.
-            found = list_beneath(self._directory.fd, path, on_temporary or _ignore)
+            return list_beneath(self._directory.fd, path, on_temporary, limit, depth), None
         except OSError as error:
             check_path(path)
             raise self._listing_failure(error, path) from error
-        return self._viewed(path, found, None)[0] if Kind.SPECIAL in found.kinds else found
 
     def list_inodes(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
     ) -> tuple[PackedListing, PackedInodes]:
         """Return what `list_packed` returns, and the inode behind each entry."""
-        found, inodes = self._list(path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore))
-        found, shown = self._viewed(path, found, inodes)
+        depth = self.depths.looking
+        found, inodes = self._list(
+            path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore, DIRECTORY_BYTES, depth)
+        )
+        found, shown = self.viewed(path, found, inodes)
         return found, inodes if shown is None else shown
 
-    def _viewed(
+    def viewed(
         self, path: bytes, listing: PackedListing, inodes: PackedInodes | None
     ) -> tuple[PackedListing, PackedInodes | None]:
         """Return what is shown of a directory, where that differs from what is there."""

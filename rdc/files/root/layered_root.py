@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.depth.depth import Looking
     from rdc.model.entries import PackedInodes, PackedListing
 
 __all__ = ["Layer", "LayeredRoot"]
@@ -62,6 +63,10 @@ class LayeredRoot(Root):
     def keep_atimes(self) -> None:
         super().keep_atimes()
         self._base.keep_atimes()
+
+    def fix_depth(self, depth: int) -> None:
+        super().fix_depth(depth)
+        self._base.fix_depth(depth)
 
     @property
     def base(self) -> Root:
@@ -141,21 +146,33 @@ class LayeredRoot(Root):
 
     # Listings
 
-    def list_packed(
-        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
-    ) -> PackedListing:
+    @property
+    def lists_ahead(self) -> bool:
+        """Which layers give the entries of a directory is known from the one above it."""
+        return False
+
+    def list_unviewed(
+        self,
+        path: bytes,
+        on_temporary: Callable[[bytes], None],
+        *,
+        inodes: bool,
+        limit: int = 0,
+        looking: Looking | None = None,
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        if inodes:
+            return self._list_layers(path, on_temporary)
         layers = self._layers_of(path)
         if len(layers) > 1 or layers[0].names is not None:
-            return self.list_inodes(path, on_temporary=on_temporary)[0]
-        found = self._base.list_packed(layers[0].path, on_temporary=on_temporary)
-        return self._viewed(path, found, None)[0] if self._is_viewed(found) else found
+            return self._list_layers(path, on_temporary)[0], None
+        return self._base.list_packed(layers[0].path, on_temporary=on_temporary), None
 
     def list_inodes(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
     ) -> tuple[PackedListing, PackedInodes]:
         found, inodes = self._list_layers(path, on_temporary)
         if self._is_viewed(found):
-            found, shown = self._viewed(path, found, inodes)
+            found, shown = self.viewed(path, found, inodes)
             inodes = inodes if shown is None else shown
         return found, inodes
 

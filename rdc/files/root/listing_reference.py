@@ -11,14 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.temporary_names import reserved_rows
-from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES
+from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
 from rdc.model.entries import Kind, Listing, PackedInodes
 
 __all__ = ["packed_inodes", "read_directory", "read_with_inodes", "times_of"]
-
-ENTRY_BYTES = 160
-"""Bytes counted per entry besides its name and target: its row of columns, as much before sorting, and its
-slot in the sort."""
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _UINT32_MAX = (1 << 32) - 1

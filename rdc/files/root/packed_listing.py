@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Callable
 
+from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.listing_reference import read_directory, read_with_inodes
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
@@ -14,6 +15,8 @@ from rdc.model.entries import PackedInodes, PackedListing, strings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from rdc.files.depth.depth import Looking
 
 __all__ = ["list_beneath", "open_directory", "read_packed", "read_packed_inodes"]
 
@@ -34,19 +37,29 @@ _extension = _built()
 
 
 def read_packed(
-    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+    fd: int,
+    on_temporary: Callable[[bytes], None] | None,
+    limit: int = DIRECTORY_BYTES,
+    depth: Looking | None = None,
 ) -> PackedListing:
     """Return the entries of the directory open for reading at `fd`, as `listing_reference.read_directory`
-    defines."""
+    defines. `depth`: of the looks at entries, one at a time if there is none."""
     if _extension is None:
         return read_directory(fd, on_temporary, limit).packed()
-    *columns, temporaries = _extension.read_directory(fd, on_temporary is not None, limit, False)
+    *columns, temporaries, seen = _extension.read_directory(
+        fd, on_temporary is not None, limit, False, *_bounds(depth)
+    )
+    _take_in(depth, seen)
     _report(temporaries, on_temporary)
     return PackedListing(*columns)
 
 
 def list_beneath(
-    directory: int, path: bytes, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+    directory: int,
+    path: bytes,
+    on_temporary: Callable[[bytes], None] | None,
+    limit: int = DIRECTORY_BYTES,
+    depth: Looking | None = None,
 ) -> PackedListing:
     """Return `read_packed` of the directory at `path` (not empty), opened as by `open_directory`.
 
@@ -58,23 +71,30 @@ def list_beneath(
             return read_packed(fd, on_temporary, limit)
         finally:
             os.close(fd)
-    *columns, temporaries = _extension.list_directory(directory, path, on_temporary is not None, limit)
+    *columns, temporaries, seen = _extension.list_directory(
+        directory, path, on_temporary is not None, limit, *_bounds(depth)
+    )
+    _take_in(depth, seen)
     if temporaries:
         _report(temporaries, on_temporary)
     return PackedListing(*columns)
 
 
 def read_packed_inodes(
-    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+    fd: int,
+    on_temporary: Callable[[bytes], None] | None,
+    limit: int = DIRECTORY_BYTES,
+    depth: Looking | None = None,
 ) -> tuple[PackedListing, PackedInodes]:
     """Return what `read_packed` returns and the inode of each entry, as `listing_reference.read_with_inodes`
     defines."""
     if _extension is None:
         listing, inodes = read_with_inodes(fd, on_temporary, limit)
         return listing.packed(), inodes
-    *columns, temporaries, devices, numbers, links, allocated, ctimes = _extension.read_directory(
-        fd, on_temporary is not None, limit, True
+    *columns, temporaries, devices, numbers, links, allocated, ctimes, seen = _extension.read_directory(
+        fd, on_temporary is not None, limit, True, *_bounds(depth)
     )
+    _take_in(depth, seen)
     _report(temporaries, on_temporary)
     return PackedListing(*columns), PackedInodes(devices, numbers, links, allocated, ctimes)
 
@@ -99,6 +119,15 @@ def open_directory(directory: int, path: bytes) -> int:
             os.close(here)
         here = opened
     return here
+
+
+def _bounds(depth: Looking | None) -> tuple[int, int]:
+    return (1, 1) if depth is None else (depth.now, depth.most)
+
+
+def _take_in(depth: Looking | None, seen: tuple[int, int, int, int, int, int]) -> None:
+    if depth is not None:
+        depth.saw(RowsSeen(*seen))
 
 
 def _report(temporaries: bytes, on_temporary: Callable[[bytes], None] | None) -> None:

@@ -1,8 +1,8 @@
 /*
  * read_directory.c - one directory's entries, with their metadata, as sorted packed columns.
  *
- * What it computes is defined by rdc/files/root/listing_reference.py. It is getdents64, one fstatat for each entry while the kernel
- * still has at hand what it has just told of it, and a sort of the names. Of directories of ten thousand files all stats
+ * What it computes is defined by rdc/files/root/listing_reference.py. It is getdents64, one fstatat for each entry of a buffer while
+ * the kernel still has at hand what it has just told of them, and a sort of the names. Of directories of ten thousand files all stats
  * in the order of the names took a fourth longer, of those of a release of Linux a twentieth. statx took as long as
  * fstatat, which every kernel, C library and system call filter has.
  */
@@ -22,11 +22,16 @@
 #include <unistd.h>
 
 #include "base/nanoseconds.h"
+#include "depth/rows_at_once.h"
+#include "base/sort_names.h"
 
 #define NAME_MOST 255    /* NAME_BYTES of rdc/limits/paths.py: file systems in user space may send longer ones */
 #define LINK_MOST 4096 /* the kernel gives at most a page */
 #define RECORDS_SIZE (32 << 10)
 #define TEMPORARY 255 /* as a kind: of which no more than the name is wanted */
+#define UNKNOWN 254 /* as a kind: to be looked at */
+#define GONE 253 /* as a kind: removed since its name was read */
+#define MEASURED 32 /* entries of a buffer from which on it is measured how long they take */
 
 /* getdents64(2) has no declaration of its record. */
 typedef struct {
@@ -36,13 +41,6 @@ typedef struct {
     uint8_t type;
     char name[];
 } record;
-
-/* A name to sort: its first 8 bytes as a big-endian number, zeros behind a shorter one, decide most comparisons. */
-typedef struct {
-    uint64_t head;
-    uint32_t at; /* in the blob of names */
-    uint32_t row; /* of its facts */
-} sort_entry;
 
 /* What the columns have of an entry. */
 typedef struct {
@@ -64,6 +62,9 @@ typedef struct {
     sort_entry *sort_entries;
     facts *facts;
     size_t count, room;
+    unsigned depth, most; /* entries that are looked at at a time, and may be in the end */
+    int deeper;           /* whether `depth` is another one than was asked for */
+    rdc_rows_seen *seen;
 } reader;
 
 static int charge(reader *r, size_t bytes)
@@ -157,24 +158,74 @@ static facts facts_of(const struct stat *found)
     };
 }
 
-/* One that is gone since its name was read was never there. */
-static int read_entry(reader *r, int fd, int part_temporaries, const char *name)
+/* Takes the name of an entry that is to be looked at, unless it is reserved. */
+static int take_name(reader *r, int part_temporaries, const char *name)
 {
     const size_t length = strlen(name);
-    struct stat found;
 
     if (length > NAME_MOST)
         return ENAMETOOLONG;
     int failed = charge(r, RDC_ENTRY_BYTES + length + 1);
     if (failed)
         return failed;
-    if (part_temporaries && is_reserved(name, length))
-        return add_name(r, name, length, &(facts){.kind = TEMPORARY});
-    while (fstatat(fd, name, &found, AT_SYMLINK_NOFOLLOW))
-        if (errno != EINTR)
-            return errno == ENOENT ? 0 : errno;
-    const facts known = facts_of(&found);
-    return add_name(r, name, length, &known);
+    return add_name(r, name, length, &(facts){.kind = part_temporaries && is_reserved(name, length) ? TEMPORARY : UNKNOWN});
+}
+
+/* The entries of one buffer that are looked at, from row `first` on. */
+typedef struct {
+    reader *r;
+    int fd;
+    size_t first;
+} looking;
+
+static void look_at(void *context, size_t row)
+{
+    looking *l = context;
+    facts *known = l->r->facts + l->first + row;
+    struct stat found;
+
+    if (known->kind != UNKNOWN)
+        return;
+    while (fstatat(l->fd, (const char *)l->r->names.at + l->r->sort_entries[l->first + row].at, &found,
+                   AT_SYMLINK_NOFOLLOW))
+        if (errno != EINTR) {
+            /* One that is gone since its name was read was never there. The error of another stays in its size. */
+            known->kind = GONE;
+            known->size = errno == ENOENT ? 0 : (uint64_t)errno;
+            return;
+        }
+    *known = facts_of(&found);
+}
+
+/* Looks at the entries from row `first` on, and leaves out what is gone. Returns 0, or the errno of the first that failed. */
+static int look_at_all(reader *r, int fd, size_t first)
+{
+    looking l = {.r = r, .fd = fd, .first = first};
+    const size_t some = r->count - first;
+    size_t kept = first;
+
+    if (r->depth > 1 || some >= MEASURED) {
+        const unsigned asked = r->depth;
+        rdc_rows_seen later = {0};
+        rdc_rows_deepening(some, &r->depth, r->most, look_at, &l, r->deeper ? &later : r->seen);
+        r->deeper |= r->depth != asked;
+    } else {
+        for (size_t row = 0; row < some; row++)
+            look_at(&l, row);
+    }
+    for (size_t row = first; row < r->count; row++) {
+        if (r->facts[row].kind == GONE) {
+            if (r->facts[row].size)
+                return (int)r->facts[row].size;
+            continue;
+        }
+        r->facts[kept] = r->facts[row];
+        r->sort_entries[kept] = r->sort_entries[row];
+        r->sort_entries[kept].row = (uint32_t)kept;
+        kept++;
+    }
+    r->count = kept;
+    return 0;
 }
 
 static int read_entries(reader *r, int fd, int part_temporaries)
@@ -187,6 +238,7 @@ static int read_entries(reader *r, int fd, int part_temporaries)
     if (lseek(fd, 0, SEEK_SET) < 0)
         return errno;
     for (;;) {
+        const size_t first = r->count;
         long filled = syscall(SYS_getdents64, fd, &records, sizeof records);
         if (filled == 0)
             return 0;
@@ -195,55 +247,19 @@ static int read_entries(reader *r, int fd, int part_temporaries)
                 continue;
             return errno;
         }
-        for (long at = 0; at < filled;) {
+        int failed = 0;
+        for (long at = 0; at < filled && !failed;) {
             const record *found = (const record *)(records.bytes + at);
             const char *name = found->name;
             at += found->size;
-            if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
-                continue;
-            int failed = read_entry(r, fd, part_temporaries, name);
-            if (failed)
-                return failed;
+            if (name[0] != '.' || (name[1] && (name[1] != '.' || name[2])))
+                failed = take_name(r, part_temporaries, name);
         }
+        if (!failed)
+            failed = look_at_all(r, fd, first);
+        if (failed)
+            return failed;
     }
-}
-
-/* Names hold no NUL: equal heads that end in one are equal names, and others go on after 8 bytes. */
-static int compare(const uint8_t *names, const sort_entry *a, const sort_entry *b)
-{
-    if (a->head != b->head)
-        return a->head < b->head ? -1 : 1;
-    if (!(a->head & 0xff))
-        return 0;
-    return strcmp((const char *)names + a->at + 8, (const char *)names + b->at + 8);
-}
-
-/* Merges sorted runs of doubling length: n log n comparisons whatever the names, which may be chosen to hurt. */
-static int sort_names(reader *r)
-{
-    sort_entry *from = r->sort_entries, *to = malloc((r->count + 1) * sizeof *to);
-    const uint8_t *names = r->names.at;
-    size_t count = r->count;
-
-    if (!to)
-        return ENOMEM;
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t start = 0; start < count; start += 2 * width) {
-            size_t middle = count - start < width ? count : start + width;
-            size_t end = count - start < 2 * width ? count : start + 2 * width;
-            size_t a = start, b = middle, out = start;
-            while (a < middle && b < end)
-                to[out++] = compare(names, from + a, from + b) <= 0 ? from[a++] : from[b++];
-            memcpy(to + out, from + a, (middle - a) * sizeof *to);
-            memcpy(to + out + (middle - a), from + b, (end - b) * sizeof *to);
-        }
-        sort_entry *swapped = from;
-        from = to;
-        to = swapped;
-    }
-    r->sort_entries = from;
-    free(to);
-    return 0;
 }
 
 /* EINVAL when the link has been replaced by something else: left out, the entry would look deleted. */
@@ -321,15 +337,17 @@ static int fill_columns(reader *r, int fd, rdc_entries *entries)
     return 0;
 }
 
-int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries)
+int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries, unsigned depth,
+                       unsigned most, rdc_rows_seen *seen)
 {
-    reader r = {.left = limit < UINT32_MAX ? limit : UINT32_MAX};
+    const uint64_t begun = rdc_steady_clock();
+    reader r = {.left = limit < UINT32_MAX ? limit : UINT32_MAX, .depth = depth ? depth : 1, .most = most, .seen = seen};
     int failed;
 
     memset(entries, 0, sizeof *entries);
     failed = read_entries(&r, fd, part_temporaries);
     if (!failed)
-        failed = sort_names(&r);
+        failed = sort_names(&r.sort_entries, r.count, r.names.at);
     if (!failed)
         failed = fill_columns(&r, fd, entries);
     free(r.names.at);
@@ -341,6 +359,7 @@ int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *
     entries->temporaries_size = r.temporaries.size;
     if (failed)
         rdc_entries_free(entries);
+    seen->elapsed = rdc_steady_clock() - begun;
     return failed;
 }
 

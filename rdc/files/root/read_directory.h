@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "depth/rows_at_once.h"
+
 /* What reading a directory may hold is counted as this many bytes an entry, besides its name and link target. */
 #define RDC_ENTRY_BYTES 160
 
@@ -35,8 +37,11 @@ typedef struct {
  * that vanish between the reading of their name and their stat are left out. With `part_temporaries`,
  * reserved names (rdc/files/base/temporary_names.py) are in `temporaries` and in no column. Returns 0, or an errno with nothing to free: ENAMETOOLONG for
  * a name of more than 255 bytes, EOVERFLOW when more than `limit` (at most 2^32 - 1) bytes would have to be held.
+ * `depth`: entries that are looked at at a time; doubled up to `most` while they wait. `seen`: of the looks before
+ * the first doubling, without rows for a small directory; what elapsed is of the whole call.
  */
-int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries);
+int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries, unsigned depth,
+                       unsigned most, rdc_rows_seen *seen);
 
 /* Frees what rdc_read_directory filled in. */
 void rdc_entries_free(rdc_entries *entries);

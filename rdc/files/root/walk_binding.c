@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "depth/seen_binding.h"
 #include "root/open_beneath.h"
 #include "root/read_directory.h"
 
@@ -19,7 +20,7 @@
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* What read_directory returns of these entries, which are freed. */
-static PyObject *columns_of(rdc_entries *e, int inodes)
+static PyObject *columns_of(rdc_entries *e, int inodes, const rdc_rows_seen *seen)
 {
     const Py_ssize_t n = (Py_ssize_t)e->count;
     /* "y#" makes None of a NULL pointer. */
@@ -37,7 +38,7 @@ static PyObject *columns_of(rdc_entries *e, int inodes)
         result = both;
     }
     rdc_entries_free(e);
-    return result;
+    return with_seen(result, seen);
 }
 
 static int check_limit(Py_ssize_t limit)
@@ -57,37 +58,45 @@ static PyObject *failure(int number)
 static PyObject *read_directory(PyObject *module, PyObject *args)
 {
     int fd, part_temporaries, inodes, failed;
+    unsigned depth, most;
     Py_ssize_t limit;
+    rdc_rows_seen seen = {0};
     rdc_entries e;
     (void)module;
-    if (!PyArg_ParseTuple(args, "ipnp:read_directory", &fd, &part_temporaries, &limit, &inodes) ||
+    if (!PyArg_ParseTuple(args, "ipnpII:read_directory", &fd, &part_temporaries, &limit, &inodes, &depth,
+                          &most) ||
         !check_limit(limit))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    failed = rdc_read_directory(fd, (size_t)limit, part_temporaries, &e);
+    failed = rdc_read_directory(fd, (size_t)limit, part_temporaries, &e, depth, most, &seen);
     Py_END_ALLOW_THREADS
-    return failed ? failure(failed) : columns_of(&e, inodes);
+    return failed ? failure(failed) : columns_of(&e, inodes, &seen);
 }
 
 static PyObject *list_directory(PyObject *module, PyObject *args)
 {
     int directory, part_temporaries, failed;
+    unsigned depth, most;
     const char *path;
     Py_ssize_t length, limit;
+    rdc_rows_seen seen = {0};
     rdc_entries e;
     (void)module;
-    if (!PyArg_ParseTuple(args, "iy#pn:list_directory", &directory, &path, &length, &part_temporaries, &limit) ||
+    if (!PyArg_ParseTuple(args, "iy#pnII:list_directory", &directory, &path, &length, &part_temporaries, &limit,
+                          &depth, &most) ||
         !check_limit(limit))
         return NULL;
     if (strlen(path) != (size_t)length || !rdc_is_plain_path(path))
         return failure(EINVAL);
     Py_BEGIN_ALLOW_THREADS
+    const uint64_t begun = rdc_steady_clock();
     const int fd = rdc_open_beneath(directory, path, DIRECTORY_FLAGS);
-    failed = fd < 0 ? errno : rdc_read_directory(fd, (size_t)limit, part_temporaries, &e);
+    failed = fd < 0 ? errno : rdc_read_directory(fd, (size_t)limit, part_temporaries, &e, depth, most, &seen);
     if (fd >= 0)
         close(fd);
+    seen.elapsed = rdc_steady_clock() - begun;
     Py_END_ALLOW_THREADS
-    return failed ? failure(failed) : columns_of(&e, 0);
+    return failed ? failure(failed) : columns_of(&e, 0, &seen);
 }
 
 static PyObject *open_directory(PyObject *module, PyObject *args)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
-from rdc.limits.sessions import ALTERNATE_DIRECTORIES, WINDOW_SECONDS
+from rdc.limits.sessions import ALTERNATE_DIRECTORIES, DEPTH_LIMIT, WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.filter_rules import are_plain
 from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
@@ -179,6 +179,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "copy_unsafe_links": Flag(),
     "delay_updates": Flag(),
     "delete_missing_args": Flag(),
+    "depth": Integer(0, DEPTH_LIMIT),
     "devices": Flag(),
     "force": Flag(),
     "groupmap": OwnerMapText(),
@@ -213,8 +214,9 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
 }
 """The codec of each such field of SyncOptions, by its name."""
 
-DISPENSABLE = frozenset({"devices", "specials"})
-"""Options that a session can do without: a side that does not know them makes no such entries."""
+DISPENSABLE = frozenset({"depth", "devices", "specials"})
+"""Options that a session can do without: a side that does not know them makes no such entries, or has one
+call in flight."""
 
 SELECTION = "selection"
 """The name that an Open needs if Selected messages follow it. It has no value."""

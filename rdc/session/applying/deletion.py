@@ -207,6 +207,8 @@ class Deletion:
             share, self._share = self._share, None
             self._limit_to_share(share)
         if self._limit is not None and self.deleted >= self._limit:
+            if not self._dry and self._root.kind(path) is None:
+                return True  # it was renamed, which is no deletion
             self.refused += 1
             return False
         remove = self._root.remove_directory if kind == Kind.DIRECTORY else self._root.remove_file

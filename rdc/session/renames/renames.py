@@ -54,8 +54,19 @@ class Renames:
     def rehearse(self, removed_files: RemovedFiles, spare: Callable[[bytes], None]) -> None:
         """Reports what `run` would do, and passes the old paths to `spare`."""
         for at, (file, row) in enumerate(zip(self._files, self._rows, strict=True)):
-            spare(removed_files[row].path)
-            self._context.landing.moved(file, removed_files[row].path, self._identities[at])
+            path = removed_files[row].path
+            if self._is_shared(path):
+                self._context.landing.rehearse(file)
+                continue
+            spare(path)
+            self._context.landing.moved(file, path, self._identities[at])
+
+    def _is_shared(self, path: bytes) -> bool:
+        """Whether a file has other names, too: a run then copies it."""
+        try:
+            return self._context.root.link_count(path) > 1
+        except FileError:
+            return False
 
     def run(self, removed_files: RemovedFiles) -> list[Rename]:
         """Renames each file atomically. Returns the renames that were not possible.

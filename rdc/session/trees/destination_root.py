@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.facts.preserved_metadata import preserved_by
@@ -236,6 +237,7 @@ def open_destination(
         from rdc.session.trees.faked_trees import faked_root
 
         destination_root = replace(destination_root, root=faked_root(destination_root.root, options))
+    destination_root.root.fix_depth(options.depth)
     if options.open_noatime or options.atimes:
         destination_root.root.keep_atimes()
     destination_root.root.write_sparsely(options.sparse)
@@ -347,13 +349,8 @@ def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions,
     directory = os.path.join(path, backup.directory)
     try:
         top = site.open(directory, writable=not options.dry_run) if site.has_directory(directory) else None
-        backups = Backups(
-            root,
-            backup.suffix,
-            fsync=options.fsync,
-            top=top,
-            make_top=lambda: _make_path(directory, site, 0o700),
-        )
+        make_top = partial(_make_path, directory, site, 0o700)
+        backups = Backups(root, backup.suffix, fsync=options.fsync, top=top, make_top=make_top)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     root.keep_backups(backups)

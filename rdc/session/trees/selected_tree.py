@@ -70,6 +70,7 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
     except BaseException:
         lookup.release()
         raise
+    root.fix_depth(options.depth)
     if options.open_noatime:
         root.keep_atimes()
     if options.munge_links:

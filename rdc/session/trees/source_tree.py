@@ -98,6 +98,7 @@ class SourceTree:
 
     def _show(self, site: Site, options: SyncOptions, destination: bytes | None) -> None:
         """Has the root show entries as `options` ask."""
+        self.root.fix_depth(options.depth)
         if options.open_noatime:
             self.root.keep_atimes()
         if options.untimed:

@@ -209,7 +209,8 @@ class ContentReader:
         """
 
         def work(batch: Batch) -> tuple[Batch, Contents]:
-            return batch, read_contents(batch.root.fileno(), batch.paths, batch.wanted, head, tail)
+            root, depth = batch.root, batch.root.depths.opening
+            return batch, read_contents(root.fileno(), batch.paths, batch.wanted, head, tail, depth)
 
         found = Keyed(array("I"), bytearray())
         batches = self._files.batches(rows, BATCH_FILES, BATCH_BYTES, head + tail)

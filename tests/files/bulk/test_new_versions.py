@@ -283,8 +283,8 @@ def test_what_is_expected_is_a_column_for_each_file(expected: bytes) -> None:
         fds = array("i", [null.fileno()] * 2)
         columns = (b"a\0b\0", array("Q", [1, 1]), bytes(16), bytes(4), bytes(8), bytes(8))
         with pytest.raises(ValueError, match="expected"):
-            _batch.stage_small(fds, *columns, False, b"12", bytes(8), expected)
+            _batch.stage_small(fds, *columns, False, b"12", bytes(8), expected, 1)
         with pytest.raises(ValueError, match="expected"):
-            _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected)
+            _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected, 1)
         with pytest.raises(ValueError, match="directories"):
-            _batch.stage_small(fds[:1], *columns, False, b"12", bytes(8), None)
+            _batch.stage_small(fds[:1], *columns, False, b"12", bytes(8), None, 1)

@@ -219,7 +219,7 @@ def test_more_than_a_caller_can_want_is_refused(tmp_path: Path) -> None:
     ):
         rows = array("Q", [number for size in sizes for number in (0, 0, size)])
         with pytest.raises(ValueError, match="at most 1 GiB"):
-            _contents.read_contents(fd, b"a\0" * len(sizes), rows, head, tail)
+            _contents.read_contents(fd, b"a\0" * len(sizes), rows, head, tail, 1, 1)
     with pytest.raises(ValueError, match="24 bytes"):
-        _contents.read_contents(fd, b"a\0", b"x" * 23, 1, 1)
+        _contents.read_contents(fd, b"a\0", b"x" * 23, 1, 1, 1, 1)
     os.close(fd)

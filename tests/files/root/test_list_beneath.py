@@ -127,7 +127,8 @@ def test_what_file_systems_seldom_do(tmp_path: Path) -> None:
         "-fno-sanitize-recover=all",
         f"-I{TOP / 'rdc' / 'files'}",
     ]
-    command += [str(NATIVE / "directory_faults.c"), "-o", str(program)]
+    sources = [NATIVE / "directory_faults.c", TOP / "rdc" / "files" / "depth" / "rows_at_once.c"]
+    command += ["-pthread", *map(str, sources), "-o", str(program)]
     subprocess.run(command, check=True)
     result = subprocess.run([program], capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr) == (0, "passed\n", "")

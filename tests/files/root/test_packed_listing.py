@@ -152,7 +152,7 @@ def test_what_may_be_held_is_bounded(tmp_path: Path) -> None:
                     reader(fd, None, limit)
                 assert caught.value.errno == errno.EOVERFLOW
     with opened(top) as fd, pytest.raises(ValueError, match="bytes"):
-        _walk.read_directory(fd, True, -1, False)
+        _walk.read_directory(fd, True, -1, False, 1, 1)
 
 
 def test_what_is_no_readable_directory(tmp_path: Path) -> None:

@@ -149,6 +149,8 @@ static void *fake_realloc(void *at, size_t size)
 #undef malloc
 #undef realloc
 
+static rdc_rows_seen seen;
+
 static fake *add(const char *name, mode_t mode)
 {
     fake *entry = entries + entry_count++;
@@ -168,7 +170,7 @@ static void expect(const char *names)
 {
     rdc_entries found;
     char text[1000] = "";
-    assert(rdc_read_directory(3, 1 << 20, 1, &found) == 0);
+    assert(rdc_read_directory(3, 1 << 20, 1, &found, 1, 1, &seen) == 0);
     size_t at = 0;
     for (size_t row = 0; row < found.count; row++) {
         const char *name = (const char *)found.names + at;
@@ -189,7 +191,7 @@ static void expect(const char *names)
 static void expect_failure(int number)
 {
     rdc_entries found;
-    assert(rdc_read_directory(3, 1 << 20, 1, &found) == number);
+    assert(rdc_read_directory(3, 1 << 20, 1, &found, 1, 1, &seen) == number);
     assert(!found.names && !found.sizes && !found.targets && !found.temporaries);
 }
 
@@ -238,7 +240,7 @@ static void names_and_targets_too_long(void)
     begin();
     fake *file = add(long_text + sizeof long_text - 1 - 255, S_IFREG);
     rdc_entries found;
-    assert(rdc_read_directory(3, 1 << 20, 1, &found) == 0 && found.names_size == 256);
+    assert(rdc_read_directory(3, 1 << 20, 1, &found, 1, 1, &seen) == 0 && found.names_size == 256);
     rdc_entries_free(&found);
     file->name--;
     expect_failure(ENAMETOOLONG);
@@ -247,7 +249,7 @@ static void names_and_targets_too_long(void)
     fake *link = add("l", S_IFLNK);
     link->target = long_text;
     link->target_length = 4096;
-    assert(rdc_read_directory(3, 1 << 20, 1, &found) == 0 && found.link_bytes == 4097);
+    assert(rdc_read_directory(3, 1 << 20, 1, &found, 1, 1, &seen) == 0 && found.link_bytes == 4097);
     rdc_entries_free(&found);
     link->target_length = 4097;
     expect_failure(ENAMETOOLONG);
@@ -281,7 +283,7 @@ static void times(void)
         rdc_entries found;
         begin();
         add("a", S_IFREG)->time = (struct timespec){.tv_sec = cases[i].seconds, .tv_nsec = cases[i].rest};
-        assert(rdc_read_directory(3, 1 << 20, 1, &found) == 0);
+        assert(rdc_read_directory(3, 1 << 20, 1, &found, 1, 1, &seen) == 0);
         assert((int64_t)le64toh(found.mtimes[0]) == cases[i].expected);
         rdc_entries_free(&found);
     }
@@ -301,7 +303,7 @@ static void memory_that_runs_out(void)
     }
     do {
         allocations_left = allocations++;
-        failed = rdc_read_directory(3, 1 << 20, 1, &found);
+        failed = rdc_read_directory(3, 1 << 20, 1, &found, 1, 1, &seen);
         assert(failed == 0 || failed == ENOMEM);
     } while (failed);
     assert(allocations > 10);

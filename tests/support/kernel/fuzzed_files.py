@@ -208,10 +208,10 @@ class Fuzzer:
         parted = self.rng.random() < 0.5
         if self.rng.random() < 0.5:
             inodes = self.rng.random() < 0.5
-            count, *columns = _walk.read_directory(fd, parted, limit, inodes)
+            count, *columns, _ = _walk.read_directory(fd, parted, limit, inodes, self.depth(), self.depth())
             assert len(columns[3]) == len(columns[4]) == 8 * count
         elif self.rng.random() < 0.5:
-            _walk.list_directory(fd, self.path(), parted, limit)
+            _walk.list_directory(fd, self.path(), parted, limit, self.depth(), self.depth())
         else:
             os.close(_walk.open_directory(fd, self.path()))
 
@@ -222,15 +222,18 @@ class Fuzzer:
             "q", [self.number() % (1 << 62) if self.rng.random() < 0.02 else size for size in sizes]
         )
         head, tail = (self.rng.choice([0, 10, 8192, self.number()]) for _ in range(2))
-        data, outcomes, ctimes = _contents.read_contents(
-            fd, self.names(count, plain=False), wanted, head, tail
+        data, outcomes, ctimes, _ = _contents.read_contents(
+            fd, self.names(count, plain=False), wanted, head, tail, self.depth(), self.depth()
         )
         assert len(outcomes) * 2 == len(ctimes)
         assert SECRET not in data
 
+    def depth(self) -> int:
+        return self.rng.choice([1, 1, 3, 70, (1 << 32) - 1])
+
     def opened(self, fd: int) -> None:
-        fds, devices, inodes, sizes, mtimes, ctimes = _opened.open_files(
-            fd, self.names(self.count(), plain=False)
+        fds, devices, inodes, sizes, mtimes, ctimes, _ = _opened.open_files(
+            fd, self.names(self.count(), plain=False), self.depth()
         )
         try:
             count = len(fds) // 4
@@ -241,14 +244,14 @@ class Fuzzer:
             )
             if max(array("Q", sizes), default=0) < 1 << 20 or not fits:
                 try:
-                    data, good = _opened.read_files(fds, *columns)
+                    data, good, _ = _opened.read_files(fds, *columns, self.depth())
                     assert len(good) == count
                     assert SECRET not in data
                 except ALLOWED:
                     pass
             rows = self.column("Q", [self.rng.randrange(count + 2) for _ in range(count)])
             made = (self.ids(count, "H"), self.times(count), self.ids(count, "I"), self.ids(count, "I"))
-            _opened.set_metadata_of_files(fds, ctimes, rows, *made, False)
+            _opened.set_metadata_of_files(fds, ctimes, rows, *made, False, self.depth())
         finally:
             _opened.close_files(fds)
 
@@ -270,7 +273,7 @@ class Fuzzer:
         if set(array("i", directories[: len(directories) // 4 * 4])) - {fd, -1}:
             directories = array("i", [fd] * count).tobytes()
         expected = None if self.rng.random() < 0.5 else self.mangled(self.rng.randbytes(40 * count))
-        fds, temporaries = _batch.stage_small(
+        fds, temporaries, _ = _batch.stage_small(
             directories,
             names,
             self.column("Q", sizes),
@@ -282,12 +285,13 @@ class Fuzzer:
             content,
             self.mangled(self.rng.randbytes(4 * count)),
             expected,
+            self.depth(),
         )
         try:
             assert len(fds) == 4 * count
             assert len(temporaries) == 26 * count
             given = self.mangled(temporaries)
-            failed = _batch.rename_small(directories, given, names, fds, expected)
+            failed, _ = _batch.rename_small(directories, given, names, fds, expected, self.depth())
             assert len(failed) == 4 * count
         finally:
             _batch.close_files(fds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 
@@ -54,6 +55,8 @@ def comparable(case: Case) -> bool:
         return False  # refused
     if words & KEEPING and (words & KEPT_APART or _links_in_the_way(wanted, held)):
         return False  # refused; or the metadata go to another entry
+    if "--max-delete" in words and _moves(wanted, held):
+        return False  # rdc renames the file, which is no deletion
     if words & MAPPING and "--numeric-ids" in words:
         return False  # rsync then sends no names, and rdc does
     if "--safe-links" in words and words & KEPT_APART:
@@ -81,8 +84,8 @@ def comparable(case: Case) -> bool:
     appends = words & {"--append", "--append-verify"}
     if (appends or "--inplace" in words) and words & {"-u", "--update", "--size-only"}:
         return False  # refused
-    if appends and words & {"-W", "--whole-file"}:
-        return False  # refused by rsync
+    if appends and words & {"-W", "--whole-file", "-y", "--fuzzy"}:
+        return False  # refused by rsync; or it leaves out a new file that a longer one resembles
     if appends and (words & {"-c", "--checksum"} or not _lengthened(wanted, held)):
         return False  # the one is refused, and what rsync makes of the other is no version of either side
     if not words & {"-H", "--hard-links"} and _set_in_turn(case):
@@ -133,6 +136,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rdc makes the directories above a name that rules hide
     if words & {"-I", "--ignore-times"}:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
+    if _reads_no_rule_files_above(case, words):
+        return False  # rsync takes a listed file that a rule file above it hides
     if words & {"-F", "-FF"} and (len(case.operands.paths) > 1 or case.operands.listed is not None):
         return False  # rsync reads the files above one SRC alone
     several = case.operands.listed is None and "-R" not in case.operands.words
@@ -143,6 +148,15 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
     missing = not named.isdisjoint(("missing", "none"))
     ignores = {"--ignore-missing-args", "--delete-missing-args"} & set(case.operands.words)
     return bool(ignores) or not (missing and words & set(DELETIONS))
+
+
+def _reads_no_rule_files_above(case: Case, words: set[str]) -> bool:
+    """Whether rsync lists all of SRC before it compares, and reads rule files only in what it enters."""
+    whole = words & {"--delete-after", "--delay-updates", "-m", "--prune-empty-dirs"}
+    files = words & RULE_FILES or any(
+        re.match(r"--filter=(:|dir-merge|merge|\.)", word) for word in case.words
+    )
+    return case.operands.listed is not None and "-r" in case.operands.words and bool(whole and files)
 
 
 def _is_within_another(paths: Sequence[str]) -> bool:
@@ -190,6 +204,19 @@ def _special_bits_and_access(side: Side) -> bool:
     )
 
 
+def _moves(wanted: Tree, held: Tree) -> bool:
+    """Whether a file that only DST has may be a new one of SRC."""
+    gone = {
+        (node.content, node.mtime_ns)
+        for path, node in held.items()
+        if isinstance(node, File) and path not in wanted
+    }
+    return any(
+        isinstance(node, File) and path not in held and (node.content, node.mtime_ns) in gone
+        for path, node in wanted.items()
+    )
+
+
 def _lengthened(wanted: Tree, held: Tree) -> bool:
     """Whether each file that is shorter at DST is the beginning of the one at SRC."""
     pairs = ((node, held.get(path)) for path, node in wanted.items())
@@ -229,7 +256,7 @@ def _set_in_turn(case: Case) -> bool:
     groups: dict[bytes, list[bytes]] = {}
     for new, old in destination.links:
         groups.setdefault(old, [old]).append(new)
-    chmod = any(word.startswith("--chmod") for word in case.words)
+    chmod = any(word.startswith(("--chmod", *MAPPING)) for word in case.words)
     for old, names in groups.items():
         wanted = {name: _metadata(source, name) for name in names}
         given = [each for each in wanted.values() if each]

@@ -202,15 +202,17 @@ def _timeless_new_links(line: str) -> list[str]:
     return _without_flag(line, "L", "t") if line.startswith("cL") else [line]
 
 
-def _links_over_directories(case: Case) -> bool:
-    """Whether a further name of a file is a directory at DST."""
+def _links_over_others(case: Case) -> bool:
+    """Whether a further name of a file is another kind of entry at DST."""
     held = case.scene.destination.tree
     names = {path for pair in case.scene.source.links for path in pair}
-    return _has("-H", "--hard-links")(case) and any(isinstance(held.get(path), Directory) for path in names)
+    return _has("-H", "--hard-links")(case) and any(
+        isinstance(held.get(path), Directory | Link) for path in names
+    )
 
 
 def _planned_anew(outcome: Outcome) -> Outcome:
-    """The plan with a link that rsync compares with a directory as what it becomes: a new name."""
+    """The plan with a link that rsync compares with another kind of entry as what it becomes: a new name."""
     plan = [re.sub(r"^hf[.cstpog]{9} (.*) => .*$", r">f+++++++++ \1", line) for line in outcome.plan]
     return replace(outcome, plan=tuple(sorted(plan)))
 
@@ -247,7 +249,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _lines(_timeless_new_links)),
     Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
-    Intended("`-H`, where a directory", _links_over_directories, _planned_anew),
+    Intended("`-H -n`, where another kind", _links_over_others, _planned_anew),
     Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _unnamed_owners),
     Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rdc.errors import ExitCode, RdcError
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import PackedInodes, PackedListing
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
@@ -162,8 +164,10 @@ def test_a_directory_that_vanishes_while_it_is_listed_stops_deletion(
     destination = write_tree(tmp_path / "destination", tree({"d/a": b"a", "extra": b"e"}))
     look = PackedWalk._list
 
-    def vanish(self: PackedWalk, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
-        listing, inodes = look(self, path)
+    def vanish(
+        self: PackedWalk, path: bytes, lister: ListAhead, following: Sequence[bytes]
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        listing, inodes = look(self, path, lister, following)
         if b"d" in listing.names.split(b"\0") and self._root.label.startswith(bytes(source)):
             shutil.rmtree(source / "d", ignore_errors=True)
         return listing, inodes

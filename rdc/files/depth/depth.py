@@ -1,0 +1,160 @@
+"""Depth: how many calls to storage are in flight at a time.
+
+One is enough where calls do not wait: on files in the page cache a second thread only costs. Where they wait,
+as on a network or a disk that is not cached, the rate grows with the depth until the storage is busy. So the
+depth starts at 1. It is doubled while calls wait and the last doubling made them so much faster.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.records import dataclass
+from rdc.typed import Protocol
+
+__all__ = ["Depth", "Depths", "Looking", "RowsSeen"]
+
+DEPTH_MOST = 32
+"""Most calls in flight unless somebody asks for more."""
+
+WAIT_NANOSECONDS = 100_000
+"""Mean wait of a call, from which on several are in flight. To start a thread costs 20 us."""
+
+GROWTH = 1.2
+"""How many times faster calls have to become for the last doubling to stay."""
+
+WINDOW_ROWS = 16
+"""Rows of the first decision. Later ones take four times as many rows as are in flight."""
+
+STEADY_ROWS = 1024
+"""Rows until a steady depth is tried once more: the storage may have been busy for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSeen:
+    """What the C code saw of rows that it did in one call (rows_at_once.h)."""
+
+    rows: int
+    """All rows."""
+    own_rows: int
+    """Rows that the calling thread did."""
+    waited: int
+    """Nanoseconds that it waited in them."""
+    elapsed: int
+    """Nanoseconds of the whole call."""
+    no_descriptor: int
+    """1 if a row found no free descriptor."""
+    no_thread: int
+    """1 if the system refused a thread."""
+
+
+class Looking(Protocol):
+    """How many entries of a directory are looked at at a time: a Depth."""
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def most(self) -> int: ...
+    def saw(self, seen: RowsSeen, /) -> None: ...
+
+
+class Depth:
+    """The depth of one kind of call on one tree. Threads may share it."""
+
+    __slots__ = (
+        "_before",
+        "_lock",
+        "_looked",
+        "_own",
+        "_rows",
+        "_steady",
+        "_times",
+        "fixed",
+        "most",
+        "now",
+    )
+
+    def __init__(self, fixed: int = 0) -> None:
+        """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits."""
+        self.most = share_of_descriptors(fixed or DEPTH_MOST)
+        """What `now` never exceeds."""
+        self.fixed = min(fixed, self.most)
+        self.now = self.fixed or 1
+        """Calls to have in flight, at least 1."""
+        self._steady = self._looked = False
+        self._before = 0.0
+        """Rows per nanosecond at the depth before this one."""
+        self._rows = self._own = 0
+        self._times = (0, 0)
+        self._lock = allocate_lock()
+
+    @property
+    def rows(self) -> int:
+        """How many rows may pass before `saw` is to be called."""
+        if self.fixed or self._steady or (self.now == 1 and self._looked):
+            return STEADY_ROWS
+        return max(WINDOW_ROWS, 4 * self.now)
+
+    def saw(self, seen: RowsSeen) -> None:
+        """Take in what became of some rows, and decide again."""
+        with self._lock:
+            if seen.no_thread:
+                self.most = self.now = 1
+            elif seen.no_descriptor and self.now > 1:
+                self.most = self.now = self.now // 2
+                self._forget(steady=True)
+            if not self.fixed and seen.rows:
+                self._add(seen)
+
+    def _add(self, seen: RowsSeen) -> None:
+        self._rows += seen.rows
+        self._own += seen.own_rows
+        waited, elapsed = self._times[0] + seen.waited, self._times[1] + seen.elapsed
+        self._times = waited, elapsed
+        if self._rows < (STEADY_ROWS if self._steady else max(WINDOW_ROWS, 4 * self.now)):
+            return
+        self._looked = True
+        if waited <= WAIT_NANOSECONDS * self._own:
+            self.now = 1
+            self._forget(steady=False)
+            return
+        rate = self._rows / max(elapsed, 1)
+        if self._steady or self.now == 1 or rate >= GROWTH * self._before:
+            self._before = rate
+            grown = min(2 * self.now, self.most)
+            self._forget(steady=grown == self.now)
+            self.now = grown
+        else:
+            self.now = max(1, self.now // 2)
+            self._forget(steady=True)
+
+    def _forget(self, *, steady: bool) -> None:
+        self._rows = self._own = 0
+        self._times = (0, 0)
+        self._steady = steady
+
+
+class Depths:
+    """The depths of one tree. Each kind of call has its own, since their rates cannot be compared."""
+
+    __slots__ = ("listing", "looking", "opening", "reading", "renaming", "setting", "writing")
+
+    def __init__(self, fixed: int = 0) -> None:
+        self.listing = Depth(fixed)
+        """Of directories. The calls are those on their entries, too."""
+        self.looking = Depth(fixed)
+        """At the entries of one directory."""
+        self.opening = Depth(fixed)
+        self.reading = Depth(fixed)
+        """Of files that are open."""
+        self.writing = Depth(fixed)
+        self.renaming = Depth(fixed)
+        self.setting = Depth(fixed)
+        """Of metadata."""
+
+    @property
+    def found(self) -> int:
+        """The greatest depth of all, for calls that are not measured."""
+        measured = (self.listing, self.looking, self.opening, self.reading, self.renaming, self.setting)
+        return max(self.writing.now, *[depth.now for depth in measured])

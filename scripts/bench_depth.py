@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Measures what several calls in flight are worth on storage that makes one wait.
+
+Question:  how long does a first copy of many small files take, or a walk, if each call that opens, lists or
+           looks at a name waits? How much of that is left with 16 calls in flight, and with as many as rdc
+           decides for by itself? What does the same cost where nothing waits?
+Metrics:   wall: seconds of one run; cpu: user and system seconds; threads: started in all processes. Waits
+           are injected by tests/kernel/native/slow_calls.c. Without waits: medians of interleaved pairs of
+           runs at a depth of 1 and by default.
+Corpora:   --files small files in directories of 100, seeded, and a tree of --entries empty files in
+           directories of 12; both in --place.
+Commands:  .venv/bin/python scripts/bench_depth.py --place /dev/shm/bench [--open-us 2000] [--runs 15]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import shutil
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.support.storage.slow_storage import SlowRun, SlowStorage
+
+FILES_PER_DIRECTORY = 100
+ENTRIES_PER_DIRECTORY = 12
+DIRECTORIES_TOGETHER = 16
+
+HELPER = """#!/bin/sh
+shift
+exec sh -c "$*"
+"""
+"""A remote shell that runs the command here: both sides, and a pipe between them."""
+
+WALK = """
+import os, sys
+from rdc.files.root.root import Root
+from rdc.tree.filters import FilterList
+from rdc.tree.walk import PackedWalk
+root = Root.open(os.fsencode(sys.argv[1]))
+root.fix_depth(int(sys.argv[2]))
+print(sum(listing.count for _, listing in PackedWalk(root, FilterList([]), print)))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One command, measured at several depths."""
+
+    name: str
+    words: Sequence[str | Path]
+    """Of Python; "DEPTH" stands for the depth."""
+    waits: dict[str, int]
+    removed: Path | None = None
+    """Removed before each run."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Calls in flight on storage that makes one wait.")
+    parser.add_argument("--place", type=Path, required=True, help="a new directory; removed at the end")
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--entries", type=int, default=129_000)
+    parser.add_argument("--open-us", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=15, help="pairs of runs without waits")
+    given = parser.parse_args()
+    place: Path = given.place
+    place.mkdir()
+    try:
+        storage = SlowStorage(place)
+        small = make_small_files(place / "small", given.files)
+        wide = make_entries(place / "wide", given.entries)
+        print("| case | depth 1 | depth 16 | by itself | 1 : 16 |\n|---|---|---|---|---|")
+        for case in cases(place, small, wide, given.open_us):
+            show(case, [measure(storage, case, depth) for depth in (1, 16, 0)])
+        without_waits(storage, cases(place, small, wide, 0)[:1], given.runs)
+    finally:
+        shutil.rmtree(place)
+
+
+def cases(place: Path, small: Path, wide: Path, open_us: int) -> list[Case]:
+    helper = place / "helper"
+    helper.write_text(HELPER)
+    helper.chmod(0o755)
+    copy = place / "copy"
+    far = ["-e", str(helper), f"--remote-path={Path(sys.executable).parent / 'rdc'}"]
+    opens = {"open": open_us, "list": open_us} if open_us else {}
+    looks = {"list": 1000, "stat": 200} if open_us else {}
+    sync = ["-m", "rdc", "sync", "-q", "--depth=DEPTH"]
+    return [
+        Case("first copy, local", [*sync, f"{small}/", f"{copy}/"], opens, copy),
+        Case("first copy, pipe", [*sync, *far, f"{small}/", f"here:{copy}/"], opens, copy),
+        Case("walk", ["-c", WALK, wide, "DEPTH"], looks),
+    ]
+
+
+def measure(storage: SlowStorage, case: Case, depth: int) -> SlowRun:
+    if case.removed is not None:
+        shutil.rmtree(case.removed, ignore_errors=True)
+    ran = storage.run_python(*[str(word).replace("DEPTH", str(depth)) for word in case.words], **case.waits)
+    if ran.code:
+        raise SystemExit(f"{case.name}: {ran.errors}")
+    return ran
+
+
+def show(case: Case, runs: list[SlowRun]) -> None:
+    one, sixteen, default = (run.seconds for run in runs)
+    print(
+        f"| {case.name} | {one:.2f} s | {sixteen:.2f} s | {default:.2f} s | {one / sixteen:.1f} |", flush=True
+    )
+
+
+def without_waits(storage: SlowStorage, chosen: Sequence[Case], runs: int) -> None:
+    """Prints wall and CPU at a depth of 1 and by default, where nothing waits."""
+    for case in chosen:
+        found: dict[int, list[tuple[float, float, int]]] = {1: [], 0: []}
+        for _ in range(runs):
+            for depth, taken in found.items():
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                ran = measure(storage, case, depth)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                taken.append((ran.seconds, cpu, ran.threads))
+        for depth, taken in found.items():
+            wall, cpu, threads = (statistics.median(each) for each in zip(*taken, strict=True))
+            name = f"depth {depth}" if depth else "by itself"
+            print(f"{case.name}, no waits, {name}: {wall:.3f} s, {cpu:.3f} s of CPU, {threads:.0f} threads")
+
+
+def make_small_files(top: Path, files: int) -> Path:
+    rng = random.Random(1)
+    for number in range(files):
+        place = directory_of(top, number // FILES_PER_DIRECTORY)
+        if number % FILES_PER_DIRECTORY == 0:
+            place.mkdir(parents=True)
+        (place / f"f{number:06}").write_bytes(rng.randbytes(rng.randrange(3000)))
+    return top
+
+
+def make_entries(top: Path, entries: int) -> Path:
+    for number in range(entries // (ENTRIES_PER_DIRECTORY + 1)):
+        place = directory_of(top, number)
+        place.mkdir(parents=True)
+        for name in range(ENTRIES_PER_DIRECTORY):
+            os.close(os.open(place / f"f{name}", os.O_CREAT | os.O_WRONLY | os.O_EXCL))
+    return top
+
+
+def directory_of(top: Path, number: int) -> Path:
+    return top / f"d{number // DIRECTORIES_TOGETHER:04}" / f"e{number:05}"
+
+
+if __name__ == "__main__":
+    main()

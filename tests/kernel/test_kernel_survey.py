@@ -131,6 +131,30 @@ def test_the_limit_holds_and_the_sample_is_consistent(variant: Any) -> None:
     assert table.bytes == sum(count * (key % 5000) for key, count in model.items())
 
 
+@pytest.mark.parametrize("limit", [1 << 30, 40_000])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_rows_in_the_order_of_keys_make_the_same_table(variant: Any, limit: int) -> None:
+    """As parts have them: some thousands at a time, from the first key to the last, part after part."""
+    drawn = random.Random(limit)
+    seen = [drawn.getrandbits(64) for _ in range(2_000)]
+    parts = [drawn.sample(seen, 1_000) + [drawn.getrandbits(64) for _ in range(1_500)] for _ in range(3)]
+    ordered, mixed = variant.ChunkTable(limit), variant.ChunkTable(limit)
+    rows = [key for part in parts for key in part]
+    drawn.shuffle(rows)
+    for key in rows:
+        mixed.add(column([key]), column([key % 5000]), column([1 + key % 3]))
+    for part in parts:
+        part.sort()
+        for start in range(0, len(part), 400):
+            chosen = part[start : start + 400]
+            counts = [1 + key % 3 for key in chosen]
+            ordered.add(column(chosen), column([key % 5000 for key in chosen]), column(counts))
+    assert everything(ordered) == everything(mixed)
+    assert (ordered.shift, ordered.chunks, ordered.bytes) == (mixed.shift, mixed.chunks, mixed.bytes)
+    assert ordered.shift == (0 if limit > 1 << 20 else 2)
+    assert ordered.memory <= max(24 * len(ordered), limit * 1.02)
+
+
 def test_equal_beginnings_only_cost_time() -> None:
     table = _survey.ChunkTable(1 << 22)
     rows = [(1 << 63) + 7 * i for i in range(20_000)]

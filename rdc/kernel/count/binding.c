@@ -70,7 +70,6 @@ static PyObject *table_add(PyObject *object, PyObject *args)
     rdc_table *table = &((ChunkTable *)object)->table;
     Py_buffer keys, sizes, counts = {0};
     size_t rows, others;
-    int failed = 0;
     if (!PyArg_ParseTuple(args, "y*y*|y*:add", &keys, &sizes, &counts))
         return NULL;
     const uint64_t *key = numbers(&keys, &rows), *size = key ? numbers(&sizes, &others) : NULL, *count = NULL;
@@ -78,9 +77,7 @@ static PyObject *table_add(PyObject *object, PyObject *args)
         goto done;
     if (counts.obj && (!(count = numbers(&counts, &others)) || same_length(rows, others)))
         goto done;
-    for (size_t i = 0; i < rows && !failed; i++)
-        failed = rdc_table_add(table, key[i], size[i], count ? count[i] : 1);
-    if (failed)
+    if (rdc_table_add(table, key, size, count, rows))
         PyErr_NoMemory();
 done:
     PyBuffer_Release(&keys);

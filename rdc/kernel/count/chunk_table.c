@@ -7,6 +7,9 @@
  * Growing moves every slot to the right, so it happens in place, by realloc and two passes, and never
  * takes twice the memory. Halving a sample drops the end of the table.
  *
+ * Rows that come in the order of keys, as those of a part do, meet no evenly filled table: where they are dense, runs of
+ * slots get as long as all of them. So a search doubles its steps, and what many rows push out moves once for all.
+ *
  * The load is kept between LOAD / GROWTH and LOAD, so a chunk takes 16 / 0.85 = 19 bytes to 16 / 0.71 =
  * 22.6.
  *
@@ -22,6 +25,7 @@
 #define LOAD_MOST 0.85
 #define GROWTH 1.2
 #define SLACK 16 /* initial slots behind the homes */
+#define SORTED_LEAST 16 /* rows in the order of keys from which they are inserted together */
 
 void rdc_table_start(rdc_table *t, size_t limit)
 {
@@ -40,13 +44,31 @@ static int sampled_out(const rdc_table *t, uint64_t key)
     return t->shift && key >> (64 - t->shift);
 }
 
-/* Returns the first slot at or behind the key's home that is empty or has no smaller key. */
+static int has_smaller(const rdc_table *t, size_t at, uint64_t key)
+{
+    return at < t->length && t->slot[at].count && t->slot[at].key < key;
+}
+
+/* Returns the first slot at or behind the key's home that is empty or has no smaller key. If a slot behind the home has
+ * a smaller key, so have all between: from its own home on, which is not behind this one, none of them is empty. */
 static size_t slot_of(const rdc_table *t, uint64_t key)
 {
-    size_t at = home(t, key, t->homes);
-    while (at < t->length && t->slot[at].count && t->slot[at].key < key)
-        at++;
-    return at;
+    size_t low = home(t, key, t->homes), step = 1;
+    if (!has_smaller(t, low, key))
+        return low;
+    while (has_smaller(t, low + step, key)) {
+        low += step;
+        step *= 2;
+    }
+    for (size_t high = low + step;;) {
+        const size_t middle = low + (high - low) / 2;
+        if (middle == low)
+            return high;
+        if (has_smaller(t, middle, key))
+            low = middle;
+        else
+            high = middle;
+    }
 }
 
 /* Returns the slots that `homes` need so that the last key still has one. Empty slots move nothing. */
@@ -144,35 +166,54 @@ static int count_again(rdc_table *t, rdc_slot *slot, uint64_t count)
     return 0;
 }
 
-/* Makes room for one more chunk: by growing, or by halving the sample if growing would exceed the limit. */
+static int has_room(const rdc_table *t, size_t more)
+{
+    return (double)(t->used + more) <= LOAD_MOST * (double)t->homes;
+}
+
+/* Grows, or halves the sample if growing would exceed the limit. */
 static int make_room(rdc_table *t)
 {
-    while ((double)(t->used + 1) > LOAD_MOST * (double)t->homes) {
-        const size_t homes = t->homes ? (size_t)((double)t->homes * GROWTH) : FIRST_HOMES;
-        if (t->homes && (homes + SLACK) * sizeof(rdc_slot) > t->limit && t->shift < 63) {
-            if (rdc_table_sample(t, t->shift + 1))
-                return -1;
-        } else if (spread(t, homes)) {
-            return -1;
-        }
-    }
+    const size_t homes = t->homes ? (size_t)((double)t->homes * GROWTH) : FIRST_HOMES;
+    if (t->homes && (homes + SLACK) * sizeof(rdc_slot) > t->limit && t->shift < 63)
+        return rdc_table_sample(t, t->shift + 1);
+    return spread(t, homes);
+}
+
+/* Makes some more slots behind the last one. */
+static int lengthen(rdc_table *t)
+{
+    const size_t length = t->length + t->length / 64 + SLACK;
+    rdc_slot *grown = realloc(t->slot, length * sizeof *grown);
+    if (!grown)
+        return -1;
+    memset(grown + t->length, 0, (length - t->length) * sizeof *grown);
+    t->slot = grown;
+    t->length = length;
     return 0;
 }
 
-int rdc_table_add(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
+/* Stores what a slot has of a new chunk. */
+static int new_slot(rdc_table *t, uint64_t key, uint64_t size, uint64_t count, rdc_slot *slot)
 {
-    if (!count)
-        return 0;
-    t->chunks += count;
-    t->bytes += count * size;
+    const int is_wide = size >= UINT32_MAX || count > UINT32_MAX;
+    if (is_wide && add_wide(t, key, size, count))
+        return -1;
+    *slot = (rdc_slot){key, is_wide ? 1 : (uint32_t)count, is_wide ? UINT32_MAX : (uint32_t)size};
+    return 0;
+}
+
+static int add_one(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
+{
     if (sampled_out(t, key))
         return 0;
     size_t at = t->homes ? slot_of(t, key) : 0;
     if (at < t->length && t->slot[at].count && t->slot[at].key == key)
         return count_again(t, t->slot + at, count);
-    if ((double)(t->used + 1) > LOAD_MOST * (double)t->homes) {
-        if (make_room(t))
-            return -1;
+    if (!has_room(t, 1)) {
+        while (!has_room(t, 1))
+            if (make_room(t))
+                return -1;
         if (sampled_out(t, key))
             return 0;
         at = slot_of(t, key);
@@ -180,22 +221,94 @@ int rdc_table_add(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
     size_t empty = at;
     while (empty < t->length && t->slot[empty].count)
         empty++;
-    if (empty == t->length) {
-        const size_t length = t->length + t->length / 64 + SLACK;
-        rdc_slot *grown = realloc(t->slot, length * sizeof *grown);
-        if (!grown)
-            return -1;
-        memset(grown + t->length, 0, (length - t->length) * sizeof *grown);
-        t->slot = grown;
-        t->length = length;
-    }
-    const int is_wide = size >= UINT32_MAX || count > UINT32_MAX;
-    if (is_wide && add_wide(t, key, size, count))
+    if (empty == t->length && lengthen(t))
+        return -1;
+    rdc_slot slot;
+    if (new_slot(t, key, size, count, &slot))
         return -1;
     memmove(t->slot + at + 1, t->slot + at, (empty - at) * sizeof *t->slot);
-    t->slot[at] = (rdc_slot){key, is_wide ? 1 : (uint32_t)count, is_wide ? UINT32_MAX : (uint32_t)size};
+    t->slot[at] = slot;
     t->used++;
     return 0;
+}
+
+/* Inserts n new slots in the order of keys, for which there is room. `out`, room for n, is a ring of those that were
+ * pushed out and wait for a place. They are not larger than what is behind the place reached, and their homes are
+ * before it. */
+static int insert_sorted(rdc_table *t, const rdc_slot *slot, size_t n, rdc_slot *out)
+{
+    size_t at = 0, done = 0, first = 0, waiting = 0;
+    while (done < n || waiting) {
+        if (!waiting)
+            at = slot_of(t, slot[done].key);
+        if (at >= t->length && lengthen(t))
+            return -1;
+        const int is_new = done < n && (!waiting || slot[done].key < out[first].key);
+        const rdc_slot next = is_new ? slot[done] : out[first], here = t->slot[at];
+        if (!here.count || here.key > next.key) {
+            t->slot[at] = next;
+            if (is_new) {
+                done++;
+            } else {
+                first = first + 1 == n ? 0 : first + 1;
+                waiting--;
+            }
+            if (here.count) {
+                const size_t last = first + waiting;
+                out[last < n ? last : last - n] = here;
+                waiting++;
+            }
+        }
+        at++;
+    }
+    t->used += n;
+    return 0;
+}
+
+/* Adds rows whose keys increase. */
+static int add_sorted(rdc_table *t, const uint64_t *key, const uint64_t *size, const uint64_t *count, size_t n)
+{
+    rdc_slot *fresh = malloc(2 * n * sizeof *fresh);
+    size_t *row = malloc(n * sizeof *row), unseen = 0;
+    int failed = !fresh || !row;
+
+    for (size_t i = 0; i < n && !failed; i++) {
+        if ((count && !count[i]) || sampled_out(t, key[i]))
+            continue;
+        const size_t at = t->homes ? slot_of(t, key[i]) : 0;
+        if (at < t->length && t->slot[at].count && t->slot[at].key == key[i])
+            failed = count_again(t, t->slot + at, count ? count[i] : 1);
+        else
+            row[unseen++] = i;
+    }
+    while (!failed && unseen && !has_room(t, unseen)) {
+        failed = make_room(t);
+        while (unseen && sampled_out(t, key[row[unseen - 1]]))
+            unseen--;
+    }
+    for (size_t i = 0; i < unseen && !failed; i++)
+        failed = new_slot(t, key[row[i]], size[row[i]], count ? count[row[i]] : 1, fresh + i);
+    if (!failed && unseen)
+        failed = insert_sorted(t, fresh, unseen, fresh + n);
+    free(fresh);
+    free(row);
+    return failed ? -1 : 0;
+}
+
+int rdc_table_add(rdc_table *t, const uint64_t *key, const uint64_t *size, const uint64_t *count, size_t n)
+{
+    int is_sorted = n >= SORTED_LEAST, failed = 0;
+    for (size_t i = 0; i < n; i++) {
+        t->chunks += count ? count[i] : 1;
+        t->bytes += (count ? count[i] : 1) * size[i];
+        is_sorted &= i == 0 || key[i - 1] < key[i];
+    }
+    if (is_sorted)
+        return add_sorted(t, key, size, count, n);
+    for (size_t i = 0; i < n && !failed; i++)
+        if (!count || count[i])
+            failed = add_one(t, key[i], size[i], count ? count[i] : 1);
+    return failed;
 }
 
 int rdc_table_sample(rdc_table *t, unsigned shift)

@@ -47,9 +47,9 @@ typedef struct {
 /* An empty table that may take `limit` bytes. */
 void rdc_table_start(rdc_table *t, size_t limit);
 
-/* Counts `count` more of the chunk `key` of `size` bytes. Returns -1 without memory; then only `chunks`
- * and `bytes` have changed. A contradicting size is ignored. */
-int rdc_table_add(rdc_table *t, uint64_t key, uint64_t size, uint64_t count);
+/* Counts count[i] more, or one without `count`, of the chunk key[i] of size[i] bytes, for n chunks. Returns -1 without
+ * memory; then some of them may be missing in all but `chunks` and `bytes`. A contradicting size is ignored. */
+int rdc_table_add(rdc_table *t, const uint64_t *key, const uint64_t *size, const uint64_t *count, size_t n);
 
 /* Keeps only keys whose first `shift` bits are 0. A smaller shift than before changes nothing. */
 int rdc_table_sample(rdc_table *t, unsigned shift);

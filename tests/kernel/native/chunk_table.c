@@ -35,19 +35,45 @@ static void count_plainly(uint64_t key, uint64_t size, uint64_t count)
     rows[i].count += count;
 }
 
+static int by_value(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* Sorts keys and drops repeated ones; returns how many are left. */
+static size_t sorted(uint64_t *key, size_t n)
+{
+    size_t different = 0;
+    qsort(key, n, sizeof *key, by_value);
+    for (size_t i = 0; i < n; i++)
+        if (!different || key[i] != key[different - 1])
+            key[different++] = key[i];
+    return different;
+}
+
 static void round_of(unsigned crowded, unsigned shift)
 {
     rdc_table table;
     rdc_table_start(&table, SIZE_MAX);
     used = 0;
-    for (size_t i = 0; i < MOST; i++) {
-        const uint64_t key = used && drawn() % 3 == 0 ? rows[drawn() % used].key : drawn() >> crowded << crowded % 7;
-        const uint64_t size = key % 11 ? key % 9000 : UINT32_MAX - 2 + key % 5;
-        const uint64_t count = drawn() % 50 ? 1 : UINT32_MAX - 1 + drawn() % 3;
-        CHECK(!rdc_table_add(&table, key, size, key % 11 ? count : 1));
-        count_plainly(key, size, key % 11 ? count : 1);
-        if (i == MOST / 2)
+    for (size_t i = 0; i < MOST;) {
+        uint64_t key[300], size[300], count[300];
+        size_t n = 1 + drawn() % (drawn() % 2 ? 300 : 20);
+        n = n < MOST - i ? n : MOST - i;
+        for (size_t k = 0; k < n; k++)
+            key[k] = used && drawn() % 3 == 0 ? rows[drawn() % used].key : drawn() >> crowded << crowded % 7;
+        if (drawn() % 4)
+            n = sorted(key, n);
+        for (size_t k = 0; k < n; k++) {
+            size[k] = key[k] % 11 ? key[k] % 9000 : UINT32_MAX - 2 + key[k] % 5;
+            count[k] = drawn() % 50 || key[k] % 11 == 0 ? 1 : UINT32_MAX - 1 + drawn() % 3;
+            count_plainly(key[k], size[k], count[k]);
+        }
+        CHECK(!rdc_table_add(&table, key, size, count, n));
+        if (i < MOST / 2 && i + n >= MOST / 2)
             CHECK(!rdc_table_sample(&table, shift));
+        i += n;
     }
     size_t position = 0, kept = 0;
     uint64_t last = 0;
@@ -100,8 +126,10 @@ int main(int argc, char **argv)
     }
     rdc_table table;
     rdc_table_start(&table, 20000);
-    for (size_t i = 0; i < 50000; i++)
-        CHECK(!rdc_table_add(&table, drawn(), 1, 1));
+    for (size_t i = 0; i < 50000; i++) {
+        const uint64_t key = drawn(), one = 1;
+        CHECK(!rdc_table_add(&table, &key, &one, NULL, 1));
+    }
     CHECK(table.shift > 0 && table.chunks == 50000 && rdc_table_memory(&table) < 22000);
     rdc_table_end(&table);
     puts("fine");

@@ -100,7 +100,9 @@ def _dask(address: str) -> Iterator[Engine]:
     from distributed import Client
 
     # What it logs of its own is no line of rdc; what matters comes as an exception.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(f"tcp://{address}", timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

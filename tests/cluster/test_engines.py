@@ -118,6 +118,12 @@ def test_ctrl_c_ends_all_and_keeps_the_parts(tree: Path, tmp_path: Path) -> None
     assert done.stdout == program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree).stdout
 
 
+def test_a_sample_of_the_soak(tmp_path: Path) -> None:
+    done = program(tmp_path, "scripts.soak_slices", "--rounds=3", "--trees=2", "--engines=processes")
+    assert done.returncode == 0, done.stderr
+    assert "processes: 3 splits" in done.stdout
+
+
 def test_urls_of_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_engine("processes:12") == EngineUrl("processes", "", 12)
     assert parse_engine("dask://node-1.local:8786") == EngineUrl("dask", "node-1.local:8786")

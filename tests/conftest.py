@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +12,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rdc.files.depth.depth import Depths
 from rdc.session import sync_run
 from rdc.transport import child
 from tests.support.children.far_process import FarServer
@@ -26,6 +28,11 @@ settings.register_profile(
     "any machine", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+
+# RDC_DEPTH reaches command lines as a setting. Here it holds for what runs in this process, too.
+if "RDC_DEPTH" in os.environ:
+    Depths.__init__.__defaults__ = (int(os.environ["RDC_DEPTH"]),)
 
 
 @pytest.fixture(autouse=True)

@@ -60,6 +60,8 @@ class DuplicateOptions:
     order: DuplicateOrder = DuplicateOrder.WASTE
     workers: int | None = None
     """Threads that read; None for one per CPU of this process, at most four."""
+    depth: int = 0
+    """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
 
     def __post_init__(self) -> None:
         check_fields(self)

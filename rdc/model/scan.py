@@ -92,6 +92,8 @@ class ScanOptions:
     16 MiB at least are sampled 16, 256 and 4,096 times as densely."""
     slice: ScanSlice | None = None
     """Count only what belongs to this slice. All slices walk all directories."""
+    depth: int = 0
+    """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -47,6 +47,8 @@ class SimilarOptions:
     """With `to`: the most files to rank."""
     folders: bool = False
     """Whether pairs of overlapping directories are searched for, in place of groups."""
+    depth: int = 0
+    """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -112,7 +112,14 @@ def find_duplicates(
     Large files that `catalog` knows are not read.
     """
     reporter = stopping(reporter, stop)
-    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system, stop=stop)
+    tree = walk_paths(
+        paths,
+        options.rules,
+        reporter,
+        one_file_system=options.one_file_system,
+        depth=options.depth,
+        stop=stop,
+    )
     rows, names = _candidates(tree, options)
     searched = len(tree)
     files, candidates, shown_names = _selected(tree, rows, names, listed=options.links)

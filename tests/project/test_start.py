@@ -203,7 +203,7 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, modules=163, own=125, compiled=2, heavy=(SLOW | session) - {"json", "re", "threading"})
+    check(start, modules=165, own=127, compiled=2, heavy=(SLOW | session) - {"json", "re", "threading"})
 
 
 @pytest.mark.parametrize("module", ["rdc.cli.main", "rdc.errors"])

@@ -9,6 +9,7 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.removal_options import REMOVAL_GROUP, read_removal
+from rdc.cli.options.resource_options import DEPTH, read_depth
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
@@ -35,6 +36,7 @@ OPTIONS = (
             Option(("--empty",), "empty files too"),
             Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
             Option(("--verify",), "compare byte by byte what has equal digests"),
+            DEPTH,
         ),
     ),
     FILTER_GROUP,
@@ -173,5 +175,6 @@ def _options(words: Words, environment: Environment) -> DuplicateOptions:
         one_file_system=words.has("--one-file-system"),
         links=words.has("--links"),
         verify=words.has("--verify"),
+        depth=read_depth(words),
         order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order.value),
     )

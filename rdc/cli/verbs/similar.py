@@ -10,6 +10,7 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.options.document_options import DOCUMENT_GROUP, refuse_document_options
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
+from rdc.cli.options.resource_options import DEPTH, read_depth
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
@@ -51,6 +52,7 @@ OPTIONS = (
             Option(("--min-size",), "files of at least SIZE (default: 512 bytes)", "SIZE"),
             Option(("--max-size",), "files of at most SIZE", "SIZE"),
             Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
+            DEPTH,
         ),
     ),
     FILTER_GROUP,
@@ -293,6 +295,7 @@ def _options(words: Words, environment: Environment) -> SimilarOptions:
         to=None if to is None else to.value,
         top=_count(words),
         folders=words.has("--folders"),
+        depth=read_depth(words),
     )
 
 

@@ -78,7 +78,13 @@ def list_units(
 ) -> UnitList:
     """All files at and below `paths`. What cannot be listed is reported. Raises UsageError if pyarrow is
     needed and missing."""
-    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system, stop=stop)
+    tree = walk_paths(
+        paths,
+        options.rules,
+        reporter,
+        one_file_system=options.one_file_system,
+        stop=stop,
+    )
     files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])
     rows = sorted(range(len(files)), key=files.shown)
     for row in rows:

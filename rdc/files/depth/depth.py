@@ -10,6 +10,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.limits.sessions import DEPTH_LIMIT
 from rdc.records import dataclass
 from rdc.typed import Protocol
 
@@ -77,7 +78,7 @@ class Depth:
 
     def __init__(self, fixed: int = 0) -> None:
         """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits."""
-        self.most = share_of_descriptors(fixed or DEPTH_MOST)
+        self.most = share_of_descriptors(min(fixed, DEPTH_LIMIT) or DEPTH_MOST)
         """What `now` never exceeds."""
         self.fixed = min(fixed, self.most)
         self.now = self.fixed or 1

@@ -286,24 +286,33 @@ class CommitGroup:
             return staged
         # After a failed syncfs, the fsync of each file reports whether its own content was lost.
         ready = []
-        for item in staged:
-            try:
-                # fsync, not fdatasync: the inode is written anyway for its new size, and fsync also promises
-                # mode and mtime.
-                flush(item.replacement.fileno())
-            except OSError as error:
+        errors = self._flush_all([item.replacement.fileno() for item in staged])
+        for item, error in zip(staged, errors, strict=True):
+            if error is None:
+                ready.append(item)
+            else:
                 item.replacement.abandon()
                 self._fail(item.path, error, "write its new content to disk")
-            else:
-                ready.append(item)
         for run, rows in live:
-            for row in rows:
-                try:
-                    flush(run.fileno(row))
-                except OSError as error:
+            for row, error in zip(rows, self._flush_all([run.fileno(row) for row in rows]), strict=True):
+                if error is not None:
                     run.drop(row)
                     self._fail(run.path_of(row), error, "write its new content to disk")
         return ready
+
+    def _flush_all(self, fds: list[int]) -> list[OSError | None]:
+        """Make files durable. Return what went wrong with each."""
+
+        def try_to_flush(fd: int) -> OSError | None:
+            try:
+                # fsync, not fdatasync: the inode is written anyway for its new size, and fsync also promises
+                # mode and mtime.
+                flush(fd)
+            except OSError as error:
+                return error
+            return None
+
+        return calls_at_once(try_to_flush, fds, self._root.depths)
 
     # Step 1b: with backups, each old file gets its second name.
 

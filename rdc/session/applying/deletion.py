@@ -7,6 +7,7 @@ from itertools import islice
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
+from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
 from rdc.model.entries import Kind
 from rdc.plan.itemize import DELETING
@@ -70,6 +71,8 @@ class Deletion:
         self._dry = dry
         self._boundary = boundary
         self._spared: set[bytes] = set()
+        self._outcomes: dict[bytes, bool | FileError] = {}
+        """Of files that were removed together with others, until `remove` gets to them."""
         self._unread_rules: set[bytes] = set()
         """Rule files with a problem, which were reported."""
         self._leaves_backup = root.backups is not None and root.backups.beside
@@ -113,10 +116,16 @@ class Deletion:
         self._spared.add(path)
 
     def announced(
-        self, entries: Iterable[tuple[bytes, int]], filters: FilterList
+        self, entries: Iterable[tuple[bytes, int]], filters: FilterList, *, all_go: bool = True
     ) -> Iterator[tuple[bytes, int]]:
         """Yields the entries. If the run is kept to be undone, many are noted at once before, since each note
-        waits for the disk."""
+        waits for the disk. If storage makes one wait, the files of many are removed at the same time.
+
+        `all_go`: `remove` is called for each that is yielded.
+        """
+        if all_go and self._removes_together():
+            yield from self._removed_together(entries, filters)
+            return
         undo = self._root.undo
         if undo is None or self._dry or not (self._limit is None and self._share is None):
             yield from entries
@@ -127,6 +136,30 @@ class Deletion:
             with suppress(FileError):  # the removal itself reports it
                 undo.removing([path for path, kind in files if not self._stays(path, kind, filters)])
             yield from some
+
+    def _removes_together(self) -> bool:
+        """Whether the files of many entries are removed before `remove` gets to them."""
+        unlimited = self._limit is None and self._share is None
+        plain = self._root.undo is None and self._root.backups is None and not self._dry
+        return unlimited and plain and self._root.depths.found > 1
+
+    def _removed_together(
+        self, entries: Iterable[tuple[bytes, int]], filters: FilterList
+    ) -> Iterator[tuple[bytes, int]]:
+        left = iter(entries)
+        while some := list(islice(left, ANNOUNCED)):
+            files = [path for path, kind in some if kind != Kind.DIRECTORY and path not in self._spared]
+            files = [path for path in files if not self._stays(path, Kind.FILE, filters)]
+            outcomes = calls_at_once(self._try_to_remove, files, self._root.depths)
+            self._outcomes.update(zip(files, outcomes, strict=True))
+            yield from some
+
+    def _try_to_remove(self, path: bytes) -> bool | FileError:
+        """Removes one file in any thread. Returns whether it was there, or the error."""
+        try:
+            return self._root.remove_file(path)
+        except FileError as error:
+            return error
 
     def remove(self, path: bytes, kind: int) -> bool:
         """Deletes the entry at `path`. True if nothing is left there (in a dry run: would be)."""
@@ -211,9 +244,8 @@ class Deletion:
                 return True  # it was renamed, which is no deletion
             self.refused += 1
             return False
-        remove = self._root.remove_directory if kind == Kind.DIRECTORY else self._root.remove_file
         try:
-            if not self._dry and not remove(path):
+            if not self._dry and not self._remove_now(path, kind):
                 return True  # it was renamed, or another program removed it
         except FileError as error:
             self._events.report(Problem(error.code, path, str(error)))
@@ -221,6 +253,15 @@ class Deletion:
         self.deleted += 1
         self._events.report(ItemChanged(DELETING, path + b"/" if kind == Kind.DIRECTORY else path))
         return True
+
+    def _remove_now(self, path: bytes, kind: int) -> bool:
+        """Whether the entry was there. Raises FileError."""
+        if kind == Kind.DIRECTORY:
+            return self._root.remove_directory(path)
+        outcome = self._outcomes.pop(path, None)
+        if isinstance(outcome, FileError):
+            raise outcome
+        return self._root.remove_file(path) if outcome is None else outcome
 
     def finish(self) -> None:
         """Reports how many entries the limit left undeleted."""

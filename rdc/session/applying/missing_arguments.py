@@ -36,7 +36,7 @@ def delete_missing(
         context.events.report(Problem(ExitCode.PARTIAL, b"", text))
         return
     protected = context.filters.protected
-    for path, kind in deletion.announced(found, protected):
+    for path, kind in deletion.announced(found, protected, all_go=False):
         if _keeps_content(context, path, kind):
             text = f"{printable(path)}: not deleted, it is not empty; --delete or --force removes it"
             context.events.report(Problem(ExitCode.OK, path, text))

@@ -58,6 +58,7 @@ class Explorer:
             filter_list(options.rules),
             self._report,
             one_file_system=options.one_file_system,
+            depth=options.depth,
             stopped=stopped,
             met_again=self._report_again,
         )

@@ -124,7 +124,12 @@ def read_files(
     """Traits of all files at and below `paths` whose sizes `options` allow. Files that cannot be read are
     reported."""
     tree = walk_paths(
-        sorted(paths), options.rules, reporter, one_file_system=options.one_file_system, stop=stop
+        sorted(paths),
+        options.rules,
+        reporter,
+        one_file_system=options.one_file_system,
+        depth=options.depth,
+        stop=stop,
     )
     most = options.max_size
     rows = [

@@ -31,14 +31,17 @@ class UniqueWalk:
         reporter: Reporter,
         *,
         one_file_system: bool,
+        depth: int = 0,
         stopped: Callable[[], bool] = lambda: False,
         met_again: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """`stopped`: asked before each directory; True ends the walk. `met_again`: called with the path, as
-        the user would type it, of each directory that was visited before."""
+        """`depth`: calls in flight at a time; 0: by their waits. `stopped`: asked before each directory; True
+        ends the walk. `met_again`: called with the path, as the user would type it, of each directory that
+        was visited before."""
         self._filters = filters
         self._reporter = reporter
         self._one_file_system = one_file_system
+        self._depth = depth
         self._stopped = stopped
         self._met_again = met_again
         self._entered: set[int] = set()
@@ -48,6 +51,7 @@ class UniqueWalk:
         read."""
         if self._stopped():
             return
+        root.fix_depth(self._depth)
         top = root.identity(b"")
         if not self._enters(top.device, top.inode):
             self._met_again(root.shown(b""))

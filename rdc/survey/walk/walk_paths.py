@@ -31,6 +31,7 @@ def walk_paths(
     reporter: Reporter,
     *,
     one_file_system: bool,
+    depth: int = 0,
     stop: StopSignal | None = None,
 ) -> ListedTree:
     """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
@@ -40,7 +41,8 @@ def walk_paths(
     by itself is listed as given, filters or not. What cannot be read is reported and left out.
     """
     stopped = (lambda: False) if stop is None else stop.is_set
-    walk = UniqueWalk(filter_list(rules), reporter, one_file_system=one_file_system, stopped=stopped)
+    filters = filter_list(rules)
+    walk = UniqueWalk(filters, reporter, one_file_system=one_file_system, depth=depth, stopped=stopped)
     tree = _Gathering(walk, reporter).all(paths)
     check_stop(stop)
     return tree

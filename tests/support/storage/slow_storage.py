@@ -48,7 +48,7 @@ class SlowStorage:
         self._counts.write_bytes(bytes(8))
         variables = {f"SLOW_{name.upper()}": str(value) for name, value in waits.items()}
         environ = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "RDC_DEPTH"},
             "RDC_CATALOG": "off",
             # The library of a sanitizer, if there is one, has to come first.
             "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {self._library}".strip(),

@@ -1,0 +1,27 @@
+"""scripts/soak depth [PYTEST ARGS...]: tests with 16 calls to storage in flight wherever rdc makes several.
+
+Without arguments: those of kills, races and random trees, and those beside rsync.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.support.project_paths import TOP
+
+DEPTH = "16"
+
+TESTS = ("tests/files", "tests/sync/hostile_world", "tests/sync/writing", "tests/sync/check", "tests/survey")
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or TESTS
+    words = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", *chosen)
+    environment = {**os.environ, "RDC_DEPTH": DEPTH}
+    sys.exit(subprocess.run(words, cwd=TOP, env=environment, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

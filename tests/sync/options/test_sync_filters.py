@@ -265,7 +265,7 @@ def test_rules_about_absolute_paths_know_where_several_sources_are(tmp_path: Pat
 
 
 @pytest.mark.parametrize("deletion", ["--delete", "--delete-excluded"])
-@pytest.mark.parametrize("rule", [": .g", ":e .g", ":es .g", ":- .g"])
+@pytest.mark.parametrize("rule", [": .g", ":e .g", ":- .g"])
 @pytest.mark.parametrize("text", [b":e .g\n", b":e .h\n", b":es .h\n"])
 def test_what_leaves_itself_out_stays_as_with_rsync(
     text: bytes, rule: str, deletion: str, tmp_path: Path

@@ -228,30 +228,6 @@ def test_a_selection_is_about_as_large_as_asked() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@given(st.sets(keys, max_size=200), st.integers(1, 9), st.integers(1, 50))
-@settings(deadline=None, max_examples=examples(100))
-def test_steps_have_all_chunks_together(variant: Any, chosen: set[int], step: int, most: int) -> None:
-    table = variant.ChunkTable(1 << 20)
-    rows = sorted(chosen)
-    table.add(column(rows), column([size_of(key) for key in rows]))
-    found: list[int] = []
-    for first in range(step):
-        position, before = first, -1
-        while True:
-            part, lengths, times, position = table.entries(position, most, step)
-            if not part:
-                break
-            assert len(part) <= 8 * most
-            assert plain(part) == sorted(plain(part))
-            assert plain(part)[0] > before
-            before = plain(part)[-1]
-            assert plain(lengths) == [size_of(key) for key in plain(part)]
-            assert set(plain(times)) == {1}
-            found += plain(part)
-    assert sorted(found) == rows
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
 def test_what_makes_no_sense_is_refused(variant: Any) -> None:
     make = variant.ChunkTable
     fold = variant.Folder
@@ -262,7 +238,6 @@ def test_what_makes_no_sense_is_refused(variant: Any) -> None:
         lambda: make(0).add(column([1]), column([])),
         lambda: make(0).add(column([1]), column([1]), column([1, 2])),
         lambda: make(0).entries(-1, 1),
-        lambda: make(0).entries(0, 1, 0),
         lambda: fold(0, 2),
         lambda: fold(2, 2),
         lambda: fold(2, 65),

@@ -10,11 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-import pytest
-
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.report.scan.json_document import scan_json
-from rdc.survey.count import chunk_counter
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
 from rdc.survey.scan.outcome import Outcome
@@ -100,22 +97,3 @@ def test_merges_of_merged_slices_are_one_scan(tmp_path: Path) -> None:
         parts = [b"".join(encode_part(outcome)) for outcome in merged]
     assert merged[0].slices is None
     assert scan_json(report_of(merged[0])) == scan_json(report_of(survey([tmp_path], ScanOptions())))
-
-
-def test_rows_of_a_part_are_spread_over_all_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the table of a merge fills evenly; sorted rows would move all that lies behind them, each time."""
-    monkeypatch.setattr(chunk_counter, "ENTRIES", 100)
-    counter = chunk_counter.ChunkCounter(1 << 20)
-    rng = random.Random(4)
-    keys = sorted({rng.getrandbits(64) for _ in range(3_000)})
-    column = b"".join(key.to_bytes(8, "little") for key in keys)
-    counter.add(column, (1).to_bytes(8, "little") * len(keys))
-    found: list[int] = []
-    for part, _, _ in counter.entries(0):
-        own = [int.from_bytes(part[at : at + 8], "little") for at in range(0, len(part), 8)]
-        assert own == sorted(own)
-        if len(own) > 50:
-            assert own[0] < 1 << 61
-            assert own[-1] > 7 << 61
-        found += own
-    assert sorted(found) == keys

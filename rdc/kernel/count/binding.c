@@ -114,11 +114,11 @@ static PyObject *table_find(PyObject *object, PyObject *argument)
 static PyObject *table_entries(PyObject *object, PyObject *args)
 {
     const rdc_table *table = &((ChunkTable *)object)->table;
-    Py_ssize_t position, most, step = 1;
-    if (!PyArg_ParseTuple(args, "nn|n:entries", &position, &most, &step))
+    Py_ssize_t position, most;
+    if (!PyArg_ParseTuple(args, "nn:entries", &position, &most))
         return NULL;
-    if (position < 0 || most < 0 || most > (Py_ssize_t)1 << 32 || step < 1 || step > (Py_ssize_t)1 << 32) {
-        PyErr_SetString(PyExc_ValueError, "entries are read from a position >= 0, in steps >= 1, at most 2^32 at a time");
+    if (position < 0 || most < 0 || most > (Py_ssize_t)1 << 32) {
+        PyErr_SetString(PyExc_ValueError, "entries are read from a position >= 0, at most 2^32 at a time");
         return NULL;
     }
     size_t at = (size_t)position, rows = 0;
@@ -127,11 +127,7 @@ static PyObject *table_entries(PyObject *object, PyObject *args)
     rdc_wide chunk;
     if (!out)
         return PyErr_NoMemory();
-    while (rows < room && at < table->length) {
-        const int there = rdc_table_at(table, at, &chunk);
-        at += (size_t)step;
-        if (!there)
-            continue;
+    while (rows < room && rdc_table_next(table, &at, &chunk)) {
         out[rows] = chunk.key;
         out[room + rows] = chunk.size;
         out[2 * room + rows++] = chunk.count;

@@ -338,19 +338,15 @@ uint64_t rdc_table_find(const rdc_table *t, uint64_t key, uint64_t *size)
     return wide ? wide->count : slot.count;
 }
 
-int rdc_table_at(const rdc_table *t, size_t position, rdc_wide *chunk)
-{
-    const rdc_slot slot = t->slot[position];
-    if (slot.count)
-        *chunk = slot.size == UINT32_MAX ? *find_wide(t, slot.key) : (rdc_wide){slot.key, slot.count, slot.size};
-    return slot.count != 0;
-}
-
 int rdc_table_next(const rdc_table *t, size_t *position, rdc_wide *chunk)
 {
-    while (*position < t->length)
-        if (rdc_table_at(t, (*position)++, chunk))
-            return 1;
+    while (*position < t->length) {
+        const rdc_slot slot = t->slot[(*position)++];
+        if (!slot.count)
+            continue;
+        *chunk = slot.size == UINT32_MAX ? *find_wide(t, slot.key) : (rdc_wide){slot.key, slot.count, slot.size};
+        return 1;
+    }
     return 0;
 }
 

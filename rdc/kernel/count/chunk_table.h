@@ -57,9 +57,6 @@ int rdc_table_sample(rdc_table *t, unsigned shift);
 /* Returns the count of a key, 0 if absent. `size` may be NULL. */
 uint64_t rdc_table_find(const rdc_table *t, uint64_t key, uint64_t *size);
 
-/* Returns whether a chunk is at `position`, below the length. Positions are in key order. */
-int rdc_table_at(const rdc_table *t, size_t position, rdc_wide *chunk);
-
 /* Returns the next chunk in key order at or behind *position (start with 0), which is advanced. 0: no
  * more. */
 int rdc_table_next(const rdc_table *t, size_t *position, rdc_wide *chunk);

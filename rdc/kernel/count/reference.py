@@ -88,22 +88,21 @@ class ChunkTable:
         size, count = self._seen.get(key, (0, 0))
         return count, size
 
-    def entries(self, position: int, most: int, step: int = 1) -> tuple[bytes, bytes, bytes, int]:
+    def entries(self, position: int, most: int) -> tuple[bytes, bytes, bytes, int]:
         """Returns keys, sizes and counts of at most `most` chunks in order of keys, and the position of the
         next call.
 
         The first position is 0. No keys means that all were returned. Positions are valid until something is
-        added. With a `step`, only every step-th position counts: those that begin at 0 to step - 1 have all
-        chunks together, each its share of every range of keys.
+        added.
         """
-        if position < 0 or most < 0 or step < 1:
-            raise ValueError("entries are read from a position >= 0, in steps >= 1, at most 2^32 at a time")
-        rows = sorted(self._seen.items())[position::step][:most]
+        if position < 0 or most < 0:
+            raise ValueError("entries are read from a position >= 0, at most 2^32 at a time")
+        rows = sorted(self._seen.items())[position : position + most]
         return (
             _column([key for key, _ in rows]),
             _column([entry[0] for _, entry in rows]),
             _column([entry[1] for _, entry in rows]),
-            position + step * len(rows),
+            position + len(rows),
         )
 
     def summary(

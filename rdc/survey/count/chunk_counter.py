@@ -23,10 +23,6 @@ STRATA = (1 << 16, 1 << 20, 1 << 24)
 16 small ones, so sampling costs little precision; SURVEY.md has the variance."""
 
 
-ENTRIES = 65_536
-"""Most entries of a table that are handed out at a time: 1.5 MB."""
-
-
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Counts of a ChunkCounter: exact, or estimates from a sample."""
@@ -134,20 +130,13 @@ class ChunkCounter:
         )
 
     def entries(self, number: int) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Keys, sizes and counts of one table's chunks, some thousands at a time.
-
-        Keys of one item increase. Each item has its share of every range of keys, so that whoever adds them
-        to a table fills it evenly. Sorted as a whole, they would crowd the beginning of a table that grows.
-        """
-        table = self.tables[number]
-        step = len(table) // ENTRIES + 1
-        for first in range(step):
-            position = first
-            while True:
-                keys, sizes, counts, position = table.entries(position, ENTRIES, step)
-                if not keys:
-                    break
-                yield keys, sizes, counts
+        """Keys, sizes and counts of one table's chunks, sorted by key, some thousands at a time."""
+        position = 0
+        while True:
+            keys, sizes, counts, position = self.tables[number].entries(position, 65_536)
+            if not keys:
+                return
+            yield keys, sizes, counts
 
 
 class _Histogram:

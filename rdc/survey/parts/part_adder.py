@@ -48,6 +48,7 @@ class PartAdder:
         self._table: tuple[str, int, int] | None = None
         """Level, number and shift of the table whose rows follow."""
         self._problems = 0
+        self._last_key = -1
         self._left_chunks = 0
         self._left_bytes = 0
 
@@ -100,15 +101,16 @@ class PartAdder:
     def _begin_table(self, level: str, which: int, shift: int, chunks: int, total: int) -> None:
         counter = self._outcome.counters.levels[level]
         counter.tables[which].sample(shift)
-        self._table = (level, which, shift)
+        self._table, self._last_key = (level, which, shift), -1
         self._left_chunks, self._left_bytes = chunks, total
 
     def _rows(self, keys: array[int], sizes: array[int], counts: array[int]) -> None:
         if self._table is None or not len(keys) == len(sizes) == len(counts) or not keys:
             raise ValueError("rows that belong to no table")
         level, which, shift = self._table
-        if any(map(ge, keys, islice(keys, 1, None))) or keys[-1] >> (64 - shift):
+        if keys[0] <= self._last_key or any(map(ge, keys, islice(keys, 1, None))) or keys[-1] >> (64 - shift):
             raise ValueError("keys out of order")
+        self._last_key = keys[-1]
         self._left_chunks -= sum(counts)
         self._left_bytes -= sum(map(mul, sizes, counts))
         if self._left_chunks < 0 or self._left_bytes < 0 or not min(counts):

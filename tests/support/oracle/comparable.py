@@ -69,7 +69,9 @@ def comparable(case: Case) -> bool:
         return False
     if words & {"-A", "--acls"} and _special_bits_and_access(case.scene.source):
         return False  # rsync takes the owning group's rights from such a directory
-    if words & {"-I", "--ignore-times"} and words & {"-O", "--omit-dir-times"}:
+    if words & {"-O", "--omit-dir-times"} and (
+        words & {"-I", "--ignore-times"} or _has_another_time_alone(wanted, held)
+    ):
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if (
         words & {"-I", "--ignore-times"}
@@ -201,6 +203,18 @@ def _special_bits_and_access(side: Side) -> bool:
         and isinstance(node := side.tree.get(path), Directory)
         and node.mode & (SET_ID | stat.S_ISVTX)
         for path, name, _ in side.attributes
+    )
+
+
+def _has_another_time_alone(wanted: Tree, held: Tree) -> bool:
+    """Whether a file of both sides has the same content and another time."""
+    pairs = ((node, held.get(path)) for path, node in wanted.items())
+    return any(
+        isinstance(new, File)
+        and isinstance(old, File)
+        and new.content == old.content
+        and new.mtime_ns != old.mtime_ns
+        for new, old in pairs
     )
 
 

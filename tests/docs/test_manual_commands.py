@@ -222,6 +222,7 @@ def test_each_option_in_the_text_exists() -> None:
         "bench_dedupe.py",
         "bench_cow.py",
         "bench_watch.py",
+        "bench_depth.py",
         "bench_ablation.py",
         "bench_wire.py",
         "build_wheels.py",

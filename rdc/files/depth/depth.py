@@ -143,7 +143,7 @@ class Depths:
 
     def __init__(self, fixed: int = 0) -> None:
         self.listing = Depth(fixed)
-        """Of directories. The calls are those on their entries, too."""
+        """Of directories. The wait of one is the mean of its calls."""
         self.looking = Depth(fixed)
         """At the entries of one directory."""
         self.opening = Depth(fixed)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ListAhead", "Listed"]
 
-WINDOW_DIRECTORIES = 8
+WINDOW_DIRECTORIES = 16
 """Directories that are looked at together. Half of them have to be slow, so that a processor that was busy
 with others once is no reason for threads."""
 
@@ -125,7 +125,7 @@ class ListAhead:
         self._ahead_bytes = 0
         """Bytes of what was listed ahead and not taken yet."""
         self._threads: Threads | None = None
-        self._slow = self._looked = self._calls = self._waited = 0
+        self._slow = self._looked = self._elapsed = self._waited = 0
 
     def take(self, path: bytes, following: Sequence[bytes]) -> Listed:
         """List one directory. `following`: those that come after it, the next one last. Raises RdcError."""
@@ -144,7 +144,8 @@ class ListAhead:
             self._running.remove(task)
         elapsed = perf_counter_ns() - begun
         calls = 1 if ahead.listed is None else 1 + ahead.listed.listing.count
-        self._depth.saw(RowsSeen(calls, calls, ahead.waited, elapsed, ahead.no_descriptor, 0))
+        # A directory counts as one row, whose wait is that of a mean call.
+        self._depth.saw(RowsSeen(1, 1, ahead.waited // calls, elapsed, ahead.no_descriptor, 0))
         if ahead.listed is None:
             return self._viewed(path, self._list(path, DIRECTORY_BYTES))
         return self._viewed(path, ahead.listed)
@@ -152,15 +153,15 @@ class ListAhead:
     def _list_alone(self, path: bytes) -> Listed:
         listed = self._list(path, DIRECTORY_BYTES, self._looks)
         waited, self._looks.elapsed = self._looks.elapsed, 0
-        calls = 1 + listed.listing.count
+        mean = waited // (1 + listed.listing.count)
         self._looked += 1
-        self._slow += waited > WAIT_NANOSECONDS * calls
-        self._calls += calls
-        self._waited += waited
+        self._slow += mean > WAIT_NANOSECONDS
+        self._elapsed += waited
+        self._waited += mean
         if self._looked == WINDOW_DIRECTORIES:
             counted = self._waited if 2 * self._slow >= self._looked else 0
-            self._depth.saw(RowsSeen(self._calls, self._calls, counted, self._waited, 0, 0))
-            self._slow = self._looked = self._calls = self._waited = 0
+            self._depth.saw(RowsSeen(self._looked, self._looked, counted, self._elapsed, 0, 0))
+            self._slow = self._looked = self._elapsed = self._waited = 0
         return self._viewed(path, listed)
 
     def _list(self, path: bytes, limit: int, looking: Looking | None = None) -> Listed:

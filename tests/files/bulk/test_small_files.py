@@ -328,9 +328,11 @@ def armed_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-@pytest.mark.parametrize("fsync", ["fsync", "no-fsync"])
+@pytest.mark.parametrize(("fsync", "depth"), [("fsync", 1), ("no-fsync", 1), ("no-fsync", 4)])
 @pytest.mark.parametrize("what", ["kill", str(errno.ENOSPC), str(errno.EIO)])
-def test_each_call_fails_or_is_the_last(armed_calls: Path, tmp_path: Path, what: str, fsync: str) -> None:
+def test_each_call_fails_or_is_the_last(
+    armed_calls: Path, tmp_path: Path, what: str, fsync: str, depth: int
+) -> None:
     """Old or new at every path, whichever of all calls it was."""
     command = [
         sys.executable,
@@ -339,6 +341,7 @@ def test_each_call_fails_or_is_the_last(armed_calls: Path, tmp_path: Path, what:
         str(tmp_path / "top"),
         what,
         fsync,
+        str(depth),
     ]
     ran = subprocess.run(
         command,

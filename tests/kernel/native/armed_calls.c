@@ -8,13 +8,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-static long count, target;
+static atomic_long count;
+static long target;
 static int failure, armed;
 
 /* number: which call, from 0; error: an errno, or 0 for a kill. */

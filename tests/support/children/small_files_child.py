@@ -1,7 +1,7 @@
 """Commits small files again and again, each time with another system call failing or being the last.
 
-Run with armed_calls.c preloaded: small_files_child.py TOP kill|ERRNO fsync|no-fsync. Prints how many calls
-there were, and how often which part of the files was there afterwards.
+Run with armed_calls.c preloaded: small_files_child.py TOP kill|ERRNO fsync|no-fsync DEPTH. Prints how many
+calls there were, and how often which part of the files was there afterwards.
 """
 
 from __future__ import annotations
@@ -52,9 +52,12 @@ def prepare(top: Path) -> None:
         (top / os.fsdecode(path)).write_bytes(old)
 
 
-def commit(top: Path, committed: list[bytes], failed: list[FileError], *, fsync: bool) -> list[bytes]:
+def commit(
+    top: Path, committed: list[bytes], failed: list[FileError], *, fsync: bool, depth: int
+) -> list[bytes]:
     """Files of two directories, in one of which something is in the way. Returns what was not staged."""
     root = Root.open(os.fsencode(top))
+    root.fix_depth(depth)
     listing, content = packed(CONTENTS), b"".join(CONTENTS.values())
     unstaged = []
     with CommitGroup(root, fsync=fsync, on_commit=committed.append, on_error=failed.append, files=6) as group:
@@ -108,6 +111,7 @@ def check(top: Path, committed: list[bytes] | None, failed: list[bytes]) -> str:
 
 def main() -> None:
     top, what, sync = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "fsync"
+    depth = int(sys.argv[4])
     armed = ctypes.CDLL(None)
     found: Counter[str] = Counter()
     for number in count():
@@ -120,7 +124,7 @@ def main() -> None:
             unstaged: list[bytes] = []
             armed.arm(ctypes.c_long(number), 0 if what == "kill" else int(what))
             try:
-                unstaged = commit(top, committed, failed, fsync=sync)
+                unstaged = commit(top, committed, failed, fsync=sync, depth=depth)
             except (OutOfSpaceError, FileError):
                 unstaged = [os.path.join(d, name) for d in (b"", b"d") for name in CONTENTS]
                 unstaged += VERSIONS

@@ -225,8 +225,8 @@ class DestinationParts:
             return round_
         from rdc.session.landing.confirmed_files import ConfirmedFiles
 
-        root, window = self._destination_root.root, options.modify_window
-        confirmed = ConfirmedFiles(root, self.wanted, self._preserved, self._events, window)
+        root = self._destination_root.root
+        confirmed = ConfirmedFiles(root, self.wanted, self._preserved, self._events, options)
         return (yield from confirmed.confirm(round_))
 
     def _finish_undo(self) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.tree.manifest import Manifest
@@ -40,14 +41,14 @@ class ConfirmedFiles:
     """
 
     def __init__(
-        self, root: Root, wanted: Manifest, preserved: Preserved, events: EventRelay, window: int | None
+        self, root: Root, wanted: Manifest, preserved: Preserved, events: EventRelay, options: SyncOptions
     ) -> None:
-        """`wanted`: what the source listed. `window`: seconds of --modify-window."""
+        """`wanted`: what the source listed."""
         self._root = root
         self._wanted = wanted
         self._preserved = preserved
         self._events = events
-        self._window = window
+        self._options = options
         self._durable: set[int] = set()
         """Devices whose writes are durable."""
         self._waiting = 0
@@ -87,8 +88,9 @@ class ConfirmedFiles:
             existing = self._root.list(path, on_temporary=lambda _name: None)
         except RdcError:
             return []  # the run has reported it
-        if self._window is not None:
-            wanted = with_equal_times(wanted, existing, self._window)
+        window = self._options.modify_window
+        if window is not None:
+            wanted = with_equal_times(wanted, existing, window)
         first, prefix = self._wanted.firsts[number], path + b"/" if path else b""
         return [
             first + row
@@ -106,6 +108,8 @@ class ConfirmedFiles:
             if kind == Kind.SYMLINK:
                 equal = links[row] == existing_links[here]
             elif kind == Kind.FILE:
+                if self._options.is_left_for_size(wanted.sizes[row]):
+                    continue
                 times = wanted.mtimes[row], existing.mtimes[here]
                 equal = wanted.sizes[row] == existing.sizes[here] and self._preserved.mtime(
                     times[0]

@@ -348,3 +348,13 @@ def test_a_source_that_was_not_asked_removes_nothing(tmp_path: Path, monkeypatch
     with pytest.raises(RdcError, match="nothing was to be removed"):
         run_sync(source, destination, OPTIONS)
     assert describe(SOURCE, read_tree(source)) == []
+
+
+@pytest.mark.parametrize("bounded", [SyncOptions(min_size=10), SyncOptions(max_size=1)], ids=["min", "max"])
+def test_what_is_left_for_its_size_stays_though_dst_has_it(bounded: SyncOptions, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", tree({"file": b"12345"}))
+    destination = write_tree(tmp_path / "destination", tree({"file": b"12345"}))
+    run = run_sync(source, destination, replace(bounded, remove_source_files=True, fsync=False))
+    assert (run.problems, (source / "file").exists()) == ([], True)
+    assert run_sync(source, destination, SyncOptions(remove_source_files=True, fsync=False)).problems == []
+    assert not (source / "file").exists()

@@ -101,7 +101,7 @@ def _dask(address: str) -> Iterator[Engine]:
 
     # What it logs of its own is no line of rdc; what matters comes as an exception.
     for name in list(logging.root.manager.loggerDict):
-        if name.partition(".")[0] == "distributed":
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(f"tcp://{address}", timeout=CONNECT_SECONDS, set_as_default=False)

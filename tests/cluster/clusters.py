@@ -53,7 +53,7 @@ def _free_port() -> int:
 
 @contextlib.contextmanager
 def dask_cluster(top: Path) -> Iterator[str]:
-    """Yields the URL."""
+    """Yields the URL. The file `scheduler.pid` in `top` has the process of the scheduler."""
     about = top / "scheduler.json"
     scheduler = [
         "scheduler",
@@ -64,6 +64,7 @@ def dask_cluster(top: Path) -> Iterator[str]:
     ]
     worker = ["worker", f"--scheduler-file={about}", "--nworkers=2", "--nthreads=1", "--host=127.0.0.1"]
     with _running(["-m", "dask", *scheduler], top / "log", top) as process:
+        (top / "scheduler.pid").write_text(f"{process.pid}")
         end = time.monotonic() + BEGIN_SECONDS
         while not (about.exists() and about.read_bytes().strip().endswith(b"}")):
             assert process.poll() is None, (top / "log").read_text()

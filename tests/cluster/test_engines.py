@@ -79,11 +79,40 @@ def test_a_killed_worker_changes_nothing(tree: Path, tmp_path: Path, url: str) -
     assert os.listdir(tmp_path / "marks") == ["0"]
 
 
-def test_ctrl_c_ends_all_and_keeps_the_parts(tree: Path, tmp_path: Path) -> None:
-    """As from a terminal: the signal reaches all processes of the group."""
+def many_files(tree: Path) -> None:
     for number in range(400):
         (tree / f"many {number}").mkdir()
         (tree / f"many {number}" / "file").write_bytes(os.urandom(100_000))
+
+
+def wait_for_parts(process: subprocess.Popen[str], out: Path) -> None:
+    while not out.is_dir() or len(os.listdir(out)) < 3:
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+def test_a_cluster_that_goes_away_leaves_parts_to_go_on_from(tree: Path, tmp_path: Path) -> None:
+    many_files(tree)
+    out = tmp_path / "p"
+    words = ["rdc", "scan", "--json", "--slices=200", "-o", str(out), str(tree)]
+    (tmp_path / "dask").mkdir()
+    with dask_cluster(tmp_path / "dask") as url:
+        command = [sys.executable, "-m", *words, f"--cluster={url}"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for_parts(process, out)
+        os.killpg(int((tmp_path / "dask" / "scheduler.pid").read_text()), signal.SIGKILL)
+        stdout, err = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (ExitCode.PARTIAL, "")
+    assert err.startswith("rdc: the workers ended, and ")
+    assert "run again to go on from the others" in err
+    assert err.count("\n") == 1
+    done = program(tmp_path, *words, "--cluster=processes:2")
+    assert done.stdout == program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree).stdout
+
+
+def test_ctrl_c_ends_all_and_keeps_the_parts(tree: Path, tmp_path: Path) -> None:
+    """As from a terminal: the signal reaches all processes of the group."""
+    many_files(tree)
     words = [
         "rdc",
         "scan",
@@ -101,9 +130,7 @@ def test_ctrl_c_ends_all_and_keeps_the_parts(tree: Path, tmp_path: Path) -> None
         text=True,
         start_new_session=True,
     )
-    while not (tmp_path / "p").is_dir() or len(os.listdir(tmp_path / "p")) < 3:
-        assert process.poll() is None
-        time.sleep(0.02)
+    wait_for_parts(process, tmp_path / "p")
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import UsageError
-from rdc.model.filter_rules import DirectoryRules, RuleAction, RuleSyntax
+from rdc.model.filter_rules import DirectoryRules, RuleAction, RuleSide, RuleSyntax
 from rdc.records import dataclass
 from rdc.tree.rule_syntax import RuleDefaults
 from rdc.tree.rule_text import RuleListBuilder
@@ -68,6 +68,7 @@ def parse_rule_file(
         side=rules.side,
         perishable=rules.perishable,
         absolute=rules.absolute,
+        own_side=RuleSide.BOTH,
     )
     builder.add_file(data, defaults, name=shown)
     return DirectoryRuleText(builder.rules(), builder.cleared)

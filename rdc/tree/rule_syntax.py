@@ -52,6 +52,9 @@ class RuleDefaults:
     side: RuleSide = RuleSide.DEFAULT
     perishable: bool = False
     absolute: bool = False
+    own_side: RuleSide = RuleSide.DEFAULT
+    """Of a rule that leaves a rule file itself out. In a rule file of the tree it protects in any case, as in
+    rsync, also with --delete-excluded."""
 
     def split(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield the rules in `data`, each with the number of its line."""
@@ -81,7 +84,9 @@ class MergeRule:
     def own_exclusion(self) -> tuple[FilterRule, ...]:
         """The rule that leaves out the file itself, if it does."""
         own = self.name[self.name.rfind(b"/") + 1 :]
-        return (FilterRule(RuleAction.EXCLUDE, own),) if self.leaves_itself_out and own else ()
+        if not (self.leaves_itself_out and own):
+            return ()
+        return (FilterRule(RuleAction.EXCLUDE, own, RuleModifiers(self.defaults.own_side)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,7 @@ def _file_rules(
             side=_side(RuleSide.DEFAULT, modifiers, where, defaults),
             perishable=b"p" in modifiers or defaults.perishable,
             absolute=b"/" in modifiers or defaults.absolute,
+            own_side=defaults.own_side,
         ),
         leaves_itself_out=b"e" in modifiers,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from rdc.report.scan.json_document import scan_json
 from rdc.survey.count import chunk_references, compression_estimate, resembling_files
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
+from rdc.survey.parts.sections import PartError
 from rdc.survey.scan import outcome as outcomes
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.summary import report_of
@@ -236,3 +238,41 @@ def test_a_fixed_shift_makes_parts_small(tmp_path: Path) -> None:
 def test_a_shift_has_bounds(shift: int) -> None:
     with pytest.raises(UsageError, match=f"a shift of {shift}: 0 to 32"):
         ScanOptions(shift=shift)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"of": 0},
+        {"of": limits.SCAN_SLICES + 1},
+        {"numbers": ()},
+        {"numbers": (0,)},
+        {"numbers": (3,)},
+        {"numbers": (2, 1)},
+        {"numbers": (1, 1)},
+        {"roots": (1, 2)},
+    ],
+)
+def test_forged_slices_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    outcome = survey([tmp_path], replace(FIXED, slice=ScanSlice(1, 2)))
+    assert outcome.slices is not None
+    outcome.slices = replace(outcome.slices, **change)
+    with pytest.raises(PartError, match=r"^p1: damaged or forged: slices that no scan has; scan again"):
+        document([b"".join(encode_part(outcome))])
+
+
+@pytest.mark.parametrize(
+    ("message", "directories"),
+    [
+        ("a directory that was walked before the one above it", [(b"a", -1, 0, 5), (b"a/b", 0, 0, 5)]),
+        ("a directory in two places", [(b"a", -1, 0, 0), (b"a/b", 0, 0, 1), (b"a/b", 1, 0, 2)]),
+    ],
+)
+def test_forged_directories_are_refused(
+    tmp_path: Path, message: str, directories: list[tuple[bytes, int, int, int]]
+) -> None:
+    outcome = survey([tmp_path / "gone"], replace(FIXED, slice=ScanSlice(1, 1)))
+    for row in directories:
+        outcome.locations.add_directory(*row)
+    with pytest.raises(PartError, match=f"^p1: damaged or forged: {message}"):
+        document([b"".join(encode_part(outcome))])

@@ -87,7 +87,8 @@ def filter_differences(case: Case) -> list[str]:
     theirs, ours = outcomes
     if theirs.code in {1, 2, 11}:
         # A mistake in a rule ends rsync. rdc names it; in a rule file it leaves its directory alone.
-        named = ours.code and ours.code == ours.planned_code
+        # With --delete-after, rule files count that only the run itself puts there.
+        named = ours.code and (ours.code == ours.planned_code or "--delete-after" in case.words)
         if named or _has_no_say(case, theirs.said):
             return []
         return [f"rsync said: {theirs.said}", f"rdc ended with {ours.code}: {ours.said}"]

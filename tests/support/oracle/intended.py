@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from tests.support.oracle.cases import Case, Outcome
 from tests.support.oracle.operands import CONTENTS
+from tests.support.oracle.scenes import Side
 from tests.support.running.compared_trees import Seen, View
-from tests.support.trees.trees import Directory, Link
+from tests.support.trees.trees import Link
 
 __all__ = ["INTENDED", "Intended", "adjusted"]
 
@@ -204,16 +205,26 @@ def _timeless_new_links(line: str) -> list[str]:
 
 def _links_over_others(case: Case) -> bool:
     """Whether a further name of a file is another kind of entry at DST."""
-    held = case.scene.destination.tree
-    names = {path for pair in case.scene.source.links for path in pair}
-    return _has("-H", "--hard-links")(case) and any(
-        isinstance(held.get(path), Directory | Link) for path in names
-    )
+    source, destination = case.scene.source, case.scene.destination
+    names = {path for pair in source.links for path in pair}
+    first = dict(source.links)
+    pairs = ((_kind(destination, path), _kind(source, first.get(path, path))) for path in names)
+    return _has("-H", "--hard-links")(case) and any(held not in (None, new) for held, new in pairs)
+
+
+def _kind(side: Side, path: bytes) -> object:
+    """What tells kinds of entries apart; None where nothing is."""
+    path = dict(side.links).get(path, path)
+    special = dict(side.specials).get(path)
+    if special is not None:
+        return special.kind, special.device
+    return type(side.tree[path]) if path in side.tree else None
 
 
 def _planned_anew(outcome: Outcome) -> Outcome:
     """The plan with a link that rsync compares with another kind of entry as what it becomes: a new name."""
     plan = [re.sub(r"^hf[.cstpog]{9} (.*) => .*$", r">f+++++++++ \1", line) for line in outcome.plan]
+    plan = [re.sub(r"^h([SD])[.cstpog]{9} (.*) => .*$", r"c\1+++++++++ \2", line) for line in plan]
     return replace(outcome, plan=tuple(sorted(plan)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -261,3 +262,21 @@ def test_rules_about_absolute_paths_know_where_several_sources_are(tmp_path: Pat
     )
     assert ended.code == 0
     assert sorted(os.listdir(tmp_path / "copy")) == ["v", "y"]
+
+
+@pytest.mark.parametrize("deletion", ["--delete", "--delete-excluded"])
+@pytest.mark.parametrize("rule", [": .g", ":e .g", ":- .g"])
+@pytest.mark.parametrize("text", [b":e .g\n", b":e .h\n", b":es .h\n"])
+def test_what_leaves_itself_out_stays_as_with_rsync(
+    text: bytes, rule: str, deletion: str, tmp_path: Path
+) -> None:
+    """A rule file of the tree protects what it leaves out so, also with --delete-excluded."""
+    held: Tree = {**TOP, b"a/.g": File(text), b"a/.h": File(b"- q\n"), b"a/x": File(b"1")}
+    words = (deletion, f"--filter={rule}")
+    code, _, found = synced(tmp_path, {b"": Directory(), b"b": File(b"")}, held, *words)
+    peer = write_tree(tmp_path / "peer", held)
+    subprocess.run(
+        ["rsync", "-a", *words, f"{tmp_path}/source/", f"{peer}/"], check=True, capture_output=True
+    )
+    assert found == {str(path.relative_to(peer)) for path in peer.rglob("*")}
+    assert code == 0

@@ -55,6 +55,8 @@ def comparable(case: Case) -> bool:
         return False  # refused
     if words & KEEPING and (words & KEPT_APART or _links_in_the_way(wanted, held)):
         return False  # refused; or the metadata go to another entry
+    if _changes_kind_of_device(case.scene.source, case.scene.destination):
+        return False  # rsync leaves it alone
     if "--max-delete" in words and _moves(wanted, held):
         return False  # rdc renames the file, which is no deletion
     if words & MAPPING and "--numeric-ids" in words:
@@ -204,6 +206,14 @@ def _special_bits_and_access(side: Side) -> bool:
         and node.mode & (SET_ID | stat.S_ISVTX)
         for path, name, _ in side.attributes
     )
+
+
+def _changes_kind_of_device(source: Side, destination: Side) -> bool:
+    """Whether a device is a block device at one side, and a character device of that number at the other."""
+    first, devices = dict(destination.links), dict(destination.specials)
+    names = {**dict(source.specials), **{new: dict(source.specials).get(old) for new, old in source.links}}
+    pairs = ((new, devices.get(first.get(path, path))) for path, new in names.items())
+    return any(new and old and new.device == old.device > 0 and new.kind != old.kind for new, old in pairs)
 
 
 def _has_another_time_alone(wanted: Tree, held: Tree) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from operator import or_
 
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from rdc.limits.wire import (
     PACKED_BYTES,
     SIZE_LIMIT,
 )
-from rdc.model.attributes import UNREADABLE, pack_attributes
+from rdc.model.attributes import ACCESS_TIME, UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import GRANULARITIES, Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
@@ -276,8 +277,9 @@ def hard_links(draw: st.DrawFn) -> HardLinks:
 
 @st.composite
 def entry_attributes(draw: st.DrawFn) -> EntryAttributes:
-    names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name)
-    pairs = st.dictionaries(names, st.binary(max_size=20), min_size=1, max_size=3)
+    names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and name != ACCESS_TIME)
+    time = st.dictionaries(st.just(ACCESS_TIME), st.binary(min_size=8, max_size=8), max_size=1)
+    pairs = st.builds(or_, st.dictionaries(names, st.binary(max_size=20), min_size=1, max_size=3), time)
     packed = pairs.map(lambda given: pack_attributes(tuple(given.items())))
     sets = tuple(draw(st.lists(packed | st.just(UNREADABLE), min_size=1, max_size=3)))
     entries = tuple(sorted(draw(st.sets(st.integers(0, 1 << 31), min_size=1, max_size=5))))

@@ -19,6 +19,7 @@ from rdc.files.root.root import Root
 from rdc.limits.wire import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE
 from rdc.model.attributes import (
     ACCESS_ACL,
+    ACCESS_TIME,
     UNREADABLE,
     AttributeKinds,
     bits_before_acl,
@@ -51,8 +52,14 @@ def test_sets_have_one_form() -> None:
     assert pack_attributes(()) == b""
 
 
-@given(st.dictionaries(st.binary(min_size=1, max_size=255).filter(lambda n: b"\0" not in n), st.binary()))
-def test_sets_come_back(attributes: dict[bytes, bytes]) -> None:
+@given(
+    st.dictionaries(st.binary(min_size=1, max_size=255).filter(lambda n: b"\0" not in n), st.binary()),
+    st.binary(min_size=8, max_size=8),
+)
+def test_sets_come_back(attributes: dict[bytes, bytes], time: bytes) -> None:
+    """All names but that of the access time have any values."""
+    if ACCESS_TIME in attributes:
+        attributes[ACCESS_TIME] = time
     pairs = tuple(sorted(attributes.items()))
     assert unpack_attributes(pack_attributes(pairs)) == pairs
 

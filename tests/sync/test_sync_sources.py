@@ -211,17 +211,19 @@ def test_directories_without_what_is_in_them(way: Way, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "recursive"),
+    ("words", "recursive", "old"),
     [
-        ([], True), (["-d"], False), (["-ad"], True), (["-da"], True), (["-d", "-r"], True),
-        (["-a", "-d", "--no-r"], False), (["-d", "--no-d"], True), (["--no-r", "-d", "-r"], True),
-        (["--old-dirs"], True),
+        ([], True, False), (["-d"], False, False), (["-ad"], True, False), (["-da"], True, False),
+        (["-d", "-r"], True, False), (["-a", "-d", "--no-r"], False, False), (["-d", "--no-d"], True, False),
+        (["--no-r", "-d", "-r"], True, False), (["--old-dirs"], True, True), (["-d", "--old-d"], True, True),
+        (["-d", "--no-r", "--old-d"], True, True), (["--old-d", "--no-r"], True, True),
+        (["--old-d", "--no-r", "-d"], False, False), (["--old-d", "--no-d"], True, False),
     ],
 )  # fmt: skip
-def test_dirs_and_recursive_as_in_rsync(words: list[str], recursive: bool) -> None:
+def test_dirs_and_recursive_as_in_rsync(words: list[str], recursive: bool, old: bool) -> None:
     request = read_request(parse_sync([*words, "a", "b"]), lambda name: b"")
     assert request.options.recursive is recursive
-    assert (request.options.rules != ()) is ("--old-dirs" in words)
+    assert (request.options.rules != ()) is old
     with pytest.raises(UsageError, match="--no-recursive needs --dirs"):
         read_request(parse_sync(["--no-r", "a", "b"]), lambda name: b"")
 

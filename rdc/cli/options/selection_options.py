@@ -63,14 +63,16 @@ def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) 
         ignore_missing_args=words.has("--ignore-missing-args"),
         delete_missing_args=words.has("--delete-missing-args"),
         prune_empty_dirs=_last(words, "--prune-empty-dirs", "--no-prune-empty-dirs"),
-        rules=(*options.rules, _OLD_DIRS) if words.has("--old-dirs") else options.rules,
+        rules=(*options.rules, _OLD_DIRS) if _dirs(words) == "--old-dirs" else options.rules,
     )
 
 
 def _descends(words: Words, *, listed: bool) -> bool:
-    """Whether directories are taken with everything below them. As in rsync, -r outweighs -d, and -a implies
-    no -r beside --files-from."""
-    dirs = _last(words, "--dirs", "--no-dirs")
+    """Whether directories are taken with everything below them. As in rsync, -r outweighs -d, --old-dirs
+    outweighs --no-r, and -a implies no -r beside --files-from."""
+    if _dirs(words) == "--old-dirs":
+        return True
+    dirs = _dirs(words) == "--dirs"
     turned = words.last("--no-recursive", "--recursive", *(() if listed else ("--archive",)))
     if turned is not None and turned.key == "--no-recursive":
         if not (dirs or listed):
@@ -79,6 +81,12 @@ def _descends(words: Words, *, listed: bool) -> bool:
             )
         return False
     return turned is not None or not (dirs or listed)
+
+
+def _dirs(words: Words) -> str:
+    """The last one of three options that replace each other, as in rsync."""
+    last = words.last("--dirs", "--no-dirs", "--old-dirs")
+    return "" if last is None else last.key
 
 
 def _last(words: Words, yes: str, no: str) -> bool:

@@ -17,7 +17,7 @@ from rdc.typed import Protocol
 __all__ = ["Depth", "Depths", "Looking", "RowsSeen"]
 
 DEPTH_MOST = 32
-"""Most calls in flight unless somebody asks for more."""
+"""Most calls in flight unless a user asks for more."""
 
 WAIT_NANOSECONDS = 100_000
 """Mean wait of a call, from which on several are in flight. To start a thread costs 20 us."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ import pytest
 
 from rdc.cluster import engines
 from rdc.cluster.engines import EngineUrl, opened_engine, parse_engine
+from rdc.cluster.local_processes import local_processes
 from rdc.errors import ExitCode, RdcError, UsageError
 from tests.cluster.clusters import TOKEN, dask_cluster
 from tests.support.project_paths import TOP
@@ -108,6 +110,17 @@ def test_a_cluster_that_goes_away_leaves_parts_to_go_on_from(tree: Path, tmp_pat
     assert err.count("\n") == 1
     done = program(tmp_path, *words, "--cluster=processes:2")
     assert done.stdout == program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree).stdout
+
+
+def test_ctrl_c_ends_no_process_that_begins() -> None:
+    with local_processes(2) as pool:
+        for _ in range(2):
+            pool.submit(os.getpid)
+        for process in multiprocessing.active_children():
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGINT)
+        assert pool.submit(os.getpid).result(timeout=60) != os.getpid()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_ctrl_c_ends_all_and_keeps_the_parts(tree: Path, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class HardLinks:
         size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
         if entry.kind in NODES and entry.kind not in self._root.made_nodes:
             return  # which was reported
-        found, kind = self._found(first.path, first), self._root.kind(entry.path)
+        found, kind = self._found(first.path, first), self._kind(entry.path)
         existing = self._found(entry.path, entry)
         ready = (
             found is not None
@@ -118,6 +118,14 @@ class HardLinks:
             return
         self._linked_in.setdefault(found.device, os.path.dirname(entry.path))
         self._landing.report(ItemChanged(code, entry.path, first.path))
+
+    def _kind(self, path: bytes) -> Kind | None:
+        try:
+            return self._root.kind(path)
+        except FileError:
+            if not self._dry:
+                raise
+            return None  # what is in the way above it would be replaced by a directory
 
     def _found(self, path: bytes, like: Entry) -> Identity | None:
         """The entry at `path`, if it is a regular file or the special file that `like` is; else None."""

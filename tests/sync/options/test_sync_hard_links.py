@@ -148,6 +148,21 @@ def test_whatever_is_there_already(
 
 
 @pytest.mark.parametrize("way", Way)
+def test_a_rehearsal_where_a_symlink_is_in_the_way_of_a_directory(way: Way, tmp_path: Path) -> None:
+    source, destination = tmp_path / "source", tmp_path / "d"
+    (source / "z").mkdir(parents=True)
+    destination.mkdir()
+    (source / "a").write_bytes(b"1")
+    link(source, "a", "z/a")
+    (destination / "z").symlink_to(tmp_path)
+    rehearsed = run_sync(source, destination, replace(LINKS, dry_run=True), way=way)
+    run = run_sync(source, destination, LINKS, way=way)
+    assert (rehearsed.done.exit, rehearsed.problems) == (ExitCode.OK, [])
+    assert sorted(rehearsed.items) == sorted(run.items)
+    assert groups(destination) == {group("a", "z/a")}
+
+
+@pytest.mark.parametrize("way", Way)
 def test_changes_reach_all_names(way: Way, source: Path, tmp_path: Path) -> None:
     destination = tmp_path / "d"
     run_sync(source, destination, LINKS, way=way)

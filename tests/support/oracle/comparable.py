@@ -107,8 +107,9 @@ def comparable(case: Case) -> bool:
     if words & FOLLOWING and words & set(DELETIONS) and _dangles_below(wanted):
         return False  # rsync has deleted before it meets such a link, which ends deletions
     # rsync goes on below an entry that --ignore-existing keeps in a directory's way, and fails there.
+    entered = (Directory, Link) if words & FOLLOWING else Directory
     return "--ignore-existing" not in words or not any(
-        isinstance(node, Directory) and not isinstance(held.get(path, node), Directory)
+        isinstance(node, entered) and path in held and not isinstance(held[path], Directory)
         for path, node in wanted.items()
     )
 
@@ -142,6 +143,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if _reads_no_rule_files_above(case, words):
         return False  # rsync takes a listed file that a rule file above it hides
+    if _counts_from_the_second_name(case, words):
+        return False  # without recursion rsync reads a rule file after the first name of its directory
     if words & {"-F", "-FF"} and (len(case.operands.paths) > 1 or case.operands.listed is not None):
         return False  # rsync reads the files above one SRC alone
     several = case.operands.listed is None and "-R" not in case.operands.words
@@ -157,10 +160,27 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
 def _reads_no_rule_files_above(case: Case, words: set[str]) -> bool:
     """Whether rsync lists all of SRC before it compares, and reads rule files only in what it enters."""
     whole = words & {"--delete-after", "--delay-updates", "-m", "--prune-empty-dirs"}
-    files = words & RULE_FILES or any(
-        re.match(r"--filter=(:|dir-merge|merge|\.)", word) for word in case.words
+    return (
+        case.operands.listed is not None
+        and "-r" in case.operands.words
+        and bool(whole)
+        and _has_rule_files(case, words)
     )
-    return case.operands.listed is not None and "-r" in case.operands.words and bool(whole and files)
+
+
+def _counts_from_the_second_name(case: Case, words: set[str]) -> bool:
+    """Whether several names of one directory below the top are listed, without recursion."""
+    above = [path.rpartition("/")[0] for path in case.operands.listed or ()]
+    return (
+        "-r" not in case.operands.words
+        and any(path and above.count(path) > 1 for path in above)
+        and _has_rule_files(case, words)
+    )
+
+
+def _has_rule_files(case: Case, words: set[str]) -> bool:
+    named = any(re.match(r"--filter=(:|dir-merge|merge|\.)", word) for word in case.words)
+    return named or bool(words & {*RULE_FILES, "-FF"})
 
 
 def _is_within_another(paths: Sequence[str]) -> bool:

@@ -38,14 +38,14 @@ class EngineUrl:
 
     @property
     def is_here(self) -> bool:
-        """Whether workers share the working directory of this process."""
+        """True if workers share the working directory of this process."""
         return self.kind == "processes"
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
     executor: Executor | Callable[[], Executor]
-    """As rdc.scan_parts takes it."""
+    """The executor, as rdc.scan_parts takes it."""
     slots: int
     """Tasks that run at a time."""
 
@@ -99,7 +99,7 @@ def _dask(address: str) -> Iterator[Engine]:
 
     from distributed import Client
 
-    # What it logs of its own is no line of rdc; what matters comes as an exception.
+    # Dask logs on its own; what matters to a user comes as an exception.
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)

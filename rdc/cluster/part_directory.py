@@ -27,7 +27,7 @@ _NAME = re.compile(rb"slice-\d+-of-(\d+)\.rdcscan")
 
 
 def slices_in(directory: bytes) -> int | None:
-    """Of how many slices the parts in a directory are; None without parts, or if they differ."""
+    """The number of slices that the parts in a directory name; None without parts, or if they differ."""
     try:
         found = {int(name[1]) for name in map(_NAME.fullmatch, os.listdir(directory)) if name}
     except OSError:

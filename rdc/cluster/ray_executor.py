@@ -44,7 +44,7 @@ def opened_ray(address: str) -> Iterator[tuple[RayExecutor, int]]:
     CPUs. Raises RdcError if there is none."""
     import logging
 
-    # What it logs of its own is no line of rdc; what matters comes as an exception.
+    # Ray logs on its own; what matters to a user comes as an exception.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
         if address == "local":

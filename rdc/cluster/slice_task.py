@@ -23,27 +23,27 @@ __all__ = ["SliceResult", "SliceTask", "packed_task", "run_slice", "unpacked_res
 class SliceTask:
     paths: tuple[bytes, ...]
     options: ScanOptions
-    """With the slice."""
+    """The options of the scan, with the slice of this task."""
     part: bytes
     """The file to write, an absolute path."""
     marker: bytes
     """Path of the RunMarker."""
     threads: int
     facts: WorkerFacts
-    """Of the machine that gives the task."""
+    """The facts of the machine that gives the task; a worker compares its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """What became of a task. It carries no exception: not every one can be pickled."""
+    """The outcome of a task. A failure is text, since not every exception can be pickled."""
 
     host: str
     error: str = ""
     """Why there is no part; '' if there is one."""
     is_final: bool = False
-    """Whether every other attempt would fail as well."""
+    """True if every other attempt would fail as well."""
     is_stopped: bool = False
-    """Whether the run ended before the slice was read."""
+    """True if the run ended before the slice was read."""
 
 
 def packed_task(task: SliceTask) -> bytes:

@@ -38,7 +38,7 @@ class RootFacts:
 class WorkerFacts:
     host: str
     version: str
-    """Of rdc, and of how it cuts."""
+    """The version of rdc, and that of its cuts."""
     roots: tuple[RootFacts, ...]
 
 

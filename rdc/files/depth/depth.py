@@ -34,7 +34,7 @@ STEADY_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class RowsSeen:
-    """What the C code saw of rows that it did in one call (rows_at_once.h)."""
+    """Measurements of the C code over the rows of one call (rows_at_once.h)."""
 
     rows: int
     """All rows."""
@@ -143,16 +143,16 @@ class Depths:
 
     def __init__(self, fixed: int = 0) -> None:
         self.listing = Depth(fixed)
-        """Of directories. The wait of one is the mean of its calls."""
+        """Lists of directories. The wait of one is the mean of its calls."""
         self.looking = Depth(fixed)
-        """At the entries of one directory."""
+        """Stats of the entries of one directory."""
         self.opening = Depth(fixed)
         self.reading = Depth(fixed)
-        """Of files that are open."""
+        """Reads of files that are open."""
         self.writing = Depth(fixed)
         self.renaming = Depth(fixed)
         self.setting = Depth(fixed)
-        """Of metadata."""
+        """Changes of metadata."""
 
     @property
     def found(self) -> int:

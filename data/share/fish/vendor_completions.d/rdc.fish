@@ -408,6 +408,7 @@ complete -c rdc -n '__fish_seen_subcommand_from index' -l gitignore -d 'rules in
 complete -c rdc -n '__fish_seen_subcommand_from index' -l exclude-caches -d 'leave out what is beside a CACHEDIR.TAG with its signature'
 complete -c rdc -n '__fish_seen_subcommand_from index' -s C -l cvs-exclude -d 'leave out what CVS ignores: *.o, *~, .git/ and others'
 complete -c rdc -n '__fish_seen_subcommand_from index' -l catalog -r -d 'keep it in DIR (default: RDC_CATALOG, or your cache directory)'
+complete -c rdc -n '__fish_seen_subcommand_from index' -l depth -x -d 'have N calls to storage in flight (default: 0, up to 32 where storage is slow)'
 complete -c rdc -n '__fish_seen_subcommand_from index' -s q -l quiet -d 'show nothing but errors'
 complete -c rdc -n '__fish_seen_subcommand_from index' -l help -d 'show this text'
 complete -c rdc -n __fish_use_subcommand -f -a catalog -d 'show, prune or empty the catalog of signatures'

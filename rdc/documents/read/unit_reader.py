@@ -196,7 +196,7 @@ def _position(stream: BinaryIO) -> int:
     try:
         return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
     except UnsupportedOperation:
-        return stream.tell()
+        return stream.seek(0, os.SEEK_CUR)
 
 
 def _identity(source: SourceFile | ObjectFile) -> bytes:

@@ -77,9 +77,6 @@ class _ObjectStream(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         return int(self._file.seek(offset, whence))
 
-    def tell(self) -> int:
-        return int(self._file.tell())
-
     def readinto(self, buffer: Buffer) -> int:
         view = memoryview(buffer).cast("B")
         try:

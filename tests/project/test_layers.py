@@ -41,7 +41,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "session": (
         ("binaries", "runtime", "trees"),
         ("landing", "source"),
-        ("delta",),
+        ("delta", "far"),
         ("transfer",),
         ("renames",),
         ("applying",),

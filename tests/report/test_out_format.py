@@ -29,9 +29,19 @@ WANTED = tree(
         "l": Link(b"a"),
         "mode": File(b"3", 0o600),
         "same": b"4",
+        "within": Link(b"same"),
+        "without": Link(b"../d"),
     }
 )
-HELD = tree({"mode": File(b"3", 0o644), "same": b"4", "gone": b"5"})
+HELD = tree(
+    {
+        "mode": File(b"3", 0o644),
+        "same": b"4",
+        "gone": b"5",
+        "within": Link(b"same"),
+        "without": Link(b"../d"),
+    }
+)
 
 
 def beside(tmp_path: Path, *words: str) -> tuple[list[str], list[str]]:
@@ -53,7 +63,9 @@ def test_lines_are_rsync_s(form: str, tmp_path: Path) -> None:
     assert ours == theirs
 
 
-@pytest.mark.parametrize("words", [["-ii"], ["-i", "-v", "-i"], ["-ii", "--max-size=1"], ["-ii", "-n"]])
+@pytest.mark.parametrize(
+    "words", [["-ii"], ["-i", "-v", "-i"], ["-ii", "--max-size=1"], ["-ii", "-n"], ["-ii", "--safe-links"]]
+)
 def test_twice_itemized_lists_unchanged_entries_as_rsync_does(words: list[str], tmp_path: Path) -> None:
     theirs, ours = beside(tmp_path, *words)
     coded = re.compile(r"[.<>ch*][fdLDS]")

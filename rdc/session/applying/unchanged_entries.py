@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
+from rdc.model.symlinks import leads_outside
 from rdc.plan.itemize import unchanged_code
 from rdc.progress import ItemChanged
 
@@ -33,6 +34,8 @@ def report_unchanged(
         skipped = (options.ignore_existing and not is_directory) or (
             kind == Kind.FILE and options.is_left_for_size(listing.sizes[row])
         )
+        if options.safe_links and row in targets:
+            skipped = skipped or leads_outside(targets[row], join(directory.path, listing.names[row]))
         if row not in busy and not skipped and kind != Kind.SPECIAL:
             path = join(directory.path, listing.names[row])
             code = unchanged_code(kind)

@@ -332,6 +332,9 @@ class FileCommits:
         copied = path in self._copied
         if copied:
             self._copied.remove(path)
+        if file is not None and self._xattrs is not None:
+            # Also of a file that was fetched unlooked at (-I -W): it gets its line here, whatever differs.
+            self._xattrs.note_reported((file,))
         self._account(path, None if file is None else self._decisions.pop(file), transferred=not copied)
 
     def _account(self, path: bytes, decision: Decision | None, *, transferred: bool = True) -> None:

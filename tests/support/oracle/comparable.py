@@ -18,6 +18,7 @@ __all__ = ["comparable"]
 SET_ID = stat.S_ISUID | stat.S_ISGID
 RULE_FILES = frozenset({"-C", "--cvs-exclude", "-F"})
 RULES = RULE_FILES | {"-FF", "--filter", "--exclude", "--include"}
+RULE_FILE_NAMES = frozenset({".f", ".g", ".rsync-filter", ".cvsignore"})
 ONE_SOURCE = {
     "-L",
     "--copy-links",
@@ -150,6 +151,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
     several = case.operands.listed is None and "-R" not in case.operands.words
     if several and _is_within_another(case.operands.paths):
         return False  # rdc takes it as a part of the other SRC, and rsync as one of its own
+    if several and _joins_a_rule_file(case, words):
+        return False  # rsync reads it for its own SRC alone
     # After a missing SRC rdc deletes nothing.
     named = {path.rpartition("/")[2] for path in case.operands.listed or case.operands.paths}
     missing = not named.isdisjoint(("missing", "none"))
@@ -174,6 +177,17 @@ def _counts_from_the_second_name(case: Case, words: set[str]) -> bool:
     return (
         "-r" not in case.operands.words
         and any(path and above.count(path) > 1 for path in above)
+        and _has_rule_files(case, words)
+    )
+
+
+def _joins_a_rule_file(case: Case, words: set[str]) -> bool:
+    """Whether a rule file is a SRC of its own, beside the contents of another directory."""
+    paths = case.operands.paths
+    opened = any(not path or path.endswith("/") for path in paths)
+    return (
+        opened
+        and any(path.rpartition("/")[2] in RULE_FILE_NAMES for path in paths)
         and _has_rule_files(case, words)
     )
 

@@ -22,7 +22,7 @@ __all__ = ["INTENDED", "Intended", "adjusted"]
 BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
 FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
-EXIT_MAX_DELETE = 25
+EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
 SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
@@ -193,6 +193,25 @@ def _has_set_id(case: Case) -> bool:
     return any(not isinstance(node, Link) and node.mode & SET_ID for node in nodes)
 
 
+def _first_names(outcome: Outcome) -> Outcome:
+    """`outcome` with each name of a file as a file of its own, whichever of them is sent."""
+    outcome = replace(outcome, plan=_unlinked(outcome.plan), lines=_unlinked(outcome.lines))
+    return _lines(_first_name)(outcome)
+
+
+def _unlinked(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """`lines` where a link to a new name is what it would be as a file: with that name sent instead."""
+    new = {line.removeprefix(">f+++++++++ ") for line in lines if line.startswith(">f+++++++++ ")}
+    return tuple(sorted(_unlinked_line(line, new) for line in lines))
+
+
+def _unlinked_line(line: str, new: set[str]) -> str:
+    link = re.fullmatch(r"hf([.cstpog]{9}) (.*) => (.*)", line)
+    if link is None or link[3] not in new:
+        return line
+    return f"{'.' if link[1].startswith('..') else '>'}f{link[1]} {link[2]}"
+
+
 def _first_name(line: str) -> list[str]:
     """A new name of several, whichever of them the file is sent under."""
     line = re.sub(r"^h([SD])\+{9} (.*) => .*$", r"c\1+++++++++ \2", line)
@@ -228,6 +247,28 @@ def _planned_anew(outcome: Outcome) -> Outcome:
     return replace(outcome, plan=tuple(sorted(plan)))
 
 
+def _nodes_below_links(case: Case) -> bool:
+    """Whether one of several names of a special file is below a directory that DST has as a symlink."""
+    source, destination = case.scene.source, case.scene.destination
+    specials = dict(source.specials)
+    names = {path for pair in source.links if pair[1] in specials for path in pair}
+    return _has("-H", "--hard-links")(case) and any(
+        isinstance(destination.tree.get(above), Link) for path in names for above in _above(path)
+    )
+
+
+def _above(path: bytes) -> Iterable[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
+
+
+def _planned_without_nodes(outcome: Outcome) -> Outcome:
+    """The plan without special files, and the exit code of the run: there rsync -n follows the symlink."""
+    plan = tuple(line for line in outcome.plan if not re.match(r"[hc][SD]", line))
+    failed = outcome.planned_code == EXIT_PARTIAL
+    return replace(outcome, plan=plan, planned_code=outcome.code if failed else outcome.planned_code)
+
+
 def _read_otherwise(case: Case) -> bool:
     """Whether unchanged entries are to be listed where contents, links or attributes are compared."""
     return _has("-i", "--itemize-changes")(case) and _has(
@@ -247,6 +288,18 @@ def _read_otherwise(case: Case) -> bool:
     )(case)
 
 
+def _overwrites_below_old_times(case: Case) -> bool:
+    return _has("-O", "--omit-dir-times")(case) and _has("--inplace", "--append", "--append-verify")(case)
+
+
+def _timeless_where_written(outcome: Outcome) -> Outcome:
+    """Without the times of directories in which an existing file has new content."""
+    found = (re.match(r">f[.c].{8} (.*)", line) for line in outcome.lines)
+    above = {os.fsencode(line[1]).rpartition(b"/")[0] for line in found if line}
+    tree = {p: replace(seen, mtime_ns=0) if p in above else seen for p, seen in outcome.tree.items()}
+    return replace(outcome, tree=tree)
+
+
 INTENDED: tuple[Intended, ...] = (
     Intended(
         "`-i` with `-A`, `-X` or `-U`",
@@ -256,12 +309,14 @@ INTENDED: tuple[Intended, ...] = (
     Intended("moved file", lambda case: True, _moved),
     Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
     Intended("file with another time alone", _is_taken_in_part, _timeless_tops),
+    Intended("`-O` with `--inplace`", _overwrites_below_old_times, _timeless_where_written),
     Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _lines(_timeless_new_links)),
     Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
     Intended("`-H -n`, where another kind", _links_over_others, _planned_anew),
-    Intended("`-H`", _has("-H", "--hard-links"), _lines(_first_name)),
+    Intended("`-H`", _has("-H", "--hard-links"), _first_names),
+    Intended("`-n -H`, a special file below", _nodes_below_links, _planned_without_nodes),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _unnamed_owners),
     Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),
     Intended("`--max-delete`", _has("--max-delete"), _stopped),

@@ -213,3 +213,12 @@ def test_which_entries_have_one() -> None:
     assert of["DIRECTORY"] == of["SYMLINK"] == AttributeKinds.USER
     assert of["FIFO"] == of["SOCKET"] == of["BLOCK_DEVICE"] == kinds
     assert of["SPECIAL"] == AttributeKinds.NONE
+
+
+def test_a_file_that_is_fetched_although_it_is_equal_has_one_line(tmp_path: Path) -> None:
+    """-I -W replaces it unlooked at, and so changes its access time."""
+    source, destination = made(tmp_path, {}), tmp_path / "destination"
+    run_sync(source, destination, OPTIONS)
+    said = command("sync", "-i", "-I", "-W", "-UU", f"{source}/", f"{destination}/").out.splitlines()
+    assert sorted(said) == [f">f......... {path}" for path in ("a", "d/b", "d/e/c")]
+    assert accessed(destination) == {path: at // NS * NS for path, at in accessed(source).items()}

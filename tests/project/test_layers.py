@@ -42,7 +42,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "session": (
         ("binaries", "runtime", "trees"),
         ("landing", "source"),
-        ("delta",),
+        ("delta", "far"),
         ("transfer",),
         ("renames",),
         ("applying",),

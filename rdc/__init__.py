@@ -42,6 +42,7 @@ __all__ = [
     "DocumentGroup",
     "DocumentOptions",
     "DocumentReport",
+    "DocumentSlice",
     "DocumentSummary",
     "DuplicateFile",
     "DuplicateGroup",
@@ -128,6 +129,8 @@ __all__ = [
     "chunks",
     "cuts",
     "dedupe",
+    "document_parts",
+    "document_slice",
     "dupes",
     "kernel_name",
     "merge",
@@ -161,6 +164,7 @@ _PUBLIC = {
     "rdc.instances.events": "DedupeEvent DedupeReporter",
     "rdc.kernel": "kernel_name",
     "rdc.library.dedupe": "dedupe",
+    "rdc.library.document_parts": "document_parts document_slice",
     "rdc.library.dupes": "dupes",
     "rdc.library.merge": "merge",
     "rdc.library.scan": "scan",
@@ -171,7 +175,7 @@ _PUBLIC = {
     "rdc.library.undo": "undo undoable_syncs",
     "rdc.model.check": "Aspect CheckOptions CheckReport EntryDiffers Sample",
     "rdc.model.documents": (
-        "Document DocumentGroup DocumentOptions DocumentReport DocumentSummary SimilarDocument"
+        "Document DocumentGroup DocumentOptions DocumentReport DocumentSlice DocumentSummary SimilarDocument"
     ),
     "rdc.model.duplicates": (
         "DuplicateFile DuplicateGroup DuplicateOptions DuplicateOrder DuplicateReport DuplicateSummary"
@@ -231,6 +235,7 @@ if TYPE_CHECKING:
     from rdc.instances.events import DedupeEvent, DedupeReporter
     from rdc.kernel import kernel_name
     from rdc.library.dedupe import dedupe
+    from rdc.library.document_parts import document_parts, document_slice
     from rdc.library.dupes import dupes
     from rdc.library.merge import merge
     from rdc.library.scan import scan
@@ -245,6 +250,7 @@ if TYPE_CHECKING:
         DocumentGroup,
         DocumentOptions,
         DocumentReport,
+        DocumentSlice,
         DocumentSummary,
         SimilarDocument,
     )

@@ -23,7 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
     ("session", "survey", "instances"),
-    ("daemon", "watching", "report", "install", "documents", "cluster"),
+    ("daemon", "watching", "report", "install", "documents"),
+    ("cluster",),
     ("library",),
     ("cli",),
 )
@@ -41,7 +42,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "session": (
         ("binaries", "runtime", "trees"),
         ("landing", "source"),
-        ("delta",),
+        ("delta", "far"),
         ("transfer",),
         ("renames",),
         ("applying",),

@@ -8,7 +8,16 @@ from collections.abc import Callable
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
-from rdc.cli.options.resource_options import CLUSTER, DEPTH, SLICE, SLICES, read_depth, read_slicing
+from rdc.cli.options.resource_options import (
+    CLUSTER,
+    DEPTH,
+    MAX_RATE,
+    SLICE,
+    SLICES,
+    read_depth,
+    read_max_rate,
+    read_slicing,
+)
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
@@ -64,6 +73,7 @@ SCAN_OPTIONS = (
         "How much is read and held",
         (
             DEPTH,
+            MAX_RATE,
             Option(
                 ("--memory",),
                 "for the tables of chunks: exact while they fit, sampled beyond"
@@ -148,6 +158,7 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
             shift=_last(words, "--shift", _shift, 0),
             slice=slicing.slice,
             depth=read_depth(words),
+            max_rate=read_max_rate(words),
         ),
         part=part,
         output=read_output(words),

@@ -54,6 +54,9 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--no-owner"], SyncOptions(owner=False)),
         (["--no-o", "--owner"], SyncOptions(owner=True)),
         (["--no-owner", "-a"], SyncOptions(owner=False)),
+        (["--no-owner", "-o"], SyncOptions(owner=None)),
+        (["-o", "--no-o"], SyncOptions(owner=False)),
+        (["--owner", "-o", "--fake-super"], SyncOptions(owner=True, fake_super=True)),
         (["--no-fsync"], SyncOptions(fsync=False)),
         (["--no-fsync", "--fsync"], SyncOptions()),
         (

@@ -19,6 +19,7 @@ __all__ = [
     "SelectedPaths",
     "check_bounds",
     "check_options",
+    "listed_names",
     "select_listed",
     "select_operands",
     "split_name",
@@ -73,6 +74,25 @@ def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[Selected
     """What SRC operands select, in their order. `relative`: they keep the path that the user wrote, or what
     is behind "/./" in it, as in rsync. Raises UsageError for '..' in such a path."""
     return _joined(_relative(path) if relative else _plain(path) for path in paths)
+
+
+def listed_names(text: bytes, *, nul: bool) -> tuple[bytes, ...]:
+    """The paths of a list, one a line or, with `nul`, each ended by NUL. Empty ones and those that begin with
+    '#' or ';' are comments, as in rsync. Raises UsageError for a NUL byte in a path, and for more lines than
+    a run takes names."""
+    count = text.count(b"\0") if nul else text.count(b"\n") + text.count(b"\r")
+    if count > SELECTED_NAMES:
+        raise UsageError(
+            f"--files-from: {count:,} lines; {SELECTED_NAMES:,} are the most: name directories, or sync parts"
+            " one by one"
+        )
+    lines = text.split(b"\0") if nul else text.replace(b"\r", b"\n").split(b"\n")
+    names = tuple(line for line in lines if line and not line.startswith((b"#", b";")))
+    for name in names:
+        if b"\0" in name:
+            shown = printable(name[:60])
+            raise UsageError(f"--files-from: '{shown}' has a NUL byte; -0 reads lists whose paths NUL ends")
+    return names
 
 
 def select_listed(

@@ -133,8 +133,9 @@ def _remote(run: SyncRun, dial: Callable[[], W], explained: Callable[[RdcError, 
     with contextlib.ExitStack() as stack:
         if run.source.host is None:
             # Check SRC before dialling: a mistyped path should not ask for a password first.
-            tree = run.source_tree()
-            stack.callback(tree.release)
+            tree = run.checked_source()
+            if tree is not None:
+                stack.callback(tree.release)
             conversation = run.send(tree)
         else:
             conversation = run.fetch()

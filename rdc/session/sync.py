@@ -12,6 +12,7 @@ from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
 from rdc.progress import silent, stopping
+from rdc.records import replace
 from rdc.session.far_end import run_session
 from rdc.session.sources import selected_of, sources_of
 from rdc.session.sync_run import SyncRun
@@ -69,6 +70,10 @@ def sync(
     source, selected = selected_of(sources, options)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
+    if options.files_from is not None:
+        if source.host is None and destination.host is None:
+            raise UsageError("a list at the far side: neither source nor destination is on another host")
+        options = replace(options, files_from=replace(options.files_from, relative=options.relative))
     with opened_catalog(catalog, reporter) as store:
         run = SyncRun(source, destination, options, stopping(reporter, stop), store, stop, selected)
         far = destination if source.host is None else source

@@ -177,8 +177,7 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
         ),
         (
             ["--files-from=h:list", "a", "b"],
-            "--files-from=h:list: the list has to be on this machine (a file named so is ./h:list); "
-            "for another one: ssh HOST cat FILE | rdc sync --files-from=- SRC DST",
+            "--files-from=h:list: neither SRC nor DST is there (a file named so is ./h:list)",
         ),
         (["a:b", "c:d"], "SRC and DST are both on other hosts; one must be here (see rdc sync --help)"),
         (["--max-delete=-1", "a", "b"], "--max-delete=-1: a number of entries, 0 or more, is expected"),

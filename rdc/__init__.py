@@ -43,6 +43,7 @@ __all__ = [
     "DocumentGroup",
     "DocumentOptions",
     "DocumentReport",
+    "DocumentSlice",
     "DocumentSummary",
     "DuplicateFile",
     "DuplicateGroup",
@@ -129,6 +130,8 @@ __all__ = [
     "chunks",
     "cuts",
     "dedupe",
+    "document_parts",
+    "document_slice",
     "dupes",
     "kernel_name",
     "merge",
@@ -162,6 +165,7 @@ _PUBLIC = {
     "rdc.instances.events": "DedupeEvent DedupeReporter",
     "rdc.kernel": "kernel_name",
     "rdc.library.dedupe": "dedupe",
+    "rdc.library.document_parts": "document_parts document_slice",
     "rdc.library.dupes": "dupes",
     "rdc.library.merge": "merge",
     "rdc.library.scan": "scan",
@@ -172,7 +176,7 @@ _PUBLIC = {
     "rdc.library.undo": "undo undoable_syncs",
     "rdc.model.check": "Aspect CheckOptions CheckReport EntryDiffers Sample",
     "rdc.model.documents": (
-        "Document DocumentGroup DocumentOptions DocumentReport DocumentSummary SimilarDocument"
+        "Document DocumentGroup DocumentOptions DocumentReport DocumentSlice DocumentSummary SimilarDocument"
     ),
     "rdc.model.duplicates": (
         "DuplicateFile DuplicateGroup DuplicateOptions DuplicateOrder DuplicateReport DuplicateSummary"
@@ -232,6 +236,7 @@ if TYPE_CHECKING:
     from rdc.instances.events import DedupeEvent, DedupeReporter
     from rdc.kernel import kernel_name
     from rdc.library.dedupe import dedupe
+    from rdc.library.document_parts import document_parts, document_slice
     from rdc.library.dupes import dupes
     from rdc.library.merge import merge
     from rdc.library.scan import scan
@@ -246,6 +251,7 @@ if TYPE_CHECKING:
         DocumentGroup,
         DocumentOptions,
         DocumentReport,
+        DocumentSlice,
         DocumentSummary,
         SimilarDocument,
     )

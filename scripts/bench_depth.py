@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures what several calls in flight are worth on storage that makes one wait.
 
-Question:  how long does a first copy of many small files take, or a walk, if each call that opens, lists or
-           looks at a name waits? How much of that is left with 16 calls in flight, and with as many as rdc
-           decides for by itself? What does the same cost where nothing waits?
+Question:  how long does a first copy of many small files take, an index, or a walk, if each call that opens,
+           lists or looks at a name waits? How much of that is left with 16 calls in flight, and with as many
+           as rdc decides for by itself? What does the same cost where nothing waits?
 Metrics:   wall: seconds of one run; cpu: user and system seconds; threads: started in all processes. Waits
            are injected by tests/kernel/native/slow_calls.c. Without waits: medians of interleaved pairs of
            runs at a depth of 1 and by default.
@@ -89,6 +89,7 @@ def cases(place: Path, small: Path, wide: Path, open_us: int) -> list[Case]:
     helper.write_text(HELPER)
     helper.chmod(0o755)
     copy = place / "copy"
+    catalog = f"--catalog={place / 'cache'}"
     far = ["-e", str(helper), f"--remote-path={Path(sys.executable).parent / 'rdc'}"]
     opens = {"open": open_us, "list": open_us} if open_us else {}
     looks = {"list": 1000, "stat": 200} if open_us else {}
@@ -96,6 +97,7 @@ def cases(place: Path, small: Path, wide: Path, open_us: int) -> list[Case]:
     return [
         Case("first copy, local", [*sync, f"{small}/", f"{copy}/"], opens, copy),
         Case("first copy, pipe", [*sync, *far, f"{small}/", f"here:{copy}/"], opens, copy),
+        Case("index", ["-m", "rdc", "index", "-q", "--depth=DEPTH", catalog, small], opens, place / "cache"),
         Case("walk", ["-c", WALK, wide, "DEPTH"], looks),
     ]
 

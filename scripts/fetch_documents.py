@@ -7,10 +7,10 @@ Command: .venv/bin/python scripts/fetch_documents.py OUT.jsonl [PACKAGE ...]
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -28,11 +28,15 @@ LEAST, MOST = 200, 1 << 20
 
 
 def main() -> None:
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("packages", nargs="*", default=PACKAGES)
+    options = parser.parse_args()
     count = 0
-    with tempfile.TemporaryDirectory() as folder, Path(sys.argv[1]).open("w") as out:
-        for package in sys.argv[2:] or PACKAGES:
+    with tempfile.TemporaryDirectory() as folder, options.out.open("w") as out:
+        for package in options.packages:
             content = Path(folder) / package
             content.mkdir()
             fetched = subprocess.run(["apt-get", "download", "-q", package], cwd=content, check=False)

@@ -1,1 +1,1 @@
-"""Slices of a scan as tasks of an executor, on this machine or on a cluster. `rdc.scan_parts` uses it."""
+"""Slices of a scan, or of a search for documents, as tasks of an executor, here or on a cluster."""

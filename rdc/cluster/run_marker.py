@@ -23,7 +23,7 @@ __all__ = ["LOOK_SECONDS", "RunMarker", "looking"]
 LOOK_SECONDS = 0.5
 """The time between two looks of a worker. A look over a network takes some 100 us."""
 
-_NAME = re.compile(rb"\.rdcscan-[0-9a-f]{16}\.run")
+_NAME = re.compile(rb"\.rdcparts-[0-9a-f]{16}\.run")
 
 
 class RunMarker:
@@ -31,7 +31,7 @@ class RunMarker:
 
     def __init__(self, directory: bytes) -> None:
         self._directory = directory
-        self.path = os.path.join(directory, b".rdcscan-%b.run" % secrets.token_hex(8).encode())
+        self.path = os.path.join(directory, b".rdcparts-%b.run" % secrets.token_hex(8).encode())
 
     def begin(self) -> None:
         """Raises FileError if the directory cannot be written to."""

@@ -31,7 +31,7 @@ IN_FLIGHT = 4096
 
 
 _MARKER_GONE = (
-    "its worker does not see the file .rdcscan-*.run beside the parts: that machine has another directory at"
+    "its worker does not see the file .rdcparts-*.run beside the parts: that machine has another directory at"
     " this path, or another run began there"
 )
 
@@ -156,7 +156,7 @@ class SliceRuns:
 
     def _failed(self, number: int, result: SliceResult) -> None:
         task = self._tasks[number]
-        text = f"slice {task.options.slice}: {result.error}"
+        text = f"slice {task.slice}: {result.error}"
         if result.is_final:
             raise UsageError(text)
         self._failures[number] = self._failures.get(number, 0) + 1

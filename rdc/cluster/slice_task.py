@@ -1,4 +1,4 @@
-"""One slice of a scan as a task: what goes to a worker, what it does, and what comes back."""
+"""One slice of a job as a task: what goes to a worker, what it does, and what comes back."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.scan import ScanOptions
+    from rdc.cluster.slice_job import SliceJob
+    from rdc.model.scan import ScanSlice
 
 __all__ = ["SliceResult", "SliceTask", "packed_task", "run_slice", "unpacked_result"]
 
 
 @dataclass(frozen=True, slots=True)
 class SliceTask:
-    paths: tuple[bytes, ...]
-    options: ScanOptions
-    """The options of the scan, with the slice of this task."""
+    job: SliceJob
+    slice: ScanSlice
     part: bytes
     """The file to write, an absolute path."""
     marker: bytes
@@ -77,7 +77,7 @@ def run_slice(version: str, packed: bytes) -> bytes | str:
 
 
 def _run(task: SliceTask, host: str) -> SliceResult:
-    problem = difference(task.facts, worker_facts(task.paths))
+    problem = difference(task.facts, worker_facts(task.job.paths, task.job.method))
     if problem:
         return SliceResult(host, problem, is_final=True)
     directory = os.path.dirname(task.part)
@@ -91,11 +91,5 @@ def _run(task: SliceTask, host: str) -> SliceResult:
     ended = looking(task.marker)
     if ended():
         return SliceResult(host, is_stopped=True)
-    from rdc.survey.parts.part_file import write_part
-    from rdc.survey.scan.scan import survey
-
-    outcome = survey(task.paths, task.options, stopped=ended, threads=task.threads)
-    if outcome.interrupted:
-        return SliceResult(host, is_stopped=True)
-    write_part(outcome, os.fsdecode(task.part))
-    return SliceResult(host)
+    is_written = task.job.write(task.slice, task.part, ended, task.threads)
+    return SliceResult(host, is_stopped=not is_written)

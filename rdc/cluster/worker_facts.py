@@ -9,7 +9,6 @@ from blake3 import blake3
 
 from rdc.errors import printable
 from rdc.records import dataclass
-from rdc.survey.parts.part_head import METHOD
 from rdc.version import __version__
 
 TYPE_CHECKING = False
@@ -25,7 +24,7 @@ the least hashes, to 0.06 (Broder 1997)."""
 
 @dataclass(frozen=True, slots=True)
 class RootFacts:
-    """One path of the scan, as one machine sees it."""
+    """One path of a job, as one machine sees it."""
 
     path: bytes
     inode: int
@@ -38,13 +37,13 @@ class RootFacts:
 class WorkerFacts:
     host: str
     version: str
-    """The version of rdc, and that of its cuts."""
+    """The version of rdc, and the parameters of the job."""
     roots: tuple[RootFacts, ...]
 
 
-def worker_facts(paths: Sequence[bytes]) -> WorkerFacts:
-    """The facts of this process."""
-    return WorkerFacts(socket.gethostname(), f"{__version__}; {METHOD}", tuple(map(_root, paths)))
+def worker_facts(paths: Sequence[bytes], method: str) -> WorkerFacts:
+    """The facts of this process for a job of these paths. `method`: its parameters."""
+    return WorkerFacts(socket.gethostname(), f"{__version__}; {method}", tuple(map(_root, paths)))
 
 
 def _root(path: bytes) -> RootFacts:

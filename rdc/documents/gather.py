@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rdc.documents.joined_slices import JoinedSlices
 from rdc.documents.nameless_file import NamelessFile
 from rdc.documents.parts.block import COUNTS, BlockLayout, encode_block
 from rdc.documents.parts.open_parts import OpenParts, PartSource
@@ -20,12 +21,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rdc.documents.parts.part_file import Part
     from rdc.documents.read.file_units import FileUnit, UnitList
     from rdc.documents.read.text_batch import TextBatch
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Event, Reporter, StopSignal
 
-__all__ = ["Gathered", "gather", "opened_parts", "with_older"]
+__all__ = ["Gathered", "gather", "opened_parts", "ordered_problems", "with_older"]
 
 STAGED_ENDING = ".rdcdocs"
 
@@ -43,31 +45,34 @@ class Gathered:
 
 
 def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSignal | None) -> Gathered:
-    """Checks parts, all of the same shingles. Their problems are reported again.
+    """Checks parts: whole ones of the same shingles, or all slices of one search. Their problems are reported
+    again.
 
-    Raises DocumentPartError for a damaged part, and UsageError for one of other parameters. Both name it.
+    Raises DocumentPartError for a damaged part, and UsageError for one of other parameters or a slice that is
+    missing. Both name it.
     """
-    parts = OpenParts(sources)
-    blocks: list[Block] = []
-    problems: list[Problem] = []
-    unit, left_out = "", 0
+    opened = OpenParts(sources)
+    parts: list[Part] = []
     for number in range(len(sources)):
         check_stop(stop)
         reporter(Progressed("read", number, len(sources)))
-        part = parts.check(number)
-        if number and part.unit != unit:
+        part = opened.check(number)
+        unit = part.head.unit
+        if number and unit != parts[0].head.unit:
             raise UsageError(
-                f"{parts.name(number)}: shingles of {part.unit}, those of {parts.name(0)} are of {unit};"
-                f" search again with --shingle={unit}"
+                f"{opened.name(number)}: shingles of {unit}, those of {opened.name(0)} are of"
+                f" {parts[0].head.unit}; search again with --shingle={parts[0].head.unit}"
             )
-        unit = part.unit
-        blocks += part.blocks
-        problems += part.problems
-        left_out += part.left_out
+        parts.append(part)
         for problem in part.problems:
             reporter(problem)
+    joined = JoinedSlices(parts, opened)
+    for problem in joined.later:
+        reporter(problem)
     reporter(Progressed("read", len(sources), len(sources)))
-    return Gathered(parts, blocks, unit, _ordered(problems), left_out)
+    return Gathered(
+        opened, joined.blocks, parts[0].head.unit, ordered_problems(joined.problems), joined.left_out
+    )
 
 
 def gather(
@@ -88,7 +93,7 @@ def gather(
         found.parts,
         found.blocks,
         found.unit,
-        _ordered([*walked, *found.problems]),
+        ordered_problems([*walked, *found.problems]),
         found.left_out + len([one for one in walked if one.code]),
     )
 
@@ -99,16 +104,22 @@ def with_older(new: Gathered, path: str) -> Gathered:
     sources = [*new.parts.sources, PartSource(path)]
     parts = OpenParts(sources)
     old = parts.check(len(sources) - 1)
-    if old.unit != new.unit:
+    if old.head.unit != new.unit:
         raise UsageError(
-            f"{parts.name(len(sources) - 1)}: shingles of {old.unit}, the new documents have those of"
-            f" {new.unit}; search again with --shingle={old.unit}"
+            f"{parts.name(len(sources) - 1)}: shingles of {old.head.unit}, the new documents have those of"
+            f" {new.unit}; search again with --shingle={old.head.unit}"
+        )
+    if old.head.slices is not None:
+        raise UsageError(
+            f"{parts.name(len(sources) - 1)}: slice {old.head.slices.numbers[0]}/{old.head.slices.of} of an"
+            " older corpus; merge its slices first: rdc merge -o FILE"
         )
     return Gathered(parts, [*new.blocks, *old.blocks], new.unit, new.problems, new.left_out)
 
 
-def _ordered(problems: list[Problem]) -> list[Problem]:
-    """In an order that does not depend on how documents were divided. Problems of one file keep theirs."""
+def ordered_problems(problems: list[Problem]) -> list[Problem]:
+    """Problems in an order that does not depend on how documents were divided. Those of one file keep
+    theirs."""
     return sorted(problems, key=lambda problem: problem.path)
 
 

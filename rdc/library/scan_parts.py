@@ -7,22 +7,17 @@ import os
 from rdc.catalog.arguments import check_job, path_list
 from rdc.checks import check_argument, check_method
 from rdc.errors import UsageError
-from rdc.model.scan import ScanOptions, ScanSlice
-from rdc.progress import Progressed, silent
-from rdc.records import replace
+from rdc.model.scan import ScanOptions
+from rdc.progress import silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from rdc.cluster.part_directory import PartDirectory
     from rdc.progress import Reporter, StopSignal
-    from rdc.survey.parts.part_head import PartHead
 
 __all__ = ["scan_parts"]
-
-ATTEMPTS = 3
 
 
 def scan_parts(
@@ -76,63 +71,8 @@ def scan_parts(
         raise UsageError("a scan needs at least one path")
     if shared.slice is not None:
         raise UsageError("scan_parts: options.slice is of one slice; the argument slices gives their number")
-    last = ScanSlice(slices, slices)
-    from rdc.cluster.part_directory import PartDirectory
-    from rdc.cluster.run_marker import RunMarker
-    from rdc.cluster.slice_runs import SliceRuns
-    from rdc.cluster.slice_task import SliceTask
-    from rdc.cluster.worker_facts import worker_facts
+    from rdc.cluster.make_parts import make_parts
+    from rdc.cluster.scan_job import ScanJob
 
-    directory = os.path.abspath(os.fsencode(out))
-    facts = worker_facts(given)
-    parts = PartDirectory(directory, slices, given, shared, facts)
-    marker = RunMarker(directory)
-    marker.begin()
-    try:
-        progress = _Progress(parts, reporter)
-        missing = [number for number in range(1, last.of + 1) if not progress.keep(number)]
-        tasks = {
-            number: SliceTask(
-                tuple(given),
-                replace(shared, slice=ScanSlice(number, slices)),
-                parts.path(number),
-                marker.path,
-                threads,
-                facts,
-            )
-            for number in missing
-        }
-        runs = SliceRuns(executor, tasks, ATTEMPTS, reporter, stop, progress.finish)
-        try:
-            runs.run()
-        finally:
-            marker.end()
-            runs.close()
-    finally:
-        marker.end()
-    return tuple(os.fsdecode(parts.path(number)) for number in range(1, slices + 1))
-
-
-class _Progress:
-    """Adds up the bytes of the slices that have their part."""
-
-    def __init__(self, parts: PartDirectory, reporter: Reporter) -> None:
-        self._parts = parts
-        self._report = reporter
-        self._done = 0
-
-    def keep(self, number: int) -> bool:
-        """Counts a part from an earlier run. Returns whether there is one."""
-        head = self._parts.complete(number)
-        if head is not None:
-            self._add(head)
-        return head is not None
-
-    def finish(self, number: int) -> None:
-        """Counts a new part. Raises RdcError if it is not there."""
-        self._add(self._parts.head(number))
-
-    def _add(self, head: PartHead) -> None:
-        assert head.slices is not None  # noqa: S101 - PartDirectory returns no others
-        self._done += head.found_bytes
-        self._report(Progressed("read", self._done, max(self._done, head.slices.most.bytes)))
+    job = ScanJob(tuple(given), shared)
+    return make_parts(job, executor, slices, out, threads=threads, reporter=reporter, stop=stop)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.documents.gather import Gathered
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["merge_documents", "similar_documents"]
+__all__ = ["check_documents", "merge_documents", "similar_documents"]
 
 
 def similar_documents(
@@ -89,9 +89,15 @@ def merge_documents(
 
 
 def _checked(function: str, options: object, part: object, reporter: object, stop: object) -> DocumentOptions:
-    check_argument(function, "options", options, DocumentOptions, None)
     check_argument(function, "part", part, str, bytes, os.PathLike, None)
     check_job(function, reporter, None, stop)
+    return check_documents(function, options)
+
+
+def check_documents(function: str, options: object) -> DocumentOptions:
+    """The options of a search, in range. `function`: the caller in messages. Raises TypeError and
+    UsageError."""
+    check_argument(function, "options", options, DocumentOptions, None)
     chosen = options if isinstance(options, DocumentOptions) else DocumentOptions()
     if not 0.1 <= chosen.threshold <= 1:
         raise UsageError(f"threshold {chosen.threshold}: a share from 0.1 to 1 is expected")

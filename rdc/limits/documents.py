@@ -19,6 +19,10 @@ BATCH_BYTES = 4 << 20
 BATCH_DOCUMENTS = 8_192
 """Documents that are sampled at a time: 4 MB of samples."""
 
+RANGE_BYTES = 4 << 20
+"""Least bytes of a range of a JSONL or Parquet file that slices share: one batch of text. All machines that
+share a search need the same number."""
+
 ROW_PROBLEMS = 10
 """Bad rows of one file that are named. Further ones are counted in one more line."""
 
@@ -27,6 +31,9 @@ PART_NAMES = 1 << 20
 
 PART_BLOCK_BYTES = 1 << 30
 """Bytes of one block of a part. The longest document's shingles take a quarter of it."""
+
+SLICE_HEAD_BYTES = 64 << 20
+"""Bytes of the names of all paths of a search in a part of a slice."""
 
 WINDOW = 32
 """Neighbours compared with each document among those that share a band. More than 33 documents in one band

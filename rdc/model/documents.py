@@ -17,6 +17,7 @@ __all__ = [
     "DocumentGroup",
     "DocumentOptions",
     "DocumentReport",
+    "DocumentSlice",
     "DocumentSummary",
     "SimilarDocument",
 ]
@@ -133,5 +134,18 @@ class DocumentReport:
     kept: Iterable[Document]
     """What a training set keeps, in order, made anew by each iteration."""
     summary: DocumentSummary
+    exit: ExitCode
+    """OK; PARTIAL if something could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSlice:
+    """What one slice of a search read."""
+
+    documents: int
+    bytes: int
+    """Of all texts."""
+    left_out: int
+    """Rows and files that could not be read."""
     exit: ExitCode
     """OK; PARTIAL if something could not be read."""

@@ -39,7 +39,8 @@ DEFAULT_MEMORY = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class ScanSlice:
-    """One of several slices of a scan, numbered from 1. All slices together count each file once.
+    """One of several slices of a scan or of a search for documents, numbered from 1. All slices together read
+    each file once.
 
     Raises TypeError for a wrong type, UsageError unless 1 <= number <= of <= 1,000,000.
 

@@ -35,9 +35,10 @@ class IndexTerminal:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._problem(event)
 
-    def signed(self, size: int, *, known: bool) -> None:
-        self._files += 1
-        self._known += known
+    def signed(self, files: int, size: int, *, known: bool) -> None:
+        """`size`: bytes of all these files."""
+        self._files += files
+        self._known += files if known else 0
         self._bytes += size
         self._bytes_read += 0 if known else size
         self._trouble(Progressed("compare", self._bytes, None))

@@ -164,3 +164,62 @@ def test_in_its_own_process() -> None:
         outputs.add(done.stdout + done.stderr)
     assert len(outputs) == 1
     assert len(os.listdir("st")) == 2
+
+
+def test_slices() -> None:
+    """Each writes its part and says so; the merge prints what one search prints."""
+    whole = run("--text", "docs", "--keep=one.jsonl")
+    for number in (1, 2):
+        done = run("--text", f"--slice={number}/2", "-o", f"{number}.rdcdocs", "docs")
+        assert done.out == ""
+        assert re.fullmatch(
+            rf"slice {number}/2: \d documents?, .* of text; rdc merge adds slices up\n", done.err
+        )
+    both = run("2.rdcdocs", "1.rdcdocs", "--keep=two.jsonl", verb=merge)
+    assert (both.out, both.err) == (whole.out, whole.err)
+    assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
+    Path("bad.txt").write_bytes(b"\xff")
+    done = run("--text", "--slice=1/1", "-o", "1.rdcdocs", "bad.txt", code=ExitCode.PARTIAL)
+    assert "bad.txt: expected UTF-8" in done.err
+    assert done.err.endswith(
+        "slice 1/1: 0 documents, 0 B of text; 1 could not be read; rdc merge adds slices up\n"
+    )
+    assert run("--text", "-q", "--slice=1/1", "-o", "1.rdcdocs", "docs").err == ""
+
+
+@pytest.mark.parametrize(
+    "option", ["--keep=x", "--against=x", "--html=x", "--threshold=0.5", "--json", "--stage=x"]
+)
+def test_what_a_slice_cannot_do_is_said(option: str) -> None:
+    with pytest.raises(UsageError, match=rf"{option.partition('=')[0]} and --slice exclude each other; "):
+        run("--text", option, "--slice=1/2", "-o", "p", "docs")
+    assert not os.path.exists("p")
+
+
+def test_options_of_slices() -> None:
+    for given, message in (
+        (["--slice=1/2"], "--slice=1/2 needs -o, such as: -o 1.rdcdocs"),
+        (["--slice=3/2", "-o", "p"], "--slice=3/2: slice 3/2: slices are numbered"),
+        (["--slice=x", "-o", "p"], "--slice=x: a slice and their number"),
+        (["--slices=2"], "--slices needs --cluster"),
+        (["--cluster=processes:2"], "--cluster needs -o, a directory"),
+        (["--cluster=processes:2", "-o", "p", "--slice=1/2"], "leave --slice out"),
+        (["--cluster=processes:2", "-o", "p", "--stage=s"], "--stage and --cluster exclude each other"),
+        (["--cluster=ray:local", "-o", "p"], "docs: expected an absolute path"),
+        (["--cluster=what", "-o", "p"], "--cluster: expected processes:N"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(message)):
+            run("--text", *given, "docs")
+    with pytest.raises(UsageError, match="--slice: it needs --text"):
+        run("--slice=1/2", "docs")
+
+
+def test_a_cluster_of_processes() -> None:
+    whole = run("--text", "docs", "--keep=one.jsonl")
+    done = run("--text", "--cluster=processes:1", "--slices=3", "-o", "parts", "--keep=two.jsonl", "docs")
+    assert (done.out, done.err) == (whole.out, whole.err)
+    assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
+    assert sorted(os.listdir("parts")) == [f"slice-{number}-of-3.rdcdocs" for number in (1, 2, 3)]
+    again = run("--text", "--cluster=processes:1", "-o", "parts", "--json", "docs")
+    assert events(again)[-1]["documents"] == 4
+    assert sorted(os.listdir("parts")) == [f"slice-{number}-of-3.rdcdocs" for number in (1, 2, 3)]

@@ -195,7 +195,7 @@ def test_a_worker_that_does_not_see_the_parts_is_refused(tree: Path, tmp_path: P
         out.rmdir()
 
     with pytest.raises(
-        RdcError, match=r"4 of 4 slices.*does not see the file \.rdcscan-\*\.run beside the parts"
+        RdcError, match=r"4 of 4 slices.*does not see the file \.rdcparts-\*\.run beside the parts"
     ):
         rdc.scan_parts(tree, InThreads(hide), 4, out)
     with pytest.raises(UsageError, match=r"out is not there; all machines must see the directory"):
@@ -261,12 +261,13 @@ def test_what_makes_two_machines_alike(tmp_path: Path) -> None:
     assert "another directory" in difference(facts(1, 2, 3), facts(3, 4, 5))
     for number in range(200):
         (tmp_path / f"{number}").touch()
-    (one,) = worker_facts([os.fsencode(tmp_path)]).roots
+    (one,) = worker_facts([os.fsencode(tmp_path)], "").roots
     assert len(one.names) == NAMES
     (tmp_path / "another").touch()
     assert (
         difference(
-            WorkerFacts("h", "1", (one,)), WorkerFacts("h", "1", worker_facts([os.fsencode(tmp_path)]).roots)
+            WorkerFacts("h", "1", (one,)),
+            WorkerFacts("h", "1", worker_facts([os.fsencode(tmp_path)], "").roots),
         )
         == ""
     )

@@ -212,6 +212,15 @@ def documents() -> list[rdc.Document]:
     summary: rdc.DocumentSummary = report.summary
     print(summary.documents, summary.pairs)
     labels = [group.label for group in groups(rdc.merge_documents(["corpus.rdcdocs"], options))]
+    count: rdc.DocumentSlice = rdc.document_slice(
+        "corpus", rdc.ScanSlice(1, 2), "1.rdcdocs", options, stop=STOP
+    )
+    print(count.documents, count.exit)
+    with ThreadPoolExecutor(2) as executor:
+        parts: tuple[str, ...] = rdc.document_parts(
+            "corpus", executor, 4, "parts", options, reporter=REPORTER
+        )
+    print(parts)
     return [*labels, *report.kept]
 
 

@@ -56,6 +56,7 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
     "dupes-1.rdcjournal": (read_dupes_journal, [b"b", b"d/c"]),
     "index-1.rdcx": (read_index, 3),
     "documents-1.rdcdocs": (read_documents, (5, 2)),
+    "documents-2.rdcdocs": (read_documents, (5, 2)),
     "part-1.rdcscan": (read_part, 4),
     "part-2.rdcscan": (read_part, 4),
 }
@@ -67,7 +68,7 @@ VERSIONS = {
     "journal of `dupes`": removal_journal.VERSION,
     "index of `SimilarityIndex.save`": saved.VERSION,
     "`.rdcscan` of `scan -o`": sections.MAGIC[-1],
-    "`.rdcdocs` of `similar --text -o`": part_file.MAGIC[-1],
+    "`.rdcdocs` of `similar --text -o`; 2 for a slice": part_file.MAGIC_OF_SLICES[-1],
 }
 
 
@@ -111,7 +112,7 @@ def test_a_newer_version_is_refused_by_name(name: str, tmp_path: Path) -> None:
     content = (FIXTURES / name).read_bytes()
     newer = {
         ".rdcx": lambda: content.replace(b"RDCX\x01", b"RDCX\x09", 1),
-        ".rdcdocs": lambda: content.replace(b"RDCDOCS\x01", b"RDCDOCS\x09", 1),
+        ".rdcdocs": lambda: b"RDCDOCS\x09" + content[8:],
         ".rdcscan": lambda: b"RDCPART\x09" + content[8:],
         ".rdcjournal": lambda: _head(content, 9),
     }[Path(name).suffix]()

@@ -23,7 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
     ("session", "survey", "instances"),
-    ("daemon", "watching", "report", "install", "documents", "cluster"),
+    ("daemon", "watching", "report", "install", "documents"),
+    ("cluster",),
     ("library",),
     ("cli",),
 )

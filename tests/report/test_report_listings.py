@@ -254,10 +254,10 @@ def test_an_index_counts_what_it_read_and_what_it_knew() -> None:
         return terminal.code
 
     assert terminal.summary(0) == "0 files: 0 known, 0 read (0 B)"
-    terminal.signed(3_000, known=False)
-    terminal.signed(5_000, known=True)
-    terminal.signed(400, known=False)
-    assert terminal.summary(0) == "3 files: 1 known, 2 read (3.4 KB)"
+    terminal.signed(1, 3_000, known=False)
+    terminal.signed(7, 5_000, known=True)
+    terminal.signed(2, 400, known=False)
+    assert terminal.summary(0) == "10 files: 7 known, 3 read (3.4 KB)"
     # Progress covers all files, known ones included.
     assert bar.followed == [Progressed("compare", done, None) for done in (3_000, 8_000, 8_400)]
     assert code() is ExitCode.OK
@@ -269,7 +269,7 @@ def test_an_index_counts_what_it_read_and_what_it_knew() -> None:
     terminal.failed(FileError(b"z", "z: gone", code=ExitCode.VANISHED))
     assert code() is FileError(b"y", "").code is ExitCode.PARTIAL
     assert said == ["rdc: away\\x0a\n", "rdc: y: no\n", "rdc: z: gone\n"]
-    assert terminal.summary(1_000) == "3 files: 1 known, 2 read (3.4 KB), 3 failed, 1,000 not kept"
+    assert terminal.summary(1_000) == "10 files: 7 known, 3 read (3.4 KB), 3 failed, 1,000 not kept"
     terminal.close()
     assert bar.closed
 

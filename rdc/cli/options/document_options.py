@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rdc.cli.options.resource_options import CLUSTER, SLICE, SLICES
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
 from rdc.model.documents import SHINGLE_UNITS, DocumentOptions
@@ -19,6 +20,7 @@ __all__ = [
     "DocumentOutput",
     "read_document_options",
     "read_document_output",
+    "refuse_beside_slices",
     "refuse_document_options",
 ]
 
@@ -36,6 +38,9 @@ DOCUMENT_GROUP = OptionGroup(
         Option(("--stage",), "keep in DIR what was read, so that a killed run goes on there", "DIR"),
         Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcdocs", "FILE"),
         Option(("--html",), "a page with pictures, complete in one file", "FILE"),
+        SLICE,
+        CLUSTER,
+        SLICES,
     ),
 )
 
@@ -94,6 +99,18 @@ def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
     for option in group.options:
         if words.has(option.key):
             raise UsageError(f"{option.key}: {why}")
+
+
+def refuse_beside_slices(words: Words, *, cluster: bool) -> None:
+    """Raises UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
+    refused = (
+        ("--stage",) if cluster else ("--stage", "--keep", "--against", "--html", "--threshold", "--json")
+    )
+    for key in refused:
+        if words.has(key):
+            beside = "--cluster" if cluster else "--slice"
+            why = "parts that are there are not made again" if key == "--stage" else "give it to rdc merge"
+            raise UsageError(f"{key} and {beside} exclude each other; {why}")
 
 
 def _value(words: Words, key: str) -> str | None:

@@ -1,17 +1,30 @@
-"""The options --max-memory and --depth: how much of a machine a run may take."""
+"""The options --max-memory, --depth, --cluster, --slices and --slice: what of which machines a run takes."""
 
 from __future__ import annotations
 
 from rdc.cli.options.table import Option, Words
-from rdc.errors import UsageError
+from rdc.errors import UsageError, printable
 from rdc.limits.sessions import DEPTH_LIMIT, ENTRIES_MEMORY_LEAST
-from rdc.records import replace
+from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.cluster.engines import EngineUrl
+    from rdc.model.scan import ScanSlice
     from rdc.model.sync import SyncOptions
 
-__all__ = ["DEPTH", "MAX_MEMORY", "read_depth", "read_max_memory", "with_resources"]
+__all__ = [
+    "CLUSTER",
+    "DEPTH",
+    "MAX_MEMORY",
+    "SLICE",
+    "SLICES",
+    "Slicing",
+    "read_depth",
+    "read_max_memory",
+    "read_slicing",
+    "with_resources",
+]
 
 MAX_MEMORY = Option(
     ("--max-memory", "--max-alloc"),
@@ -22,6 +35,29 @@ MAX_MEMORY = Option(
 DEPTH = Option(
     ("--depth",), "have N calls to storage in flight (default: 0, up to 32 where storage is slow)", "N"
 )
+
+CLUSTER = Option(
+    ("--cluster",),
+    "work in slices, as tasks of an engine: processes:N here, dask://HOST:PORT, ray://HOST:PORT or ray:local;"
+    " -o names the directory of their parts, which all machines see",
+    "URL",
+)
+
+SLICES = Option(
+    ("--slices",), "their number (default: four a worker thread, or as the parts that are there)", "N"
+)
+
+SLICE = Option(("--slice",), "read slice I of N alone, 1/N to N/N, each in a job of its own; needs -o", "I/N")
+
+
+@dataclass(frozen=True, slots=True)
+class Slicing:
+    """How a job is divided. Without a slice and a cluster it is whole."""
+
+    slice: ScanSlice | None
+    cluster: EngineUrl | None
+    slices: int | None
+    """Number of slices on the cluster; None for a suitable one."""
 
 
 def with_resources(options: SyncOptions, words: Words) -> SyncOptions:
@@ -54,3 +90,61 @@ def read_depth(words: Words) -> int:
             f"--depth={last.value}: a number up to {DEPTH_LIMIT} is expected, 0 for as many as help"
         )
     return int(last.value)
+
+
+def read_slicing(words: Words, part: str | None, ending: str) -> Slicing:
+    """Reads and checks what goes together. `part`: the value of -o. `ending`: of a part's name. Raises
+    UsageError."""
+    given, number = words.last("--slice"), words.last("--slices")
+    own = None if given is None else _slice(given.value)
+    if own is not None and part is None:
+        raise UsageError(
+            f"--slice={own} needs -o, such as: -o {own.number}.{ending}; rdc merge adds slices up"
+        )
+    engine = _cluster(words, part)
+    return Slicing(own, engine, None if number is None else _slices(number.value))
+
+
+def _cluster(words: Words, part: str | None) -> EngineUrl | None:
+    url = words.last("--cluster")
+    if url is None:
+        if words.has("--slices"):
+            raise UsageError("--slices needs --cluster; one slice of a job array is --slice=I/N")
+        return None
+    from rdc.cluster.engines import parse_engine
+
+    engine = parse_engine(url.value)
+    if words.has("--slice"):
+        raise UsageError("--cluster makes all slices; leave --slice out")
+    if part is None:
+        raise UsageError(
+            "--cluster needs -o, a directory for the parts that all machines see, such as: -o parts"
+        )
+    relative = next((path for path in (*words.operands, part) if not path.startswith("/")), None)
+    if relative is not None and not engine.is_here:
+        raise UsageError(
+            f"{printable(relative)}: expected an absolute path, since workers have other working directories"
+        )
+    return engine
+
+
+def _slice(text: str) -> ScanSlice:
+    import re  # a sync needs none
+
+    from rdc.model.scan import ScanSlice
+
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+    if found is None:
+        raise UsageError(f"--slice={text}: a slice and their number are expected, such as 1/8 to 8/8")
+    try:
+        return ScanSlice(int(found[1]), int(found[2]))
+    except UsageError as error:
+        raise UsageError(f"--slice={text}: {error}") from error
+
+
+def _slices(text: str) -> int:
+    from rdc.limits.survey import SCAN_SLICES
+
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= SCAN_SLICES):
+        raise UsageError(f"--slices={text}: a whole number from 1 to {SCAN_SLICES} is expected")
+    return int(text)

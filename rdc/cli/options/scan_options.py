@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
-from rdc.cli.options.resource_options import DEPTH, read_depth
+from rdc.cli.options.resource_options import CLUSTER, DEPTH, SLICE, SLICES, read_depth, read_slicing
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.errors import UsageError, printable
-from rdc.limits.survey import SCAN_MEMORY_LEAST, SCAN_SLICES
+from rdc.errors import UsageError
+from rdc.limits.survey import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions, ScanSlice
+from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions
 from rdc.records import dataclass
 from rdc.report.scan.csv_tables import TABLES
 from rdc.typed import TypeVar
@@ -76,31 +76,12 @@ SCAN_OPTIONS = (
         ),
     ),
     CATALOG_GROUP,
-    OptionGroup(
-        "A cluster",
-        (
-            Option(
-                ("--cluster",),
-                "scan in slices, as tasks of an engine: processes:N here, dask://HOST:PORT, ray://HOST:PORT"
-                " or ray:local; -o names the directory of their parts, which all machines see",
-                "URL",
-            ),
-            Option(
-                ("--slices",),
-                "their number (default: four a worker thread, or as the parts that are there)",
-                "N",
-            ),
-        ),
-    ),
+    OptionGroup("A cluster", (CLUSTER, SLICES)),
     OptionGroup(
         "Parts",
         (
             Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcscan", "FILE"),
-            Option(
-                ("--slice",),
-                "count slice I of N alone, 1/N to N/N, each in a job of its own; needs -o",
-                "I/N",
-            ),
+            SLICE,
             Option(
                 ("--shift",),
                 "count one chunk in 2^S from the start, so that parts are small (default: 0)",
@@ -151,12 +132,8 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
     for level in levels:
         if level not in FIXED_LEVELS:
             raise UsageError(f"--level={level}: unknown; {' and '.join(FIXED_LEVELS)} can be added")
-    part, own = read_part(words), _last(words, "--slice", _slice, None)
-    if own is not None and part is None:
-        raise UsageError(
-            f"--slice={own} needs -o, such as: -o {own.number}.rdcscan; rdc merge adds slices up"
-        )
-    cluster = _cluster(words, part)
+    part = read_part(words)
+    slicing = read_slicing(words, part, "rdcscan")
     return ScanRequest(
         paths=words.operands,
         options=ScanOptions(
@@ -169,39 +146,15 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
             sample=_last(words, "--sample", _rate, None),
             seed=_last(words, "--seed", _seed, 0),
             shift=_last(words, "--shift", _shift, 0),
-            slice=own,
+            slice=slicing.slice,
             depth=read_depth(words),
         ),
         part=part,
         output=read_output(words),
         catalog=read_choice(words),
-        cluster=cluster,
-        slices=_last(words, "--slices", _slices, None),
+        cluster=slicing.cluster,
+        slices=slicing.slices,
     )
-
-
-def _cluster(words: Words, part: str | None) -> EngineUrl | None:
-    """Reads --cluster and checks what goes with it. Raises UsageError."""
-    url = words.last("--cluster")
-    if url is None:
-        if words.has("--slices"):
-            raise UsageError("--slices needs --cluster; one slice of a job array is --slice=I/N")
-        return None
-    from rdc.cluster.engines import parse_engine
-
-    engine = parse_engine(url.value)
-    if words.has("--slice"):
-        raise UsageError("--cluster makes all slices; leave --slice out")
-    if part is None:
-        raise UsageError(
-            "--cluster needs -o, a directory for the parts that all machines see, such as: -o parts"
-        )
-    relative = next((path for path in (*words.operands, part) if not path.startswith("/")), None)
-    if relative is not None and not engine.is_here:
-        raise UsageError(
-            f"{printable(relative)}: expected an absolute path, since workers have other working directories"
-        )
-    return engine
 
 
 def read_output(words: Words) -> Output:
@@ -270,22 +223,6 @@ def _rate(text: str) -> float:
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise UsageError(f"--seed={text}: a whole number is expected")
-    return int(text)
-
-
-def _slice(text: str) -> ScanSlice:
-    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
-    if found is None:
-        raise UsageError(f"--slice={text}: a slice and their number are expected, such as 1/8 to 8/8")
-    try:
-        return ScanSlice(int(found[1]), int(found[2]))
-    except UsageError as error:
-        raise UsageError(f"--slice={text}: {error}") from error
-
-
-def _slices(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= SCAN_SLICES):
-        raise UsageError(f"--slices={text}: a whole number from 1 to {SCAN_SLICES} is expected")
     return int(text)
 
 

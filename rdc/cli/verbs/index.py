@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
+from rdc.cli.options.resource_options import DEPTH, read_depth
 from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.index_terminal import IndexTerminal
@@ -16,8 +16,6 @@ from rdc.report.index_terminal import IndexTerminal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
-    from rdc.catalog.signing import SignTask
-    from rdc.files.root.root import Root
     from rdc.tree.filters import FilterList
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
@@ -30,6 +28,7 @@ OPTIONS = (
         "Options",
         (
             CATALOG_OPTION,
+            DEPTH,
             Option(("-q", "--quiet"), "show nothing but errors"),
             Option(("--help",), "show this text"),
         ),
@@ -61,7 +60,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc index needs a directory (see rdc index --help)")
-    choice = read_choice(parsed)
+    choice, depth = read_choice(parsed), read_depth(parsed)
     rules = read_rules(parsed, lambda name: read_rule_file(name, environment))
 
     from rdc.tree.filter_list import filter_list
@@ -71,7 +70,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     with choice.catalog(environment.environ) as catalog:
         try:
             for operand in parsed.operands:
-                _index(os.fsencode(operand), filters, catalog, terminal)
+                _index(os.fsencode(operand), filters, depth, catalog, terminal)
             catalog.flush()
         finally:
             terminal.close()
@@ -88,34 +87,20 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     return terminal.code
 
 
-def _index(path: bytes, filters: FilterList, catalog: Catalog, terminal: IndexTerminal) -> None:
+def _index(path: bytes, filters: FilterList, depth: int, catalog: Catalog, terminal: IndexTerminal) -> None:
     from rdc.catalog.signer import FileSigner
-    from rdc.catalog.signing import sign_in_order
     from rdc.files.root.root import Root
+    from rdc.survey.indexing import TreeIndexer
 
     root = Root.open(path)
+    root.fix_depth(depth)
     signer = FileSigner(catalog=catalog)
     try:
-        for signed in sign_in_order(signer, _tasks(root, filters, terminal), roots_only=True):
-            if signed.error is not None:
-                terminal.failed(signed.error)
-            elif signed.identity is not None:
-                terminal.signed(signed.identity.size, known=signed.known)
+        for done in TreeIndexer(root, filters, signer, terminal.report).run():
+            if done.error is not None:
+                terminal.failed(done.error)
+            else:
+                terminal.signed(done.files, done.bytes, known=done.known)
     finally:
         signer.close()
         root.close()
-
-
-def _tasks(root: Root, filters: FilterList, terminal: IndexTerminal) -> Iterator[SignTask[bytes]]:
-    from rdc.catalog.signing import SignTask
-    from rdc.files.base.relative_path import join
-    from rdc.model.entries import Kind
-    from rdc.tree.filters import FilteredTree
-    from rdc.tree.walk import Walk
-
-    for directory in Walk(root, filters.at_source(FilteredTree(root)), terminal.report):
-        listing = directory.listing
-        for name, kind, size in zip(listing.names, listing.kinds, listing.sizes, strict=True):
-            if kind == Kind.FILE:
-                path = join(directory.path, name)
-                yield SignTask(path, size, partial(root.open_read, path))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from types import FrameType
+from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.scan_options import SCAN_OPTIONS, Output, ScanRequest, parse_scan, read_scan
 from rdc.cli.options.table import options_help
+from rdc.cli.verbs.stop_requests import stop_requests
 from rdc.errors import ExitCode
 from rdc.report.trouble import Trouble
 
@@ -75,9 +72,9 @@ def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
         if request.cluster is not None:
             from rdc.cli.verbs.cluster_scan import cluster_scan
 
-            with _stop_requests() as stop:
+            with stop_requests() as stop:
                 return cluster_scan(request, talk, stop)
-        with _stop_requests() as stop, request.catalog.store() as catalog:
+        with stop_requests() as stop, request.catalog.store() as catalog:
             return scan(
                 request.paths,
                 request.options,
@@ -151,33 +148,3 @@ def _width(environment: Environment) -> int | None:
     import shutil
 
     return shutil.get_terminal_size((100, 24)).columns
-
-
-@contextlib.contextmanager
-def _stop_requests() -> Iterator[threading.Event]:
-    """Delays the first SIGINT, SIGTERM or SIGHUP, so that the scan ends between two steps.
-
-    Yields the event that a signal sets. The earlier handlers take the second signal.
-    """
-    requested = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield requested
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            if handler is not None:
-                signal.signal(number, handler)
-
-    def note(_number: int, _frame: FrameType | None) -> None:
-        requested.set()
-        restore()
-
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, note)
-    try:
-        yield requested
-    finally:
-        restore()

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 
 from rdc.cli.environment import Environment
-from rdc.cli.options.document_options import DocumentOutput, read_document_options, read_document_output
+from rdc.cli.options.document_options import (
+    DocumentOutput,
+    read_document_options,
+    read_document_output,
+    refuse_beside_slices,
+)
 from rdc.cli.options.filter_options import read_rule_file, read_rules
+from rdc.cli.options.resource_options import Slicing, read_slicing
 from rdc.cli.options.table import Words
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.own.output_file import check_output, write_output
+from rdc.records import replace
 from rdc.report.trouble import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.model.documents import DocumentReport
+    from rdc.model.documents import DocumentOptions, DocumentReport
     from rdc.progress import Reporter
 
 __all__ = ["print_documents", "run_text"]
@@ -41,6 +48,13 @@ def run_text(words: Words, environment: Environment) -> ExitCode:
             raise UsageError(f"{key} and --text exclude each other (see rdc similar --help)")
     options = read_document_options(words, read_rules(words, lambda name: read_rule_file(name, environment)))
     output = read_document_output(words)
+    slicing = read_slicing(words, output.part, "rdcdocs")
+    if slicing.slice is not None:
+        refuse_beside_slices(words, cluster=False)
+        return _write_slice(words, options, slicing, output, environment)
+    if slicing.cluster is not None:
+        refuse_beside_slices(words, cluster=True)
+        return _on_cluster(words, options, slicing, output, environment)
 
     def search(reporter: Reporter) -> DocumentReport:
         from rdc.library.similar_documents import similar_documents
@@ -48,6 +62,49 @@ def run_text(words: Words, environment: Environment) -> ExitCode:
         return similar_documents(words.operands, options, part=output.part, reporter=reporter)
 
     return print_documents(search, output, environment)
+
+
+def _write_slice(
+    words: Words, options: DocumentOptions, slicing: Slicing, output: DocumentOutput, environment: Environment
+) -> ExitCode:
+    """Writes the part of one slice, and says how much it is."""
+    from rdc.library.document_parts import document_slice
+    from rdc.report.documents.listing import slice_text
+
+    assert slicing.slice is not None  # noqa: S101 - the caller asked
+    assert output.part is not None  # noqa: S101 - read_slicing refuses it
+    check_output(os.fsencode(output.part))
+    terminal = Trouble(environment.talk, environment.progress(quiet=output.quiet))
+    try:
+        found = document_slice(words.operands, slicing.slice, output.part, options, reporter=terminal)
+    finally:
+        terminal.close()
+    if not output.quiet:
+        environment.talk(slice_text(found, slicing.slice) + "\n")
+    return found.exit
+
+
+def _on_cluster(
+    words: Words, options: DocumentOptions, slicing: Slicing, output: DocumentOutput, environment: Environment
+) -> ExitCode:
+    from functools import partial
+
+    from rdc.cli.verbs.cluster_parts import cluster_parts
+    from rdc.cli.verbs.stop_requests import stop_requests
+    from rdc.library.document_parts import document_parts
+    from rdc.library.similar_documents import merge_documents
+
+    cluster, out = slicing.cluster, output.part
+    assert cluster is not None  # noqa: S101 - the caller asked
+    assert out is not None  # noqa: S101 - read_slicing refuses it
+
+    def search(reporter: Reporter) -> DocumentReport:
+        with stop_requests() as stop:
+            make = partial(document_parts, words.operands, options=options, reporter=reporter, stop=stop)
+            parts = cluster_parts(cluster, slicing.slices, out, b"rdcdocs", make)
+            return merge_documents(parts, options, reporter=reporter, stop=stop)
+
+    return print_documents(search, replace(output, part=None), environment)
 
 
 def print_documents(

@@ -124,10 +124,33 @@ class Corpus:
         # A document that two parts hold is one. One path may name different texts on two machines, and the
         # same document may be in the older corpus.
         before: _Entry | None = None
-        for entry in heapq.merge(*[self._all_entries(number) for number in numbers]):
+        for entry in self._merged(numbers):
             if before is None or entry[:4] != before[:4]:
                 self._positions.append(entry.position)
             before = entry
+
+    def _merged(self, numbers: list[int]) -> Iterator[_Entry]:
+        """The documents of blocks, which come by their first ones. A block is read from when its first
+        document is due, so that only blocks that overlap there are in memory."""
+        heap: list[tuple[_Entry, int, Iterator[_Entry]]] = []
+        for at, number in enumerate(numbers):
+            entries = self._all_entries(number)
+            first = next(entries)
+            while heap and heap[0][0].id < first.id:
+                yield from self._least(heap)
+            heapq.heappush(heap, (first, at, entries))
+        while heap:
+            yield from self._least(heap)
+
+    def _least(self, heap: list[tuple[_Entry, int, Iterator[_Entry]]]) -> Iterator[_Entry]:
+        """Takes the least document of several blocks."""
+        entry, at, entries = heap[0]
+        after = next(entries, None)
+        if after is None:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (after, at, entries))
+        yield entry
 
     def _all_entries(self, number: int) -> Iterator[_Entry]:
         for first in range(0, self._blocks[number].layout.documents, READ_ROWS):
@@ -139,7 +162,7 @@ class Corpus:
         count = min(count, layout.documents - first)
         read = self._parts.numbers
         sources = read(block, "I", layout.source_of, first, count)
-        rows = read(block, "Q", layout.rows, first, count)
+        rows = self._rows(block, first, count)
         digests = self._parts.bytes(block, layout.digests + DIGEST_BYTES * first, DIGEST_BYTES * count)
         paths = self._paths(block, sources[0], sources[-1] + 1)
         for at, row in enumerate(rows):
@@ -156,6 +179,11 @@ class Corpus:
         names = self._parts.bytes(block, layout.names + bounds[0], bounds[-1] - bounds[0])
         base = bounds[0]
         return [names[bounds[at] - base : bounds[at + 1] - base] for at in range(end - first)]
+
+    def _rows(self, block: Block, first: int, count: int) -> array[int]:
+        rows = self._parts.numbers(block, "Q", block.layout.rows, first, count)
+        before = block.rows_before
+        return array("Q", [row + before for row in rows]) if before else rows
 
     def runs(self) -> Iterator[Run]:
         """All documents, in order."""
@@ -181,7 +209,7 @@ class Corpus:
         """The paths and rows of the documents of a run."""
         sources = self.column(run, "I", run.block.layout.source_of)
         paths = self._paths(run.block, sources[0], sources[-1] + 1)
-        rows = self.column(run, "Q", run.block.layout.rows)
+        rows = self._rows(run.block, run.first, run.count)
         return Names(paths, array("I", [source - sources[0] for source in sources]), rows)
 
     def samples(self, run: Run) -> bytes:
@@ -240,7 +268,7 @@ class Corpus:
         sources = self._parts.numbers(block, "I", layout.source_of, first, count)
         found = _Window(
             sources,
-            self._parts.numbers(block, "Q", layout.rows, first, count),
+            self._rows(block, first, count),
             self._parts.numbers(block, "Q", layout.sizes, first, count),
             self._paths(block, sources[0], sources[-1] + 1),
         )

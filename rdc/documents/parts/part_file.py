@@ -11,8 +11,10 @@ from blake3 import blake3
 
 from rdc.documents.features import SHINGLE_SIZES, SHINGLE_VERSION
 from rdc.documents.parts.block import COUNTS, SAMPLES, SEED, BlockLayout
+from rdc.documents.parts.range_section import decode_range
+from rdc.documents.parts.slice_head import DocumentHead, decode_slice
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.limits.documents import PART_BLOCK_BYTES, PART_NAMES, READ_BYTES
+from rdc.limits.documents import PART_BLOCK_BYTES, PART_NAMES, READ_BYTES, SLICE_HEAD_BYTES
 from rdc.model.entries import little_endian_integers
 from rdc.progress import Problem
 from rdc.records import dataclass
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
+    from rdc.documents.read.range_outcome import RangeOutcome
+
 __all__ = [
     "MAGIC",
+    "MAGIC_OF_SLICES",
     "Block",
     "DocumentPartError",
     "Part",
@@ -32,11 +37,15 @@ __all__ = [
     "method",
     "part_end",
     "part_start",
+    "read_head",
     "read_part",
 ]
 
 MAGIC = b"RDCDOCS\x01"
 """The first bytes of a part. Its last byte is the version of the format."""
+
+MAGIC_OF_SLICES = b"RDCDOCS\x02"
+"""The first bytes of a part of a slice."""
 
 _SECTION = struct.Struct("<4sQ32s")
 """Tag, bytes of content, BLAKE3-256 of tag and content."""
@@ -60,16 +69,28 @@ class Block:
     start: int
     """Bytes before it in the file."""
     layout: BlockLayout
+    rows_before: int = 0
+    """Added to each row: the rows of the same file before the range that the block is of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """What a part has, without its columns."""
 
-    unit: str
+    head: DocumentHead
     blocks: list[Block]
+    """Those of whole files."""
     problems: list[Problem]
     left_out: int
+    ranges: list[PartRange]
+
+
+@dataclass(frozen=True, slots=True)
+class PartRange:
+    """A range of a file, and its blocks."""
+
+    outcome: RangeOutcome
+    blocks: list[Block]
 
 
 def method(unit: str) -> bytes:
@@ -90,9 +111,9 @@ def encode_section(tag: bytes, columns: Iterable[bytes]) -> Iterator[bytes]:
     yield from spans
 
 
-def part_start(unit: str) -> Iterator[bytes]:
+def part_start(unit: str, magic: bytes = MAGIC) -> Iterator[bytes]:
     """Encodes what comes before the blocks."""
-    yield MAGIC
+    yield magic
     yield from encode_section(b"HEAD", [method(unit)])
 
 
@@ -114,6 +135,11 @@ def read_part(stream: BinaryIO, name: str, number: int) -> Part:
     return _Reader(stream, name, number).read()
 
 
+def read_head(stream: BinaryIO, name: str) -> DocumentHead:
+    """Reads the start of a part. Raises as read_part()."""
+    return _Reader(stream, name, 0).head()
+
+
 class _Reader:
     def __init__(self, stream: BinaryIO, name: str, number: int) -> None:
         self._stream = stream
@@ -122,13 +148,14 @@ class _Reader:
         self._size = os.fstat(stream.fileno()).st_size
         self._at = 0
 
-    def read(self) -> Part:
+    def head(self) -> DocumentHead:
+        """Reads what comes before the blocks."""
         start = self._stream.read(len(MAGIC))
-        if start != MAGIC:
+        if start not in (MAGIC, MAGIC_OF_SLICES):
             if start[:-1] == MAGIC[:-1]:
                 raise UsageError(
-                    f"{self._name}: a part of version {start[-1]}, this rdc reads {MAGIC[-1]}; "
-                    "search again with this version of rdc"
+                    f"{self._name}: a part of version {start[-1]}, this rdc reads {MAGIC[-1]} and"
+                    f" {MAGIC_OF_SLICES[-1]}; search again with this version of rdc"
                 )
             raise DocumentPartError(
                 f"{self._name}: expected a part that rdc similar --text -o wrote, found another kind of file"
@@ -138,7 +165,19 @@ class _Reader:
         unit = self._unit(self._content(tag, size)) if tag == b"HEAD" and size < READ_BYTES else None
         if unit is None:
             raise self._damaged("a head", printable(tag))
-        part = Part(unit, [], [], 0)
+        if start == MAGIC:
+            return DocumentHead(self._name, unit, (), None, 0)
+        tag, size = self._section()
+        if tag != b"SLIC" or size > SLICE_HEAD_BYTES:
+            raise self._damaged("a slice", f"a section {printable(tag)} of {size} bytes")
+        try:
+            return decode_slice(self._content(tag, size), self._name, unit)
+        except ValueError as error:
+            raise self._damaged("a slice", type(error).__name__) from error
+
+    def read(self) -> Part:
+        head = self.head()
+        part = Part(head, [], [], 0, [])
         left_out = 0
         while True:
             tag, size = self._section()
@@ -146,11 +185,13 @@ class _Reader:
                 part.blocks.append(self._block(size))
             elif tag == b"FAIL" and size < READ_BYTES:
                 left_out += self._problem(self._content(tag, size), part)
+            elif tag == b"RANG" and size < READ_BYTES and head.slices is not None:
+                self._range(self._content(tag, size), part)
             elif tag == b"LAST" and not size:
                 self._content(tag, size)
                 if self._stream.read(1):
                     raise self._damaged("nothing behind the last section", "more bytes")
-                return Part(unit, part.blocks, part.problems, left_out)
+                return Part(head, part.blocks, part.problems, left_out, part.ranges)
             else:
                 raise self._damaged("a block", f"a section {printable(tag)} of {size} bytes")
 
@@ -190,6 +231,17 @@ class _Reader:
         except (struct.error, ValueError) as error:
             raise self._damaged("a problem", type(error).__name__) from error
         return int(left_out)
+
+    def _range(self, content: bytes, part: Part) -> None:
+        try:
+            found = decode_range(content)
+        except (struct.error, ValueError) as error:
+            raise self._damaged("a range", type(error).__name__) from error
+        first = len(part.blocks) - found.blocks
+        if first < 0:
+            raise self._damaged(f"a range of at most {len(part.blocks)} blocks", f"one of {found.blocks}")
+        part.ranges.append(PartRange(found.outcome, part.blocks[first:]))
+        del part.blocks[first:]
 
     def _block(self, size: int) -> Block:
         """Checks a block: its digest, its lengths, and what a writer promises of its columns."""

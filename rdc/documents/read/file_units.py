@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rdc.documents.read.file_range import FileRange
+    from rdc.documents.read.slice_files import SliceFiles
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
@@ -32,6 +34,9 @@ class FileUnit:
     paths: list[bytes]
     """As the user would type them."""
     bytes: int
+    """Bytes to read."""
+    range: FileRange | None = None
+    """What a slice reads of the only file; None for all of it."""
 
     @property
     def has_rows(self) -> bool:
@@ -51,6 +56,8 @@ class UnitList:
     rows: list[int]
     """In the order of their paths."""
     bytes: int
+    slice: SliceFiles | None = None
+    """The slice that these files are of; None for all."""
 
     def __iter__(self) -> Iterator[FileUnit]:
         rows: list[int] = []
@@ -64,7 +71,7 @@ class UnitList:
                 yield FileUnit(rows, paths, size)
                 rows, paths, size = [], [], 0
             if alone:
-                yield FileUnit([row], [path], one)
+                yield _alone(self, row, path, one)
                 continue
             rows.append(row)
             paths.append(path)
@@ -74,16 +81,21 @@ class UnitList:
 
 
 def list_units(
-    paths: Sequence[bytes], options: DocumentOptions, reporter: Reporter, stop: StopSignal | None
+    paths: Sequence[bytes],
+    options: DocumentOptions,
+    reporter: Reporter,
+    stop: StopSignal | None,
+    slice_: SliceFiles | None = None,
 ) -> UnitList:
-    """All files at and below `paths`. What cannot be listed is reported. Raises UsageError if pyarrow is
-    needed and missing."""
+    """All files at and below `paths`, or those of a slice. What cannot be listed is reported. Raises
+    UsageError if pyarrow is needed and missing."""
     tree = walk_paths(
         paths,
         options.rules,
         reporter,
         one_file_system=options.one_file_system,
         stop=stop,
+        choice=slice_,
     )
     files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])
     rows = sorted(range(len(files)), key=files.shown)
@@ -91,4 +103,11 @@ def list_units(
         if files.shown(row).endswith(PARQUET_ENDING):
             check_pyarrow(files.shown(row))
             break
-    return UnitList(files, rows, sum(files.sizes))
+    units = UnitList(files, rows, 0, slice_)
+    return UnitList(files, rows, sum(files.sizes if slice_ is None else [u.bytes for u in units]), slice_)
+
+
+def _alone(units: UnitList, row: int, path: bytes, size: int) -> FileUnit:
+    """A JSONL or Parquet file."""
+    found = None if units.slice is None else units.slice.range_of(path, size)
+    return FileUnit([row], [path], size if found is None else found.end - found.start, found)

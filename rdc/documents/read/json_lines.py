@@ -7,6 +7,7 @@ from array import array
 
 from rdc.documents.read.batch_builder import BatchBuilder
 from rdc.documents.read.byte_stream import UNPACK_ERRORS, spans_of
+from rdc.documents.read.line_range import line_spans
 from rdc.errors import one_line, printable
 from rdc.kernel.json_fields import json_texts
 from rdc.limits.documents import DOCUMENT_BYTES, LINE_BYTES
@@ -18,31 +19,57 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from rdc.documents.read.file_range import FileRange
     from rdc.documents.read.row_problems import RowProblems
     from rdc.documents.read.text_batch import TextBatch
 
-__all__ = ["JSON_ENDINGS", "read_json_lines"]
+__all__ = ["DIVIDED_JSON_ENDINGS", "JSON_ENDINGS", "JsonLines"]
 
-JSON_ENDINGS = tuple(kind + packing for kind in (b".jsonl", b".ndjson") for packing in (b"", b".gz", b".zst"))
+DIVIDED_JSON_ENDINGS = (b".jsonl", b".ndjson")
+"""Endings of the names of JSONL files that can be read from any line on."""
+
+JSON_ENDINGS = tuple(kind + packing for kind in DIVIDED_JSON_ENDINGS for packing in (b"", b".gz", b".zst"))
 """Endings of the names of JSONL files."""
 
 _BAD_LINE = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 """The exceptions of a line that is no object with a text in the field."""
 
 
-def read_json_lines(path: bytes, stream: BinaryIO, field: str, problems: RowProblems) -> Iterator[TextBatch]:
-    """Yields the texts of the lines in batches. Empty lines are no rows, but count as lines.
+class JsonLines:
+    """Reads the lines of a file, or those of one range of it.
 
-    A line without a text is added to `problems`. So is the end of what can be read.
+    Empty lines are no rows, but count as lines. In a range, lines count from its first one.
     """
-    lines = _Lines(path, field, problems)
-    try:
-        for block in _line_blocks(spans_of(path, stream)):
-            yield from lines.take(block)
-    except UNPACK_ERRORS as error:
-        problems.note(f"row {lines.row}: cannot read on: {one_line(str(error) or type(error).__name__)}")
-        problems.count += 1
-    yield from lines.batches.rest()
+
+    def __init__(self, path: bytes, field: str, problems: RowProblems, range_: FileRange | None) -> None:
+        self._path = path
+        self._problems = problems
+        self._range = range_
+        self._lines = _Lines(path, field, problems)
+        self.complete = True
+        """False if it was not read to its end."""
+
+    @property
+    def lines(self) -> int:
+        """Lines read."""
+        return self._lines.row - 1
+
+    def batches(self, stream: BinaryIO) -> Iterator[TextBatch]:
+        """Yields the texts of the lines. A line without a text is added to the problems. So is the end of
+        what can be read."""
+        lines, range_ = self._lines, self._range
+        spans = (
+            spans_of(self._path, stream) if range_ is None else line_spans(stream, range_.start, range_.end)
+        )
+        try:
+            for block in _line_blocks(spans):
+                yield from lines.take(block)
+        except UNPACK_ERRORS as error:
+            self.complete = False
+            text = one_line(str(error) or type(error).__name__)
+            self._problems.note(f"cannot read on: {text}", lines.row)
+            self._problems.count += 1
+        yield from lines.batches.rest()
 
 
 class _Lines:

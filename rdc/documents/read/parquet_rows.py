@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
+    from rdc.documents.read.file_range import FileRange
     from rdc.documents.read.row_problems import RowProblems
 
 __all__ = ["PARQUET_ENDING", "check_pyarrow", "read_parquet"]
@@ -40,8 +41,10 @@ def check_pyarrow(path: bytes) -> None:
         )
 
 
-def read_parquet(path: bytes, stream: BinaryIO, field: str, problems: RowProblems) -> Iterator[TextBatch]:
-    """Yields the texts of the column `field` in batches.
+def read_parquet(
+    path: bytes, stream: BinaryIO, field: str, problems: RowProblems, range_: FileRange | None
+) -> Iterator[TextBatch]:
+    """Yields the texts of the column `field` in batches: all, or those of row groups that begin in a range.
 
     A row without a text is added to `problems`. A row group that cannot be read is named with its rows, and
     the next one is read. Arrow unpacks one page of one column at a time.
@@ -56,8 +59,7 @@ def read_parquet(path: bytes, stream: BinaryIO, field: str, problems: RowProblem
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         counts = [group.num_rows for group in groups]
     except broken as error:
-        problems.note(f"cannot read it as Parquet: {one_line(str(error))[:200]}")
-        problems.count += 1
+        problems.refuse(f"cannot read it as Parquet: {one_line(str(error))[:200]}", 1)
         return
     if column < 0:
         return
@@ -65,6 +67,8 @@ def read_parquet(path: bytes, stream: BinaryIO, field: str, problems: RowProblem
     for number, count in enumerate(counts):
         row = first
         first += count
+        if range_ is not None and not _begins_in(groups[number], range_):
+            continue
         mean = groups[number].column(column).total_uncompressed_size // max(count, 1)
         rows = max(1, min(BATCH_DOCUMENTS, BATCH_BYTES // max(mean, 1)))
         try:
@@ -76,6 +80,14 @@ def read_parquet(path: bytes, stream: BinaryIO, field: str, problems: RowProblem
             problems.count += first - row
 
 
+def _begins_in(group: Any, range_: FileRange) -> bool:
+    """Whether a row group begins in a range. Each begins in one, also if the file lies about where."""
+    column = group.column(0) if group.num_columns else None
+    starts = [] if column is None else [column.dictionary_page_offset, column.data_page_offset]
+    start = min([at for at in starts if at is not None], default=0)
+    return range_.start <= min(max(start, 0), range_.size - 1) < range_.end
+
+
 def _column(file: Any, field: str, problems: RowProblems) -> int:
     """The number of the leaf column, or -1 with a problem if there is no text of that name."""
     schema = file.schema_arrow
@@ -83,17 +95,17 @@ def _column(file: Any, field: str, problems: RowProblems) -> int:
     if at < 0:
         names = ", ".join(map(printable, schema.names[:_NAMES_SHOWN]))
         more = ", ..." if len(schema.names) > _NAMES_SHOWN else ""
-        problems.note(
-            f"expected a column '{printable(field)}', found {names or 'none'}{more}; --field names another"
+        problems.refuse(
+            f"expected a column '{printable(field)}', found {names or 'none'}{more}; --field names another",
+            file.metadata.num_rows,
         )
-        problems.count += file.metadata.num_rows
         return -1
     kind = str(schema.field(at).type)
     if not any(text in kind for text in ("string", "utf8")) or "<" in kind.replace("dictionary<", "", 1):
-        problems.note(
-            f"expected texts in '{printable(field)}', found {printable(kind)}; --field names another"
+        problems.refuse(
+            f"expected texts in '{printable(field)}', found {printable(kind)}; --field names another",
+            file.metadata.num_rows,
         )
-        problems.count += file.metadata.num_rows
         return -1
     paths = [file.metadata.schema.column(number).path for number in range(len(file.metadata.schema))]
     return paths.index(field)

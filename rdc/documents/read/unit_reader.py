@@ -6,11 +6,12 @@ import os
 
 from blake3 import blake3
 
-from rdc.documents.read.json_lines import read_json_lines
+from rdc.documents.read.json_lines import JsonLines
 from rdc.documents.read.parquet_rows import read_parquet
+from rdc.documents.read.range_outcome import RangeOutcome
 from rdc.documents.read.row_problems import RowProblems
 from rdc.documents.read.text_batch import TextBatch
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode, FileChangedError, RdcError, printable
 from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 from rdc.progress import Problem
 
@@ -37,6 +38,8 @@ class UnitReader:
         self.left_out = 0
         self.done = 0
         """Bytes of files read so far."""
+        self.outcome: RangeOutcome | None = None
+        """Of a range, in place of `problems` and `left_out`."""
 
     def key(self, method: bytes) -> str:
         """A name for what is read from the files as they are now, under `method`. Raises RdcError for a file
@@ -52,24 +55,54 @@ class UnitReader:
         if not self._unit.has_rows:
             yield from self._plain()
             return
-        problems = RowProblems(self._unit.paths[0])
+        path = self._unit.paths[0]
+        problems = RowProblems(path)
+        lines = JsonLines(path, self._field, problems, self._unit.range)
+        failure: Problem | None = None
+        begun = False
         try:
             with self._files.open(self._unit.rows[0]) as source:
-                yield from self._rows(source, problems)
+                self._check_size(source)
+                begun = True
+                yield from self._rows(source, problems, lines)
                 source.check_unchanged()
         except RdcError as error:
-            self._failed(self._unit.paths[0], error)
-        problems.close()
-        self.problems += problems.problems
-        self.left_out += problems.count
+            failure = Problem(error.code or ExitCode.PARTIAL, path, str(error))
         self.done = self._unit.bytes
+        if self._unit.range is not None:
+            self.outcome = RangeOutcome(
+                path, self._unit.range, lines.lines, begun and lines.complete, problems, failure
+            )
+            return
+        if failure is not None:
+            self.left_out += 1
+            self.problems.append(failure)
+        self.problems += problems.problems()
+        self.left_out += problems.count
 
-    def _rows(self, source: SourceFile, problems: RowProblems) -> Iterator[TextBatch]:
+    def _check_size(self, source: SourceFile) -> None:
+        """Ranges divide the file as it was listed."""
+        listed = self._unit.range
+        if listed is not None and source.size != listed.size:
+            path = self._unit.paths[0]
+            raise FileChangedError(
+                path,
+                f"{printable(path)}: expected {listed.size} bytes as listed, found {source.size}; search"
+                " again when nobody writes it",
+            )
+
+    def _rows(self, source: SourceFile, problems: RowProblems, lines: JsonLines) -> Iterator[TextBatch]:
         source.rest()
-        read = read_parquet if self._unit.is_parquet else read_json_lines
+        unit = self._unit
+        before = 0 if unit.range is None else unit.range.start
         with os.fdopen(os.dup(source.fileno()), "rb") as stream:
-            for batch in read(self._unit.paths[0], stream, self._field, problems):
-                self.done = max(self.done, min(os.lseek(stream.fileno(), 0, os.SEEK_CUR), self._unit.bytes))
+            if unit.is_parquet:
+                found = read_parquet(unit.paths[0], stream, self._field, problems, unit.range)
+            else:
+                found = lines.batches(stream)
+            for batch in found:
+                at = os.lseek(stream.fileno(), 0, os.SEEK_CUR) - before
+                self.done = max(self.done, min(at, unit.bytes))
                 yield batch
 
     def _plain(self) -> Iterator[TextBatch]:
@@ -109,12 +142,8 @@ class UnitReader:
             )
         except RdcError as error:
             self.problems.append(Problem(error.code, path, str(error)))
-        self.problems += problems.problems
+        self.problems += problems.problems()
         return None
-
-    def _failed(self, path: bytes, error: RdcError) -> None:
-        self.left_out += 1
-        self.problems.append(Problem(error.code or ExitCode.PARTIAL, path, str(error)))
 
 
 def _text(identity: Identity) -> bytes:

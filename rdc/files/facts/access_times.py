@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
-from rdc.files.base.metadata import kind_of
-from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import set_access_time
-from rdc.files.root.node_kinds import is_of_kind
+from rdc.files.facts.compared_entry import compared_entry
 from rdc.model.attributes import ACCESS_TIME, ACCESS_TIME_BYTES
 
 TYPE_CHECKING = False
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["access_time_at", "write_entry_access_time"]
 
 _NS = 10**9
-_PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def access_time_at(directory: int, name: bytes) -> Attributes:
@@ -49,18 +46,11 @@ def write_entry_access_time(
         return
 
     def write(name: bytes, directory: int) -> None:
-        fd = os.open(name, _PATH, dir_fd=directory)
-        try:
-            now = os.fstat(fd)
-            if not is_of_kind(now.st_mode, kind) and not root.fakes:
-                raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
-            if not is_meant(now):
-                raise changed(path, root.shown(path), "the one that was compared", "another")
+        with compared_entry(root, path, name, directory, kind, is_meant) as entry:
+            now = entry.found
             if _access_time_of(now) != ((ACCESS_TIME, value),):
                 root.check_made(path, now, "set its access time")
-                _set(b"/proc/self/fd/%d" % fd, now, int.from_bytes(value, "little", signed=True))
-        finally:
-            os.close(fd)
+                _set(b"/proc/self/fd/%d" % entry.fd, now, int.from_bytes(value, "little", signed=True))
 
     root.perform(path, "set its access time", write)
 

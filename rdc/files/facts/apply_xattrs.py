@@ -9,10 +9,8 @@ import stat
 from contextlib import contextmanager
 
 from rdc.files.base.entry_path import path_of_entry
-from rdc.files.base.metadata import kind_of
-from rdc.files.base.os_errors import changed
+from rdc.files.facts.compared_entry import compared_entry
 from rdc.files.facts.directory_xattrs import read_attributes_at
-from rdc.files.root.node_kinds import is_of_kind
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes, mode_with_acl
 from rdc.model.entries import Metadata
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["attribute_kinds_of", "write_entry_attributes"]
 
 _PROBES = ((AttributeKinds.USER, "user.rdc"), (AttributeKinds.ACL, "system.posix_acl_access"))
-_PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _ACLS = (ACCESS_ACL, DEFAULT_ACL)
 
@@ -74,16 +71,11 @@ def write_entry_attributes(
         wanted = _as_stored(root, path, wanted)
 
     def write(name: bytes, directory: int) -> None:
-        fd = os.open(name, _PATH, dir_fd=directory)
-        try:
-            now = os.fstat(fd)
-            if not is_of_kind(now.st_mode, kind) and not root.fakes:
-                raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
-            if not is_meant(now):
-                raise changed(path, root.shown(path), "the one that was compared", "another")
+        with compared_entry(root, path, name, directory, kind, is_meant) as entry:
+            now = entry.found
             # For a symlink, the path below /proc would lead to its target.
             follow = not stat.S_ISLNK(now.st_mode)
-            path_below_proc = b"/proc/self/fd/%d" % fd if follow else path_of_entry(directory, name)
+            path_below_proc = b"/proc/self/fd/%d" % entry.fd if follow else path_of_entry(directory, name)
             read = _stored_at if root.fakes else read_attributes_at
             present = read(path_below_proc, kinds, follow=follow)
             if dict(present) != dict(wanted):
@@ -100,8 +92,6 @@ def write_entry_attributes(
                 _write(path_below_proc, present, wanted, follow=follow)
             if unlisted:
                 os.chmod(path_below_proc, mode)
-        finally:
-            os.close(fd)
 
     root.perform(path, "set its extended attributes", write)
 

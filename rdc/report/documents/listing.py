@@ -7,9 +7,10 @@ from rdc.report.sizes import counted, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.documents import Document, DocumentSummary, SimilarDocument
+    from rdc.model.documents import Document, DocumentSlice, DocumentSummary, SimilarDocument
+    from rdc.model.scan import ScanSlice
 
-__all__ = ["document_name", "document_text", "summary_text"]
+__all__ = ["document_name", "document_text", "slice_text", "summary_text"]
 
 
 def document_name(document: Document) -> str:
@@ -44,6 +45,14 @@ def summary_text(summary: DocumentSummary) -> str:
     if summary.left_out:
         text += f"; {summary.left_out:,} could not be read"
     return text
+
+
+def slice_text(found: DocumentSlice, slice_: ScanSlice) -> str:
+    """`slice 1/8: 123 documents, 4.5 MB of text; rdc merge adds slices up`."""
+    text = f"slice {slice_}: {counted(found.documents, 'document')}, {size_text(found.bytes)} of text"
+    if found.left_out:
+        text += f"; {found.left_out:,} could not be read"
+    return f"{text}; rdc merge adds slices up"
 
 
 def _percent(part: float) -> str:

@@ -71,7 +71,8 @@ def merge_parts(
             if decode_head(_first(sections, source.name), source.name) != head:
                 raise PartError(f"{source.name}: it changed while it was read; merge again")
             PartAdder(outcome, head, prefix, merged if is_sliced else None).run(sections)
-    change = tree_change(heads) if outcome.slices is None else None
+    finished = all(head.reason not in ("time", "interrupted") for head in heads)
+    change = tree_change(heads) if outcome.slices is None and finished else None
     if change is not None:
         outcome.add_problem(change)
     return outcome

@@ -1,4 +1,4 @@
-"""Checks that parts are whole scans, or all slices of one scan."""
+"""Checks that parts are whole, or all slices of one scan or of one search for documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.scan import ScanProblem
+from rdc.records import dataclass
 from rdc.survey.scan.slice_set import SliceSet
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +16,46 @@ if TYPE_CHECKING:
 
     from rdc.survey.parts.part_head import PartHead
 
-__all__ = ["check_complete", "check_one_scan", "joined_slices", "tree_change"]
+__all__ = [
+    "SCAN",
+    "JobWords",
+    "SlicedHead",
+    "check_complete",
+    "check_one_scan",
+    "check_slices",
+    "joined_slices",
+    "tree_change",
+]
+
+
+class SlicedHead(Protocol):
+    """What a part says about itself before its content."""
+
+    @property
+    def name(self) -> str:
+        """The part in messages."""
+
+    @property
+    def paths(self) -> tuple[bytes, ...]:
+        """The paths of the job."""
+
+    @property
+    def slices(self) -> SliceSet | None:
+        """The slices in the part; None for a whole job."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobWords:
+    """How messages call a job."""
+
+    one: str
+    several: str
+    verb: str
+    """As one would say it to the user."""
+    command: str
+
+
+SCAN = JobWords("scan", "scans", "scan", "rdc scan")
 
 NAMED = 10
 """Most missing slices that a message names."""
@@ -24,22 +65,30 @@ def check_one_scan(heads: Sequence[PartHead]) -> None:
     """Raises UsageError, with the part's name, unless the parts have the same levels and are all whole scans
     or all different slices of one scan."""
     first = heads[0]
-    owner: dict[int, str] = {}
     for head in heads:
         for what, a, b in (
             ("--level", ", ".join(first.fixed), ", ".join(head.fixed)),
             ("compression", _on(first.compress), _on(head.compress)),
         ):
-            _check_equal(first.name, head.name, what, a, b)
+            _check_equal(first.name, head.name, what, a, b, SCAN)
+    check_slices(heads, SCAN)
+
+
+def check_slices(heads: Sequence[SlicedHead], job: JobWords) -> None:
+    """Raises UsageError, with the part's name, unless the parts are all whole or all different slices of one
+    job."""
+    first = heads[0]
+    owner: dict[int, str] = {}
+    for head in heads:
         if first.slices is None or head.slices is None:
             if first.slices is not head.slices:
                 part, whole = (head, first) if first.slices is None else (first, head)
                 raise UsageError(
-                    f"{part.name}: {_shown(part.slices)}, but {whole.name} is a whole scan; merge the slices"
-                    " with -o first, and then whole scans"
+                    f"{part.name}: {_shown(part.slices)}, but {whole.name} is a whole {job.one}; merge the"
+                    f" slices with -o first, and then whole {job.several}"
                 )
             continue
-        _check_slices(first, first.slices, head, head.slices)
+        _check_one_job(first, first.slices, head, head.slices, job)
         for number in head.slices.numbers:
             other = owner.setdefault(number, head.name)
             if other is not head.name:
@@ -48,34 +97,38 @@ def check_one_scan(heads: Sequence[PartHead]) -> None:
                 )
 
 
-def _check_slices(first: PartHead, one: SliceSet, head: PartHead, other: SliceSet) -> None:
+def _check_one_job(
+    first: SlicedHead, one: SliceSet, head: SlicedHead, other: SliceSet, job: JobWords
+) -> None:
     if one.of != other.of:
         raise UsageError(
-            f"{head.name}: {_shown(other)}, but {first.name} is {_shown(one)}; give the slices of one scan"
+            f"{head.name}: {_shown(other)}, but {first.name} is {_shown(one)}; give the slices of one"
+            f" {job.one}"
         )
     if first.paths != head.paths:
-        _check_equal(first.name, head.name, "PATH", _paths(first.paths), _paths(head.paths))
+        _check_equal(first.name, head.name, "PATH", _paths(first.paths), _paths(head.paths), job)
     options = dict(line.split(" ", 1) for line in other.options.splitlines())
     for line in one.options.splitlines():
         name, value = line.split(" ", 1)
-        _check_equal(first.name, head.name, name, value, options.get(name, "none"))
+        _check_equal(first.name, head.name, name, value, options.get(name, "none"), job)
     for path, a, b in zip(first.paths, one.roots, other.roots, strict=True):
         if a != b:
             raise UsageError(
                 f"{head.name}: {_shown(other)} read another {printable(path)} than {first.name} (inode {a}"
-                f" there, {b or 'none'} here), as if the file system was not mounted; scan that slice again"
+                f" there, {b or 'none'} here), as if the file system was not mounted; {job.verb} that slice"
+                " again"
             )
 
 
-def _check_equal(one: str, other: str, what: str, a: str, b: str) -> None:
+def _check_equal(one: str, other: str, what: str, a: str, b: str, job: JobWords) -> None:
     if a != b:
         raise UsageError(
             f"{other}: made with other parameters than {one}: {what} differs"
-            f" ({a or 'none'} there, {b or 'none'} here); scan again with the same options"
+            f" ({a or 'none'} there, {b or 'none'} here); {job.verb} again with the same options"
         )
 
 
-def check_complete(heads: Sequence[PartHead]) -> None:
+def check_complete(heads: Sequence[SlicedHead], job: JobWords = SCAN) -> None:
     """Raises UsageError unless no slice is missing."""
     sets = [head.slices for head in heads if head.slices is not None]
     if not sets:
@@ -87,19 +140,19 @@ def check_complete(heads: Sequence[PartHead]) -> None:
         more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
         plural = len(missing) > 1
         raise UsageError(
-            f"{'slices' if plural else 'slice'} {named}{more} {'are' if plural else 'is'} missing; scan"
-            f" {'them' if plural else 'it'} with the options of {heads[0].name}: rdc scan"
+            f"{'slices' if plural else 'slice'} {named}{more} {'are' if plural else 'is'} missing; {job.verb}"
+            f" {'them' if plural else 'it'} with the options of {heads[0].name}: {job.command}"
             f" --slice={missing[0]}/{of} -o FILE ..."
         )
 
 
-def joined_slices(heads: Sequence[PartHead]) -> SliceSet | None:
+def joined_slices(heads: Sequence[SlicedHead]) -> SliceSet | None:
     """The slices of all parts together, or None if these are all, or if the parts are whole scans."""
     joined = _joined(heads)
     return None if joined is None or len(joined.numbers) == joined.of else joined
 
 
-def _joined(heads: Sequence[PartHead]) -> SliceSet | None:
+def _joined(heads: Sequence[SlicedHead]) -> SliceSet | None:
     sets = [head.slices for head in heads if head.slices is not None]
     if not sets:
         return None
@@ -113,10 +166,10 @@ def _joined(heads: Sequence[PartHead]) -> SliceSet | None:
     )
 
 
-def tree_change(heads: Sequence[PartHead]) -> ScanProblem | None:
-    """A problem of the first path if the slices did not find the same files and all walks were finished."""
+def tree_change(heads: Sequence[SlicedHead]) -> ScanProblem | None:
+    """A problem of the first path if the slices did not find the same files. All walks must be finished."""
     joined = _joined(heads)
-    if joined is None or any(head.reason in ("time", "interrupted") for head in heads):
+    if joined is None:
         return None
     few, many = joined.fewest, joined.most
     if few.rank[:3] == many.rank[:3]:

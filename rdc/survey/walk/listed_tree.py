@@ -34,17 +34,32 @@ class ListedTree:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def add(self, directory: ListedDirectory, listing: PackedListing, inodes: PackedInodes) -> None:
+    def add(
+        self,
+        directory: ListedDirectory,
+        listing: PackedListing,
+        inodes: PackedInodes,
+        rows: Sequence[int] | None = None,
+    ) -> None:
+        """Adds a directory's entries, or only those of `rows`."""
+        if rows is not None and not rows:
+            return
         self._starts.append(len(self.sizes))
         self._directories.append(directory)
-        self._names.append(listing.names)
-        self.kinds += listing.kinds
+        if rows is None:
+            self._names.append(listing.names)
+            self.kinds += listing.kinds
+        else:
+            names = strings(listing.names)
+            self._names.append(b"".join([names[row] + b"\0" for row in rows]))
+            self.kinds += bytes(map(listing.kinds.__getitem__, rows))
         for column, packed in (
             (self.sizes, listing.sizes),
             (self._devices, inodes.devices),
             (self._inodes, inodes.inodes),
         ):
-            column.extend(little_endian_integers("Q", packed))
+            numbers = little_endian_integers("Q", packed)
+            column.extend(numbers if rows is None else map(numbers.__getitem__, rows))
 
     def add_file(self, directory: ListedDirectory, name: bytes, found: os.stat_result) -> None:
         """Adds one regular file."""

@@ -14,15 +14,27 @@ from rdc.survey.walk.file_columns import ListedDirectory
 from rdc.survey.walk.listed_tree import ListedTree
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filter_list import filter_list
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.model.entries import PackedListing
     from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["walk_paths"]
+__all__ = ["EntryChoice", "walk_paths"]
+
+
+class EntryChoice(Protocol):
+    """Chooses entries while they are walked, so that others take no memory."""
+
+    def has_file(self, path: bytes, size: int) -> bool:
+        """Whether a file that is given by itself is chosen."""
+
+    def rows(self, directory: bytes, listing: PackedListing) -> list[int]:
+        """The chosen rows of one directory. `directory`: as the user would type it, ending in a slash."""
 
 
 def walk_paths(
@@ -33,24 +45,27 @@ def walk_paths(
     one_file_system: bool,
     depth: int = 0,
     stop: StopSignal | None = None,
+    choice: EntryChoice | None = None,
 ) -> ListedTree:
     """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
     not. Raises StoppedError once `stop` is set.
 
     Patterns are relative to each path. A directory is walked once, whichever path leads to it. A file given
-    by itself is listed as given, filters or not. What cannot be read is reported and left out.
+    by itself is listed as given, filters or not. What cannot be read is reported and left out. With a
+    `choice` everything is walked all the same, and only what it chooses is listed.
     """
     stopped = (lambda: False) if stop is None else stop.is_set
     filters = filter_list(rules)
     walk = UniqueWalk(filters, reporter, one_file_system=one_file_system, depth=depth, stopped=stopped)
-    tree = _Gathering(walk, reporter).all(paths)
+    tree = _Gathering(walk, reporter, choice).all(paths)
     check_stop(stop)
     return tree
 
 
 class _Gathering:
-    def __init__(self, walk: UniqueWalk, reporter: Reporter) -> None:
+    def __init__(self, walk: UniqueWalk, reporter: Reporter, choice: EntryChoice | None) -> None:
         self._walk = walk
+        self._choice = choice
         self._report = reporter
         self._tree = ListedTree()
         self._named: dict[int, set[bytes]] = {}
@@ -122,6 +137,8 @@ class _Gathering:
             return
         named.add(name)
         shown = os.path.join(directory, b"") if directory else b""
+        if self._choice is not None and not self._choice.has_file(shown + name, found.st_size):
+            return
         self._tree.add_file(ListedDirectory(root, b"", shown), name, found)
 
     def _add_tree(self, path: bytes) -> None:
@@ -131,12 +148,14 @@ class _Gathering:
             below = found.path + b"/" if found.path else b""
             first = len(self._tree)
             directory = ListedDirectory(root, below, prefix + below)
-            self._tree.add(directory, found.listing, found.inodes)
+            rows = None if self._choice is None else self._choice.rows(directory.shown, found.listing)
+            self._tree.add(directory, found.listing, found.inodes, rows)
             if self._named:
                 named = self._named.get(_number(os.fstat(root.directory(found.path).fd)), ())
-                for row, name in enumerate(strings(found.listing.names) if named else ()):
-                    if name in named:
-                        self._tree.take_out(first + row)
+                names = strings(found.listing.names) if named else []
+                for at, row in enumerate(range(len(names)) if rows is None else rows if named else ()):
+                    if names[row] in named:
+                        self._tree.take_out(first + at)
 
 
 def _number(found: os.stat_result) -> int:

@@ -1,0 +1,75 @@
+"""ScanJob: a scan in slices."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from rdc.records import dataclass, replace
+from rdc.survey.parts.merge import PartSource, read_head
+from rdc.survey.parts.part_head import METHOD, PartHead
+from rdc.survey.parts.sections import read_sections
+from rdc.survey.parts.slice_checks import check_one_scan
+from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO
+
+    from rdc.model.scan import ScanOptions, ScanSlice
+    from rdc.survey.parts.slice_checks import SlicedHead
+
+__all__ = ["ScanJob"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanJob:
+    """See SliceJob."""
+
+    paths: tuple[bytes, ...]
+    options: ScanOptions
+
+    @property
+    def ending(self) -> bytes:
+        return b"rdcscan"
+
+    @property
+    def method(self) -> str:
+        return METHOD
+
+    def write(self, slice_: ScanSlice, part: bytes, ended: Callable[[], bool], threads: int) -> bool:
+        from rdc.survey.parts.part_file import write_part
+        from rdc.survey.scan.scan import survey
+
+        outcome = survey(self.paths, replace(self.options, slice=slice_), stopped=ended, threads=threads)
+        if outcome.interrupted:
+            return False
+        write_part(outcome, os.fsdecode(part))
+        return True
+
+    def head(self, part: bytes) -> PartHead:
+        return read_head(PartSource(os.fsdecode(part), partial(_opened, part)))
+
+    def is_whole(self, part: bytes, head: SlicedHead) -> bool:
+        with open(part, "rb") as stream:
+            for _ in read_sections(stream, head.name):
+                pass
+        return _of_scan(head).reason != "interrupted"
+
+    def check(self, head: SlicedHead, of: int, roots: Sequence[int]) -> None:
+        nothing = WalkTotals(0, 0, 0, 0)
+        slices = SliceSet(of, (), shared_options(self.options), tuple(roots), nothing, nothing)
+        check_one_scan([PartHead.empty("this scan", self.paths, self.options, slices), _of_scan(head)])
+
+    def size(self, head: SlicedHead) -> int:
+        return _of_scan(head).found_bytes
+
+
+def _of_scan(head: SlicedHead) -> PartHead:
+    assert isinstance(head, PartHead)  # noqa: S101 - as head() returns it
+    return head
+
+
+def _opened(path: bytes) -> BinaryIO:
+    return open(path, "rb")

@@ -1,0 +1,98 @@
+"""DocumentHead: what a part of a slice says about the search that it is of (DOCUMENTS.md, "A slice")."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+
+from blake3 import blake3
+
+from rdc.limits.survey import SCAN_SLICES
+from rdc.model.entries import little_endian, little_endian_integers, strings
+from rdc.records import dataclass
+from rdc.survey.parts.slice_checks import JobWords
+from rdc.survey.scan.slice_set import SliceSet, WalkTotals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.documents import DocumentOptions
+
+__all__ = ["SEARCH", "DocumentHead", "decode_slice", "encode_slice", "shared_options"]
+
+SEARCH = JobWords("search", "searches", "search", "rdc similar --text")
+
+_COUNTS = struct.Struct("<8Q")
+"""Number of the slice, number of slices, files, bytes and directories walked, bytes to read, number of paths,
+bytes of paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHead:
+    name: str
+    """The part in messages."""
+    unit: str
+    """The unit of the shingles."""
+    paths: tuple[bytes, ...]
+    slices: SliceSet | None
+    """The one slice; None for a whole search."""
+    size: int
+    """Bytes of files that the slice reads."""
+
+    @classmethod
+    def expected(
+        cls, name: str, paths: Sequence[bytes], options: DocumentOptions, of: int, roots: Sequence[int]
+    ) -> DocumentHead:
+        """The head of a search that has read nothing yet."""
+        nothing = WalkTotals(0, 0, 0, 0)
+        slices = SliceSet(of, (), shared_options(options), tuple(roots), nothing, nothing)
+        return cls(name, options.shingle, tuple(paths), slices, 0)
+
+
+def shared_options(options: DocumentOptions) -> str:
+    """The options in which slices of one search must agree, one line each: a name, a space, a value."""
+    rules = blake3(repr(options.rules).encode()).hexdigest()[:16] if options.rules else "none"
+    # A field may have any name.
+    field = (
+        options.field if options.field.isalnum() else f"hex:{options.field.encode(errors='replace').hex()}"
+    )
+    return "".join(
+        f"{name} {value}\n"
+        for name, value in (
+            ("filters", rules),
+            ("-x", "on" if options.one_file_system else "off"),
+            ("--field", field),
+            ("--shingle", options.shingle),
+        )
+    )
+
+
+def encode_slice(head: DocumentHead) -> bytes:
+    """The content of a section SLIC."""
+    slices = head.slices
+    assert slices is not None  # noqa: S101 - the caller makes a slice
+    names = b"".join([path + b"\0" for path in head.paths])
+    options = slices.options.encode()
+    totals = slices.most
+    walked = (totals.files, totals.bytes, totals.directories)
+    counts = _COUNTS.pack(slices.numbers[0], slices.of, *walked, head.size, len(head.paths), len(names))
+    return b"".join([counts, little_endian(array("Q", slices.roots)), names, options])
+
+
+def decode_slice(content: bytes, name: str, unit: str) -> DocumentHead:
+    """Raises ValueError for content that no search writes."""
+    if len(content) < _COUNTS.size:
+        raise ValueError("a slice with other fields")
+    number, of, files, size, directories, own, count, name_bytes = _COUNTS.unpack_from(content)
+    end = _COUNTS.size + 8 * count + name_bytes
+    if end > len(content) or not 1 <= number <= of <= SCAN_SLICES:
+        raise ValueError("a slice that no search has")
+    roots = little_endian_integers("Q", content[_COUNTS.size : end - name_bytes])
+    paths = strings(content[end - name_bytes : end])
+    options = content[end:].decode()
+    if len(paths) != count or any(line.count(" ") != 1 for line in options.splitlines()):
+        raise ValueError("a slice with other paths or options")
+    totals = WalkTotals(files, size, directories, number)
+    slices = SliceSet(of, (number,), options, tuple(roots), totals, totals)
+    return DocumentHead(name, unit, tuple(paths), slices, own)

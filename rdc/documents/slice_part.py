@@ -1,0 +1,156 @@
+"""Writes the part of one slice of a search: what the slice reads, as it is read. Nothing is compared."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from rdc.documents.gather import ordered_problems
+from rdc.documents.parts.block import COUNTS, encode_block
+from rdc.documents.parts.part_file import MAGIC_OF_SLICES, encode_section, part_end, part_start
+from rdc.documents.parts.range_section import FoundRange, encode_range
+from rdc.documents.parts.slice_head import DocumentHead, encode_slice, shared_options
+from rdc.documents.read.file_units import list_units
+from rdc.documents.read.slice_files import SliceFiles
+from rdc.documents.read.unit_reader import UnitReader
+from rdc.errors import ExitCode
+from rdc.files.own.output_file import write_output
+from rdc.model.documents import DocumentSlice
+from rdc.progress import Problem, Progressed, check_stop
+from rdc.survey.read.ordered_threads import in_order, usable_workers
+from rdc.survey.scan.slice_set import SliceSet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.documents.read.file_units import FileUnit, UnitList
+    from rdc.documents.read.text_batch import TextBatch
+    from rdc.model.documents import DocumentOptions
+    from rdc.model.scan import ScanSlice
+    from rdc.progress import Event, Reporter, StopSignal
+
+__all__ = ["root_inodes", "write_slice"]
+
+
+def root_inodes(paths: Sequence[bytes]) -> tuple[int, ...]:
+    """The inode number of each path; 0 if it cannot be looked at."""
+    return tuple(map(_inode, paths))
+
+
+def _inode(path: bytes) -> int:
+    try:
+        return os.stat(path).st_ino
+    except (OSError, ValueError):
+        return 0
+
+
+def write_slice(
+    paths: Sequence[bytes],
+    options: DocumentOptions,
+    slice_: ScanSlice,
+    part: bytes,
+    reporter: Reporter,
+    stop: StopSignal | None,
+) -> DocumentSlice:
+    """Writes the file `part`, completely or not at all. Raises StoppedError, UsageError and the errors of
+    write_output()."""
+    writer = _SliceWriter(paths, options, slice_, reporter, stop)
+    write_output(part, writer.spans())
+    return writer.result()
+
+
+class _SliceWriter:
+    def __init__(
+        self,
+        paths: Sequence[bytes],
+        options: DocumentOptions,
+        slice_: ScanSlice,
+        reporter: Reporter,
+        stop: StopSignal | None,
+    ) -> None:
+        self._paths = paths
+        self._options = options
+        self._slice = slice_
+        self._reporter = reporter
+        self._stop = stop
+        self._problems: list[Problem] = []
+        self._left_out = 0
+        self._documents = self._bytes = self._done = 0
+        self._range_left_out = 0
+        self._code = ExitCode.OK
+
+    def result(self) -> DocumentSlice:
+        """What was written."""
+        left_out = self._left_out + self._range_left_out
+        return DocumentSlice(self._documents, self._bytes, left_out, self._code)
+
+    def spans(self) -> Iterator[bytes]:
+        """The bytes of the part."""
+        files = SliceFiles(self._slice)
+
+        def listed(event: Event, /) -> None:
+            # All slices meet it, and the one that it belongs to reports it.
+            if isinstance(event, Problem):
+                if files.has_path(event.path):
+                    self._problems.append(event)
+                    self._left_out += bool(event.code)
+                    self._report(event)
+            else:
+                self._reporter(event)
+
+        units = list_units(self._paths, self._options, listed, self._stop, files)
+        yield from part_start(self._options.shingle, MAGIC_OF_SLICES)
+        yield from encode_section(b"SLIC", [encode_slice(self._head(files, units))])
+        for unit in units:
+            yield from self._unit(units, unit)
+        self._reporter(Progressed("read", units.bytes, units.bytes))
+        yield from part_end(ordered_problems(self._problems), self._left_out)
+
+    def _head(self, files: SliceFiles, units: UnitList) -> DocumentHead:
+        totals = files.totals
+        slices = SliceSet(
+            self._slice.of,
+            (self._slice.number,),
+            shared_options(self._options),
+            root_inodes(self._paths),
+            totals,
+            totals,
+        )
+        return DocumentHead("", self._options.shingle, tuple(self._paths), slices, units.bytes)
+
+    def _unit(self, units: UnitList, unit: FileUnit) -> Iterator[bytes]:
+        """The blocks of a unit, and the range that they are of."""
+        reader = UnitReader(units.files, unit, self._options.field)
+        encode = partial(encode_block, unit=self._options.shingle)
+        blocks = 0
+        for columns in in_order(
+            encode, self._batches(reader, units), self._options.workers or usable_workers()
+        ):
+            self._documents += COUNTS.unpack(columns[0])[1]
+            blocks += 1
+            yield from encode_section(b"BLOK", columns)
+        self._done += unit.bytes
+        problems = reader.problems
+        if reader.outcome is not None:
+            yield from encode_section(b"RANG", [encode_range(FoundRange(reader.outcome, blocks))])
+            problems = reader.outcome.all_problems()
+            self._range_left_out += reader.outcome.left_out
+        else:
+            self._problems += problems
+            self._left_out += reader.left_out
+        for problem in problems:
+            self._report(problem)
+
+    def _report(self, problem: Problem) -> None:
+        if problem.code:
+            self._code = ExitCode.PARTIAL
+        self._reporter(problem)
+
+    def _batches(self, reader: UnitReader, units: UnitList) -> Iterator[TextBatch]:
+        check_stop(self._stop)
+        for batch in reader.batches():
+            check_stop(self._stop)
+            self._bytes += batch.offsets[-1]
+            self._reporter(Progressed("read", self._done + reader.done, units.bytes))
+            yield batch

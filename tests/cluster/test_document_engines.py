@@ -1,0 +1,85 @@
+"""`rdc similar --text --cluster` on engines with two workers each: the bytes of one search, whatever dies.
+
+tests/cluster/test_engines.py has the engines themselves, with scans.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.clusters import TOKEN, dask_cluster
+from tests.documents.corpora import families
+from tests.documents.sliced_corpus import write_corpus
+from tests.support.project_paths import TOP
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as url:
+        yield url
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    """The engine of this name, begun if need be."""
+    name: str = request.param
+    return name if ":" in name else str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Some hundred documents. One file is large enough for three slices to share it."""
+    write_corpus(tmp_path / "tree")
+    with (tmp_path / "tree" / "large.jsonl").open("w") as file:
+        for number, text in enumerate(families(120)):
+            file.write(json.dumps({"text": f"{text} row {number}", "padding": "x" * 90_000}) + "\n")
+    assert (tmp_path / "tree" / "large.jsonl").stat().st_size > 12 << 20
+    return tmp_path / "tree"
+
+
+def program(tmp_path: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "HOME": str(tmp_path), **TOKEN, "PYTHONPATH": str(TOP)}
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, words)],
+        env=environ,
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def search(tmp_path: Path, *words: str | Path) -> tuple[str, bytes, list[str]]:
+    """The groups, what is kept, and the messages in order of the alphabet."""
+    done = program(tmp_path, "rdc", "similar", "--text", f"--keep={tmp_path / 'keep'}", *words)
+    assert done.returncode == 23, done.stderr
+    return done.stdout, (tmp_path / "keep").read_bytes(), sorted(done.stderr.splitlines())
+
+
+@pytest.mark.parametrize("url", ["processes:2", "dask"], indirect=True)
+def test_a_cluster_writes_the_groups_of_one_search(tree: Path, tmp_path: Path, url: str) -> None:
+    whole = search(tmp_path, tree)
+    out = tmp_path / "parts"
+    assert search(tmp_path, f"--cluster={url}", "-o", out, tree) == whole
+    assert sorted(os.listdir(out)) == [f"slice-{number}-of-8.rdcdocs" for number in range(1, 9)]
+    # Again, from the parts that are there.
+    before = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)}
+    assert search(tmp_path, f"--cluster={url}", "-o", out, tree) == whole
+    assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)} == before
+
+
+@pytest.mark.parametrize("url", ["processes:2", "ray:local"], indirect=True)
+def test_a_killed_worker_changes_nothing(tree: Path, tmp_path: Path, url: str) -> None:
+    (tmp_path / "parts").mkdir()
+    marks, out = tmp_path / "marks", tmp_path / "parts"
+    done = program(tmp_path, "tests.cluster.killed_search", url, tree, out, marks)
+    whole = program(tmp_path, "tests.cluster.killed_search", "none", tree, tmp_path, marks)
+    assert done.stdout == whole.stdout != "", done.stderr
+    assert os.listdir(marks) == ["0"]

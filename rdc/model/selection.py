@@ -12,13 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rdc.model.sync import SyncOptions
-
 __all__ = [
     "SelectedName",
     "SelectedPaths",
     "check_bounds",
-    "check_options",
     "listed_names",
     "select_listed",
     "select_operands",
@@ -108,14 +105,6 @@ def select_listed(
         origin, one = _relative(inner) if relative else _plain(inner)
         chosen.append((os.path.join(directory, b"" if origin == b"." else origin), one))
     return _joined(chosen)
-
-
-def check_options(options: SyncOptions) -> None:
-    """Raises UsageError for an option that a run with selected paths does not have."""
-    if options.copy_links or options.copy_dirlinks or options.copy_unsafe_links:
-        raise UsageError(
-            "-L, -k or --copy-unsafe-links: only with one SRC, without --relative, --files-from and --dirs"
-        )
 
 
 def _plain(path: bytes) -> tuple[bytes, bytes]:

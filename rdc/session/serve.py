@@ -180,7 +180,7 @@ def _answer_as_source(
     else:
         from rdc.session.trees.selected_tree import open_selected
 
-        tree = open_selected(selected, options, site)
+        tree = open_selected(selected, options, site, destination=admitted.destination)
     try:
         yield Send(Opened(), round_)
         received = yield Receive()

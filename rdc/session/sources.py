@@ -39,14 +39,13 @@ def selected_of(
         return first, None
     if len(sources) == 1 and _is_whole(options):
         return first, None
-    from rdc.model.selection import check_bounds, check_options, select_listed, select_operands
+    from rdc.model.selection import check_bounds, select_listed, select_operands
 
     for other in sources[1:]:
         if (other.host, other.port) != (first.host, first.port):
             raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")
         if first.port is not None and _module(other) != _module(first):
             raise UsageError(f"{first} and {other} are in two modules: all SRC have to be in one")
-    check_options(options)
     if options.files is None:
         selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
     elif len(sources) > 1:
@@ -64,13 +63,10 @@ def _is_whole(options: SyncOptions) -> bool:
 
 
 def _check_far_list(sources: Sequence[Location], options: SyncOptions) -> None:
-    from rdc.model.selection import check_options
-
     if options.files is not None:
         raise UsageError("two lists of paths are given; a run takes one")
     if len(sources) > 1:
         raise UsageError("--files-from takes one SRC: the directory that the listed names are below")
-    check_options(options)
 
 
 def _module(source: Location) -> bytes:

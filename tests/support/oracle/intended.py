@@ -86,6 +86,17 @@ def _not_sent(line: str) -> list[str]:
     return [] if re.match(r"[.>]f\.{9} ", line) else _sent_or_equal(line)
 
 
+def _still_linked(case: Case, outcome: Outcome) -> Outcome:
+    """No line for a name that becomes a link once more, since rsync made the file anew that it was one of."""
+    names = {os.fsdecode(path) for pair in case.scene.destination.links for path in pair}
+
+    def without(line: str) -> list[str]:
+        link = re.fullmatch(r"hf {9} (.*) => .*", line)
+        return [] if link is not None and link[1] in names else [line]
+
+    return _lines(without)(outcome)
+
+
 def _changed_alone(line: str) -> list[str]:
     """No line for an unchanged entry, which a second -i lists."""
     return [] if re.match(r"[.h][fdLDS] {9} ", line) else [line]
@@ -324,6 +335,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("file with another time alone", _is_taken_in_part, _always(_timeless_tops)),
     Intended("`-O` with `--inplace`", _overwrites_below_old_times, _always(_timeless_where_written)),
     Intended("`-I`", _has("-I", "--ignore-times"), _always(_lines(_not_sent))),
+    Intended("`-I`", _has("-I", "--ignore-times"), _still_linked),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _always(_timeless_directories)),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _always(_lines(_timeless_new_links))),
     Intended("`-ii`", _read_otherwise, _always(_lines(_changed_alone))),

@@ -79,6 +79,8 @@ def _read(
         names = strings(paths)
         paths = b"".join([names[row] + b"\0" for row in rows])
     root = files.root
+    if root.read_rate is not None:
+        root.read_rate.take(sum(wanted[2::3]))
     found = read_contents(root.fileno(), paths, wanted, SMALL_BYTES, 0, root.depths.opening)
     sizes, data, ctimes = wanted[2::3], found.data, found.ctimes
     failed = []

@@ -26,6 +26,9 @@ DEPTH_LIMIT = 64
 """Most calls to storage that --depth has in flight on one tree. Each takes a thread with a stack of 256 KiB,
 and may take a descriptor. rows_at_once.h has the same."""
 
+RATE_LEAST = 1 << 20
+"""Least bytes a second of --max-rate. A run that is asked to end waits for reads of some megabytes."""
+
 OPENED_FILES = 256
 """Files open at a time for a common comparison: a group that shares a reference. A low limit of descriptors
 reduces it."""

@@ -62,6 +62,8 @@ class DuplicateOptions:
     """Threads that read; None for one per CPU of this process, at most four."""
     depth: int = 0
     """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
+    max_rate: int = 0
+    """Bytes read from storage in a second, RATE_LEAST at least; 0: no bound."""
 
     def __post_init__(self) -> None:
         check_fields(self)

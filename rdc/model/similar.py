@@ -49,6 +49,8 @@ class SimilarOptions:
     """Whether pairs of overlapping directories are searched for, in place of groups."""
     depth: int = 0
     """Calls to storage in flight at a time, at most 64; 0: one, or up to 32 while they wait."""
+    max_rate: int = 0
+    """Bytes read from storage in a second, RATE_LEAST at least; 0: no bound."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -205,9 +205,9 @@ class CheckRun(SyncRun):
     def check_nesting(self) -> None:
         """A check changes nothing, so one tree may contain the other."""
 
-    def _open(self, role: Role, path: bytes) -> Conversation[None]:
+    def opening(self, role: Role) -> Conversation[None]:
         yield Pace(self.options.bandwidth, self.options.timeout)
-        open_ = Open.asking(role, path, self._secret, self.options)
+        open_ = Open.asking(role, self.source.path, self._secret, self.options)
         if not self._check.trust_catalog:
             open_ = replace(open_, needs=" ".join(filter(None, (open_.needs, READS_ANEW))))
         yield Send(open_, 0)
@@ -219,7 +219,7 @@ class CheckRun(SyncRun):
             near = os.path.dirname(near) or b"."
         preserved = keeps(near, self.options)
         preserved = replace(preserved, modes=preserved.modes and self._check.modes)
-        yield from self._open(Role.SOURCE, self.source.path)
+        yield from self.opening(Role.SOURCE)
         yield Send(Describe(False, preserved), 0)
         yield from self._opened()
         start, round_ = yield from self._started()

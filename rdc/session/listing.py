@@ -104,7 +104,7 @@ class _ListRun(SyncRun):
         """Nothing is changed, so any place may be listed."""
 
     def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
-        yield from self._open(Role.SOURCE, self.source.path)
+        yield from self.opening(Role.SOURCE)
         yield Send(Describe(True, EVERYTHING), 0)
         yield from self._opened()
         asked = entry_of(self.source.inner) if self._selected is None else b""
@@ -128,7 +128,7 @@ class _ListRun(SyncRun):
                 pass  # hard links and the like, which a listing does not show
         for entry in self._waiting.values():
             self._on_entry(entry)  # a directory that could not be read
-        self._files, self._bytes = message.files, message.bytes
+        self.files, self.total_bytes = message.files, message.bytes
         done = Done(0, 0, 0, 0, 0, self.events.errors, ExitCode.OK)
         yield Send(done, round_)
         return done

@@ -1,4 +1,4 @@
-"""`rdc.sync`: one run from a source to a destination, at least one of them on this machine."""
+"""`rdc.sync`: one run from a source to a destination, each of them here or on another machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.catalog.store import NoCatalog
 from rdc.checks import check_argument
 from rdc.errors import UsageError
 from rdc.model.location import Location, RemoteShell
@@ -69,7 +70,11 @@ def sync(
     options = options or SyncOptions()
     source, selected = selected_of(sources, options)
     if source.host is not None and destination.host is not None:
-        raise UsageError("one of source and destination must be on this machine")
+        from rdc.session.between_hosts import check_between, run_between
+
+        check_between(sources, destination, options)
+        run = SyncRun(source, destination, options, stopping(reporter, stop), NoCatalog(), stop, selected)
+        return run_between(run, shell or RemoteShell(), keys)
     if options.files_from is not None:
         if source.host is None and destination.host is None:
             raise UsageError("a list at the far side: neither source nor destination is on another host")

@@ -13,6 +13,7 @@ from rdc.model.sync_report import SyncReport
 from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role, Selected
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import SPECIALS, knows
+from rdc.records import replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced, entry_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.selection import SelectedPaths
+    from rdc.model.sync_report import MessageCost
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages.registry import Done
     from rdc.session.destination.context import SessionTerms
@@ -86,8 +88,9 @@ class SyncRun:
         self.signer = FileSigner(catalog=catalog)
         self.pack = options.compress is not False
         """Contents that this side asks for come compressed."""
-        self._files = 0
-        self._bytes = 0
+        self.files = 0
+        """Regular files of the source, once the run has ended."""
+        self.total_bytes = 0
         self._late_tree: SourceTree | None = None
         """The tree of a source on this machine, if the far side has the list of what is selected."""
 
@@ -103,6 +106,11 @@ class SyncRun:
             return self.source_tree()
         ANYWHERE.open(self.source.path).release()
         return None
+
+    @property
+    def selects(self) -> bool:
+        """Whether some paths of the source take part, and not all that it means."""
+        return self._selected is not None
 
     def source_tree(self) -> SourceTree:
         """The tree of a source on this machine."""
@@ -143,7 +151,7 @@ class SyncRun:
         # The source can start with these two messages, without another round trip.
         path, options = self.destination.path, self.options
         preserved, whole = keeps(path, options), wants_listing(path, options)
-        yield from self._open(Role.SOURCE, self.source.path)
+        yield from self.opening(Role.SOURCE)
         yield Send(Describe(whole, preserved), 0)
         knows_nodes = knows((yield from self._opened()), SPECIALS)
         asked = entry_of(self.source.inner) if self._selected is None else b""
@@ -170,7 +178,7 @@ class SyncRun:
             done = yield from half.run(round_)
         finally:
             destination_root.release()
-        self._files, self._bytes = half.source_files, half.source_bytes
+        self.files, self.total_bytes = half.source_files, half.source_bytes
         return done
 
     def _terms(self, clones: StagedClones | None) -> SessionTerms:
@@ -205,7 +213,7 @@ class SyncRun:
 
     def send(self, tree: SourceTree | None) -> Conversation[Done]:
         """The conversation if the far side is the destination. `tree`: as `checked_source` returns it."""
-        yield from self._open(Role.DESTINATION, self.destination.path)
+        yield from self.opening(Role.DESTINATION)
         shown = self.options.nodes
         if tree is None:
             tree, knows_nodes = yield from self._listed_tree()
@@ -230,11 +238,12 @@ class SyncRun:
             removal=tree.removal(self.options),
         )
         done = yield from half.run()
-        self._files, self._bytes = half.files, half.total_bytes
+        self.files, self.total_bytes = half.files, half.total_bytes
         return done
 
-    def _open(self, role: Role, path: bytes) -> Conversation[None]:
-        """Sets the limits and asks the far side to open `path`."""
+    def opening(self, role: Role) -> Conversation[None]:
+        """Sets the limits and asks the far side, in its role, to open its path."""
+        path = (self.source if role is Role.SOURCE else self.destination).path
         yield Pace(self.options.bandwidth, self.options.timeout)
         selects = self._selected is not None
         yield Send(Open.asking(role, path, self._secret, self.options, selects=selects), 0)
@@ -274,20 +283,26 @@ class SyncRun:
 
     def totals(self, done: Done, connection: Connection | InProcessLink[Done]) -> SyncReport:
         """The report of a run that ended with `done`."""
+        report = self.outcome(done, connection.max_round, connection.costs)
+        return replace(report, bytes_sent=connection.bytes_sent, bytes_received=connection.bytes_received)
+
+    def outcome(self, done: Done, rounds: int, costs: tuple[MessageCost, ...]) -> SyncReport:
+        """The report of a run that ended with `done`, without the bytes on connections. `rounds`: the
+        highest round of a message."""
         codes = self.events.codes
         code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
         return SyncReport(
-            files=self._files,
-            total_bytes=self._bytes,
+            files=self.files,
+            total_bytes=self.total_bytes,
             changed=done.changed,
             deleted=done.deleted,
             moved=done.moved,
-            bytes_sent=connection.bytes_sent,
-            bytes_received=connection.bytes_received,
+            bytes_sent=0,
+            bytes_received=0,
             literal_bytes=done.literal_bytes,
             reused_bytes=done.reused_bytes,
-            round_trips=(connection.max_round + 1) // 2,
+            round_trips=(rounds + 1) // 2,
             errors=self.events.errors,
             exit=code,
-            by_kind=connection.costs,
+            by_kind=costs,
         )

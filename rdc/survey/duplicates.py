@@ -34,6 +34,7 @@ from rdc.survey.read.content_digests import (
 from rdc.survey.read.ordered_threads import usable_workers
 from rdc.survey.walk.equal_groups import Groups, equal_groups
 from rdc.survey.walk.hard_links import OtherNames, split_names
+from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.walk_paths import walk_paths
 
 TYPE_CHECKING = False
@@ -117,7 +118,7 @@ def find_duplicates(
         options.rules,
         reporter,
         one_file_system=options.one_file_system,
-        depth=options.depth,
+        use=StorageUse(options.depth, options.max_rate),
         stop=stop,
     )
     rows, names = _candidates(tree, options)

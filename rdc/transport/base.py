@@ -56,6 +56,10 @@ class Waitable(Protocol):
         """The events to poll `fileno()` for now: POLLIN, POLLOUT or both. After one of them, an `exchange`
         that wants input makes progress: a wait neither misses bytes nor spins."""
 
+    def descriptors(self, *, reads: bool, writes: bool) -> dict[int, int]:
+        """What to poll, and for which events, until an `exchange` makes progress that wants input or not, and
+        has output or not."""
+
 
 def waitable(transport: Transport) -> Waitable | None:
     """The transport itself if it can be polled, or None."""

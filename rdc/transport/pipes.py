@@ -41,6 +41,12 @@ class PipeTransport:
     def events(self) -> int:
         return select.POLLIN  # what was not written is the caller's, who waits in `exchange` for it to go
 
+    def descriptors(self, *, reads: bool, writes: bool) -> dict[int, int]:
+        polled = {self._read_fd: select.POLLIN} if reads else {}
+        if writes:
+            polled[self._write_fd] = select.POLLOUT
+        return polled
+
     def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
         # Most writes fit and need no poll first.
         written = self._write(outgoing) if outgoing else 0

@@ -79,6 +79,11 @@ class TlsTransport:
         events = select.POLLOUT if self._unsent else 0
         return events | (select.POLLIN if len(self._unsent) < UNSENT_BYTES else 0)
 
+    def descriptors(self, *, reads: bool, writes: bool) -> dict[int, int]:
+        # Output that TLS did not take waits behind `_unsent`, for which `events` polls.
+        events = self.events if reads else self.events & ~select.POLLIN
+        return {self._sock.fileno(): events} if events else {}
+
     # The handshake
 
     def shake(self) -> bool:

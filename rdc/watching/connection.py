@@ -89,7 +89,7 @@ class _There(_Child):
     shell: RemoteShell
 
     def explained(self, error: RdcError, wire: Wire, *, first: bool) -> RdcError:
-        from rdc.session.far_errors import explained_end
+        from rdc.session.far.far_errors import explained_end
         from rdc.transport.stdio import ChildTransport
 
         if not first or not isinstance(error, StreamError) or not error.before_hello:

@@ -179,7 +179,6 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
             ["--files-from=h:list", "a", "b"],
             "--files-from=h:list: neither SRC nor DST is there (a file named so is ./h:list)",
         ),
-        (["a:b", "c:d"], "SRC and DST are both on other hosts; one must be here (see rdc sync --help)"),
         (["--max-delete=-1", "a", "b"], "--max-delete=-1: a number of entries, 0 or more, is expected"),
         (["--max-delete=", "a", "b"], "--max-delete=: a number of entries, 0 or more, is expected"),
         (

@@ -27,10 +27,7 @@ def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location
     sources: list[Location] = []
     for operand in operands[:-1]:
         sources.append(_source(operand, sources))
-    destination = parse_location(operands[-1])
-    if sources[0].host is not None and destination.host is not None:
-        raise UsageError(f"SRC and DST are both on other hosts; one must be here (see {command} --help)")
-    return tuple(sources), destination
+    return tuple(sources), parse_location(operands[-1])
 
 
 def _source(operand: str, before: Sequence[Location]) -> Location:

@@ -1,10 +1,12 @@
-"""The options --max-memory, --depth, --cluster, --slices and --slice: what of which machines a run takes."""
+"""The options of what a run takes of machines: --max-memory, --depth, --max-rate, --cluster and slices."""
 
 from __future__ import annotations
 
+import os
+
 from rdc.cli.options.table import Option, Words
 from rdc.errors import UsageError, printable
-from rdc.limits.sessions import DEPTH_LIMIT, ENTRIES_MEMORY_LEAST
+from rdc.limits.sessions import DEPTH_LIMIT, ENTRIES_MEMORY_LEAST, RATE_LEAST
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -17,11 +19,13 @@ __all__ = [
     "CLUSTER",
     "DEPTH",
     "MAX_MEMORY",
+    "MAX_RATE",
     "SLICE",
     "SLICES",
     "Slicing",
     "read_depth",
     "read_max_memory",
+    "read_max_rate",
     "read_slicing",
     "with_resources",
 ]
@@ -35,6 +39,8 @@ MAX_MEMORY = Option(
 DEPTH = Option(
     ("--depth",), "have N calls to storage in flight (default: 0, up to 32 where storage is slow)", "N"
 )
+
+MAX_RATE = Option(("--max-rate",), "read at most so much a second, for storage that others need", "SIZE")
 
 CLUSTER = Option(
     ("--cluster",),
@@ -61,7 +67,7 @@ class Slicing:
 
 
 def with_resources(options: SyncOptions, words: Words) -> SyncOptions:
-    """Returns `options` with both. Raises UsageError."""
+    """Returns `options` with --max-memory and --depth. Raises UsageError."""
     return replace(options, max_memory=read_max_memory(words), depth=read_depth(words))
 
 
@@ -92,6 +98,21 @@ def read_depth(words: Words) -> int:
     return int(last.value)
 
 
+def read_max_rate(words: Words) -> int:
+    """Returns the bytes a second of --max-rate, or 0 if it is absent or 0. Raises UsageError."""
+    last = words.last("--max-rate")
+    if last is None:
+        return 0
+    from rdc.cli.options.sizes import read_size
+
+    rate = read_size("--max-rate", last.value)
+    if 0 < rate < RATE_LEAST:
+        raise UsageError(
+            f"--max-rate={last.value}: {RATE_LEAST >> 20}M a second at least is expected, or 0 for no bound"
+        )
+    return rate
+
+
 def read_slicing(words: Words, part: str | None, ending: str) -> Slicing:
     """Reads and checks what goes together. `part`: the value of -o. `ending`: of a part's name. Raises
     UsageError."""
@@ -120,7 +141,10 @@ def _cluster(words: Words, part: str | None) -> EngineUrl | None:
         raise UsageError(
             "--cluster needs -o, a directory for the parts that all machines see, such as: -o parts"
         )
-    relative = next((path for path in (*words.operands, part) if not path.startswith("/")), None)
+    from rdc.files.objects.object_url import is_url
+
+    local = [path for path in words.operands if not is_url(os.fsencode(path))]
+    relative = next((path for path in (*local, part) if not path.startswith("/")), None)
     if relative is not None and not engine.is_here:
         raise UsageError(
             f"{printable(relative)}: expected an absolute path, since workers have other working directories"

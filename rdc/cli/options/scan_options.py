@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Callable
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
-from rdc.cli.options.resource_options import CLUSTER, DEPTH, SLICE, SLICES, read_depth, read_slicing
+from rdc.cli.options.resource_options import (
+    CLUSTER,
+    DEPTH,
+    MAX_RATE,
+    SLICE,
+    SLICES,
+    read_depth,
+    read_max_rate,
+    read_slicing,
+)
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
+from rdc.files.objects.object_url import is_url
 from rdc.limits.survey import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions
@@ -64,6 +75,7 @@ SCAN_OPTIONS = (
         "How much is read and held",
         (
             DEPTH,
+            MAX_RATE,
             Option(
                 ("--memory",),
                 "for the tables of chunks: exact while they fit, sampled beyond"
@@ -128,6 +140,8 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
     """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     if not words.operands:
         raise UsageError("rdc scan needs a directory or a file (see rdc scan --help)")
+    if any(map(is_url, map(os.fsencode, words.operands))):
+        raise UsageError("rdc scan reads local files; of object stores, rdc similar --text reads documents")
     levels = tuple(dict.fromkeys(given.value for given in words.given if given.key == "--level"))
     for level in levels:
         if level not in FIXED_LEVELS:
@@ -148,6 +162,7 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
             shift=_last(words, "--shift", _shift, 0),
             slice=slicing.slice,
             depth=read_depth(words),
+            max_rate=read_max_rate(words),
         ),
         part=part,
         output=read_output(words),

@@ -9,7 +9,7 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.removal_options import REMOVAL_GROUP, read_removal
-from rdc.cli.options.resource_options import DEPTH, read_depth
+from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
@@ -37,6 +37,7 @@ OPTIONS = (
             Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
             Option(("--verify",), "compare byte by byte what has equal digests"),
             DEPTH,
+            MAX_RATE,
         ),
     ),
     FILTER_GROUP,
@@ -176,5 +177,6 @@ def _options(words: Words, environment: Environment) -> DuplicateOptions:
         links=words.has("--links"),
         verify=words.has("--verify"),
         depth=read_depth(words),
+        max_rate=read_max_rate(words),
         order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order.value),
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
-from rdc.cli.options.resource_options import DEPTH, read_depth
+from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.index_terminal import IndexTerminal
@@ -16,6 +16,7 @@ from rdc.report.index_terminal import IndexTerminal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
+    from rdc.survey.walk.storage_use import StorageUse
     from rdc.tree.filters import FilterList
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
@@ -29,6 +30,7 @@ OPTIONS = (
         (
             CATALOG_OPTION,
             DEPTH,
+            MAX_RATE,
             Option(("-q", "--quiet"), "show nothing but errors"),
             Option(("--help",), "show this text"),
         ),
@@ -60,7 +62,9 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc index needs a directory (see rdc index --help)")
-    choice, depth = read_choice(parsed), read_depth(parsed)
+    from rdc.survey.walk.storage_use import StorageUse
+
+    choice, use = read_choice(parsed), StorageUse(read_depth(parsed), read_max_rate(parsed))
     rules = read_rules(parsed, lambda name: read_rule_file(name, environment))
 
     from rdc.tree.filter_list import filter_list
@@ -70,7 +74,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     with choice.catalog(environment.environ) as catalog:
         try:
             for operand in parsed.operands:
-                _index(os.fsencode(operand), filters, depth, catalog, terminal)
+                _index(os.fsencode(operand), filters, use, catalog, terminal)
             catalog.flush()
         finally:
             terminal.close()
@@ -87,13 +91,14 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     return terminal.code
 
 
-def _index(path: bytes, filters: FilterList, depth: int, catalog: Catalog, terminal: IndexTerminal) -> None:
+def _index(
+    path: bytes, filters: FilterList, use: StorageUse, catalog: Catalog, terminal: IndexTerminal
+) -> None:
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.root import Root
     from rdc.survey.indexing import TreeIndexer
 
-    root = Root.open(path)
-    root.fix_depth(depth)
+    root = use.bind(Root.open(path))
     signer = FileSigner(catalog=catalog)
     try:
         for done in TreeIndexer(root, filters, signer, terminal.report).run():

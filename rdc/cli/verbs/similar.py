@@ -10,7 +10,7 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.options.document_options import DOCUMENT_GROUP, refuse_document_options
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
-from rdc.cli.options.resource_options import DEPTH, read_depth
+from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
@@ -53,6 +53,7 @@ OPTIONS = (
             Option(("--max-size",), "files of at most SIZE", "SIZE"),
             Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
             DEPTH,
+            MAX_RATE,
         ),
     ),
     FILTER_GROUP,
@@ -296,6 +297,7 @@ def _options(words: Words, environment: Environment) -> SimilarOptions:
         top=_count(words),
         folders=words.has("--folders"),
         depth=read_depth(words),
+        max_rate=read_max_rate(words),
     )
 
 

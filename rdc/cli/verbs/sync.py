@@ -45,12 +45,14 @@ Examples:
   rdc sync host:data .                   fetch the directory data from host
   rdc sync notes photos/ host:backup/    the directory notes and what photos/ holds
   rdc sync src/ rdc://host/module/       to a module of a daemon (rdc serve, rdc keys)
+  rdc sync --delete one:src/ two:copy/   from one other host to another, through this machine
   rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
 
 A '/' at the end of SRC means its content, without it the directory itself, as in rsync. Several SRC are on
 one host, such as HOST:a :b; of equal names the first file counts, and directories become one. HOST:PATH is
-relative to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not
-have fail by name. Without DST, SRC is listed.
+relative to the home directory there; rdc must be installed on both sides. With SRC and DST on other hosts all
+content passes through this machine, and none is written here. Options of rsync that rdc does not have fail by
+name. Without DST, SRC is listed.
 """
 
 _CLOSING = """

@@ -15,6 +15,7 @@ from rdc.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.depth.read_rate import ReadRate
     from rdc.model.entries import Kind, PackedInodes, PackedListing
     from rdc.progress import Reporter
 
@@ -79,6 +80,9 @@ class ConfinedAccess:
 
     followed: LinkView | None = None
     """The links that are taken for what they lead to, one of the views; None: no link is followed."""
+
+    read_rate: ReadRate | None = None
+    """Bounds how fast files are read; None: nothing does."""
 
     def __init__(self, fd: int, label: bytes) -> None:
         """Take over `fd`, an O_PATH descriptor of a directory. Messages name the root by `label`."""

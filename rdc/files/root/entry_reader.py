@@ -85,7 +85,9 @@ class EntryReader(ConfinedAccess):
         if not stat.S_ISREG(found.st_mode):
             os.close(fd)
             raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
-        return SourceFile(fd, found, path, self.shown(path))
+        source = SourceFile(fd, found, path, self.shown(path))
+        source.rate = self.read_rate
+        return source
 
 
 def _open_for_reading(name: bytes, parent: int, more: int = 0) -> tuple[int, os.stat_result]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from array import array
     from types import ModuleType
 
+    from rdc.files.depth.read_rate import ReadRate
+
 __all__ = ["SourceFile", "identity_of"]
 
 SPAN_BYTES = 1 << 20
@@ -54,6 +56,7 @@ class SourceFile:
         "identity",
         "links",
         "on_span",
+        "rate",
         "size",
     )
 
@@ -75,6 +78,8 @@ class SourceFile:
         self.on_span: Callable[[bytes], None] | None = None
         """Receives each span that `spans` or `whole` reads, for callers that need the content as well as its
         chunks."""
+        self.rate: ReadRate | None = None
+        """Bounds how fast it is read."""
         if found.st_size > READAHEAD_WORTH:
             with suppress(OSError):  # advice only
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
@@ -97,6 +102,7 @@ class SourceFile:
         OSError."""
         twin = SourceFile(os.dup(self._fd), os.fstat(self._fd), self._path, self._shown)
         twin.identity, twin.size, twin._outlasted = self.identity, self.size, self._outlasted
+        twin.rate = self.rate
         return twin
 
     def read_through(self, fd: int) -> SourceFile:
@@ -141,6 +147,8 @@ class SourceFile:
         """Return exactly `length` bytes at `offset`. Raises FileChangedError if the file ends before."""
         if not self._outlasted:
             self.rest()
+        if self.rate is not None:
+            self.rate.take(length)
         try:
             data = os.pread(self._fd, length, offset)
             if len(data) == length:

@@ -32,6 +32,10 @@ from rdc.protocol.wire.frames import Frame, FrameReader, frame_head
 from rdc.protocol.wire.stream_blocks import BlockReader, BlockWriter
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.protocol.rules.pending_requests import AskedRanges
+
 __all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
 
 MAGIC = b"RDC"
@@ -234,6 +238,12 @@ class Connection:
     def outstanding(self) -> int:
         """Requests without a complete answer."""
         return self._rules.outstanding
+
+    @property
+    def ranges(self) -> AskedRanges | None:
+        """What the oldest request without a complete answer asks for, if that is ranges; the same object
+        until it is answered."""
+        return self._rules.ranges
 
     @property
     def max_round(self) -> int:

@@ -45,6 +45,25 @@ class Dialect:
                 gone.update(messages)
         return frozenset(gone)
 
+    def shared_with(self, hello: Hello) -> Dialect:
+        """What a program speaks that passes on only what the sender of `hello` speaks, too.
+
+        IncompatiblePeerError if that is no version at all.
+        """
+        oldest = max(self.oldest, hello.version if hello.oldest is None else hello.oldest)
+        newest = min(self.newest, hello.version)
+        if oldest > newest:
+            spoken = _range(hello.version if hello.oldest is None else hello.oldest, hello.version)
+            raise IncompatiblePeerError(
+                f"{hello.software} speaks {spoken} of the protocol, the other side"
+                f" {_range(self.oldest, self.newest)}; update the older one"
+            )
+        features = {name: messages for name, messages in self.features.items() if knows(hello, name)}
+        never = {
+            message: oldest - 1 for name in self.features.keys() - features for message in self.features[name]
+        }
+        return Dialect(oldest, newest, features, self.since, {**self.until, **never})
+
     def hello(self, software: str, params: bytes) -> Hello:
         """The Hello of a program that speaks this."""
         oldest = None if self.oldest == self.newest else self.oldest

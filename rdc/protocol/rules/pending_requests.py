@@ -49,6 +49,7 @@ from rdc.protocol.messages.registry import (
     TreeRequest,
 )
 from rdc.protocol.rules.states import Illegal
+from rdc.records import dataclass
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -69,6 +70,15 @@ Answer: TypeAlias = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class AskedRanges:
+    """The content that a RangeRequest asks for."""
+
+    bytes: int
+    blank: bool
+    """Whether it is machine code with masked operands around the ranges."""
+
+
 class PendingRequests:
     """The requests without a complete answer, oldest first."""
 
@@ -79,6 +89,12 @@ class PendingRequests:
     def __len__(self) -> int:
         """Number of requests that still need an answer."""
         return len(self._pending)
+
+    @property
+    def ranges(self) -> AskedRanges | None:
+        """What the oldest request asks for, if that is ranges; the same object until it is answered."""
+        oldest = self._pending[0] if self._pending else None
+        return oldest.asked if isinstance(oldest, _Ranges) else None
 
     def ask(self, request: Request) -> None:
         """Add a request. Illegal if too many are outstanding; a destination then waits for answers first."""
@@ -247,7 +263,7 @@ class _Ranges:
     """A RangeRequest: first Corrections of the claimed check blocks, and Targets of others; then Data of
     exactly the requested length; then FileEnd."""
 
-    __slots__ = ("_check_blocks", "_displacements", "_file", "_left", "_pack", "_total", "ordinals")
+    __slots__ = ("_check_blocks", "_displacements", "_file", "_left", "_pack", "_total", "asked", "ordinals")
 
     def __init__(self, request: RangeRequest) -> None:
         self._pack = request.pack
@@ -257,6 +273,7 @@ class _Ranges:
         """Check blocks that may still be corrected."""
         self._displacements = CHECK_BLOCK_BYTES * len(self._check_blocks) if request.blank else 0
         """Bytes of masked operands that may still arrive."""
+        self.asked = AskedRanges(self._total, request.blank)
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:

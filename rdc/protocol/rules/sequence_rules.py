@@ -68,7 +68,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rdc.protocol.rules.pending_requests import PendingRequests
+    from rdc.protocol.rules.pending_requests import AskedRanges, PendingRequests
 
 __all__ = ["SequenceRules", "End"]
 
@@ -122,6 +122,11 @@ class SequenceRules:
     def outstanding(self) -> int:
         """Requests without a complete answer."""
         return 0 if self._pending is None else len(self._pending)
+
+    @property
+    def ranges(self) -> AskedRanges | None:
+        """As in PendingRequests."""
+        return None if self._pending is None else self._pending.ranges
 
     def _requests(self) -> PendingRequests:
         """The pending requests. Their module is loaded for the first request; equal trees need none."""

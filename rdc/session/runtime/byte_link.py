@@ -62,15 +62,30 @@ class ByteLink:
         self._all_taken = False
         """Whether the last write took its whole piece."""
         self._spoke = self._heard = time.monotonic()
-        """When this side last wrote or tried to, and when the last input came."""
 
-    def step(self, wait: bool) -> bool:
+    @property
+    def queued(self) -> int:
+        """Bytes that the transport has not taken yet."""
+        return self._waiting
+
+    @property
+    def spoke(self) -> float:
+        """When this side last wrote or tried to, by time.monotonic()."""
+        return self._spoke
+
+    @property
+    def heard(self) -> float:
+        """When the last input came."""
+        return self._heard
+
+    def step(self, wait: bool, inbound: int = INBOUND_BYTES) -> bool:
         """One exchange with the transport. Returns True if input or the end of the stream came.
 
-        `wait`: wait until bytes move or the bandwidth limit allows a write.
+        `wait`: wait until bytes move or the bandwidth limit allows a write. `inbound`: with so many bytes
+        that are not yet decoded, nothing is read.
         """
         self._fill()
-        want_input = not self.ended and self._connection.buffered < INBOUND_BYTES
+        want_input = not self.ended and self._connection.buffered < inbound
         if wait and self._stop is not None:
             moved = self._exchange_or_stop(want_input)
         else:

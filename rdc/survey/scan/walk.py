@@ -11,6 +11,7 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.progress import Problem
 from rdc.survey.scan.directory_numbers import DirectoryNumbers
+from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filter_list import filter_list
 
@@ -58,7 +59,7 @@ class Explorer:
             filter_list(options.rules),
             self._report,
             one_file_system=options.one_file_system,
-            depth=options.depth,
+            use=StorageUse(options.depth, options.max_rate),
             stopped=stopped,
             met_again=self._report_again,
         )
@@ -86,7 +87,8 @@ class Explorer:
                 # shown.
                 shown = directory if os.path.islink(path) else os.path.dirname(path)
                 self.single_files = True
-                self._add_file(Root.open(directory, label=shown or b"."), shown, name)
+                root = self._walk.use.bind(Root.open(directory, label=shown or b"."))
+                self._add_file(root, shown, name)
             else:
                 self._add_tree(Root.open(path))
         except FileError as error:

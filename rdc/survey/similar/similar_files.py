@@ -28,6 +28,7 @@ from rdc.survey.similar.file_traits import FileTraits, read_traits
 from rdc.survey.similar.sketches import Sketches
 from rdc.survey.similar.window_sets import WindowSets
 from rdc.survey.walk.hard_links import split_names
+from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.walk_paths import walk_paths
 
 TYPE_CHECKING = False
@@ -128,7 +129,7 @@ def read_files(
         options.rules,
         reporter,
         one_file_system=options.one_file_system,
-        depth=options.depth,
+        use=StorageUse(options.depth, options.max_rate),
         stop=stop,
     )
     most = options.max_size

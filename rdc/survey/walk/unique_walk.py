@@ -5,6 +5,7 @@ from __future__ import annotations
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
+from rdc.survey.walk.storage_use import StorageUse
 from rdc.tree.filters import FilteredTree
 from rdc.tree.inode_walk import InodeWalk
 
@@ -31,17 +32,17 @@ class UniqueWalk:
         reporter: Reporter,
         *,
         one_file_system: bool,
-        depth: int = 0,
+        use: StorageUse = StorageUse(),  # noqa: B008 - it has no state
         stopped: Callable[[], bool] = lambda: False,
         met_again: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """`depth`: calls in flight at a time; 0: by their waits. `stopped`: asked before each directory; True
+        """`use`: what the walk may ask of storage. `stopped`: asked before each directory; True
         ends the walk. `met_again`: called with the path, as the user would type it, of each directory that
         was visited before."""
         self._filters = filters
         self._reporter = reporter
         self._one_file_system = one_file_system
-        self._depth = depth
+        self.use = use
         self._stopped = stopped
         self._met_again = met_again
         self._entered: set[int] = set()
@@ -51,7 +52,7 @@ class UniqueWalk:
         read."""
         if self._stopped():
             return
-        root.fix_depth(self._depth)
+        self.use.bind(root)
         top = root.identity(b"")
         if not self._enters(top.device, top.inode):
             self._met_again(root.shown(b""))

@@ -12,6 +12,7 @@ from rdc.model.entries import strings
 from rdc.progress import Problem, check_stop
 from rdc.survey.walk.file_columns import ListedDirectory
 from rdc.survey.walk.listed_tree import ListedTree
+from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filter_list import filter_list
 from rdc.typed import Protocol
@@ -43,20 +44,21 @@ def walk_paths(
     reporter: Reporter,
     *,
     one_file_system: bool,
-    depth: int = 0,
+    use: StorageUse = StorageUse(),  # noqa: B008 - it has no state
     stop: StopSignal | None = None,
     choice: EntryChoice | None = None,
 ) -> ListedTree:
     """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
     not. Raises StoppedError once `stop` is set.
 
-    Patterns are relative to each path. A directory is walked once, whichever path leads to it. A file given
-    by itself is listed as given, filters or not. What cannot be read is reported and left out. With a
-    `choice` everything is walked all the same, and only what it chooses is listed.
+    `use`: what the walk and later reads of files may ask of storage. Patterns are relative to each path.
+    A directory is walked once, whichever path leads to it. A file given by itself is listed as given,
+    filters or not. What cannot be read is reported and left out. With a `choice` everything is walked all
+    the same, and only what it chooses is listed.
     """
     stopped = (lambda: False) if stop is None else stop.is_set
     filters = filter_list(rules)
-    walk = UniqueWalk(filters, reporter, one_file_system=one_file_system, depth=depth, stopped=stopped)
+    walk = UniqueWalk(filters, reporter, one_file_system=one_file_system, use=use, stopped=stopped)
     tree = _Gathering(walk, reporter, choice).all(paths)
     check_stop(stop)
     return tree
@@ -131,7 +133,7 @@ class _Gathering:
             directory, name = os.path.split(os.path.realpath(path))
         root = self._parents.get(directory)
         if root is None:
-            root = self._parents[directory] = Root.open(directory or b".")
+            root = self._parents[directory] = self._walk.use.bind(Root.open(directory or b"."))
         named = self._named.setdefault(_number(os.fstat(root.fileno())), set())
         if name in named:
             return

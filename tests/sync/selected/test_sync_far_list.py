@@ -195,6 +195,7 @@ def test_who_does_not_know_it_refuses_by_name() -> None:
         (("--files-from=::list", "h:s", "d"), "HOST::MODULE is rsync's daemon"),
         (("--files-from=rdc://h/other/list", "rdc://h/m/s", "d"), "has to be in the module of"),
         (("--files-from=:list", "h:s", "h:t", "d"), "--files-from takes one SRC"),
+        (("--files-from=:list", "h:s", "k:d"), "the list has to be here: ssh HOST cat FILE"),
     ],
 )
 def test_another_host_is_refused(words: tuple[str, ...], said: str) -> None:

@@ -20,7 +20,8 @@ def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int
         )
     if error.before_hello and status:
         return StreamError(
-            f"{shell.command[0]} {host} ended with status {status} before rdc answered; its message is above"
+            f"{shell.command[0]} {host} ended with status {status} before rdc answered; its message is above",
+            before_hello=True,
         )
     return error
 

@@ -1,0 +1,143 @@
+"""One other machine: how it is dialled, what its errors mean, and which bytes count."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rdc.errors import ExitCode, StreamError, TrustError
+from rdc.limits.daemon import EXPIRY_NOTICE_DAYS
+from rdc.model.location import DEFAULT_PORT
+from rdc.progress import Problem
+from rdc.records import dataclass
+from rdc.typed import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from rdc.errors import RdcError
+    from rdc.model.location import Location, RemoteShell
+    from rdc.protocol.rules.connection import Connection
+    from rdc.transport.keys import Certificate, KeyRing
+    from rdc.transport.stdio import ChildTransport
+    from rdc.transport.tls import TlsTransport
+
+    Wire: TypeAlias = ChildTransport | TlsTransport
+
+__all__ = ["FarHost", "Traffic", "far_host"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes on a connection, with framing and, for a daemon, TLS."""
+
+    sent: int
+    received: int
+
+
+class FarHost(Protocol):
+    name: str
+    """As the user wrote it."""
+    asks: bool
+    """Whether the dial may ask a person for a password."""
+
+    def dial(self) -> Wire:
+        """A connection, which the caller closes. Raises RdcError."""
+
+    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+        """`error`, which ended the session on `wire`, or a clearer one."""
+
+    def traffic(self, connection: Connection, wire: Wire) -> Traffic:
+        """The bytes so far."""
+
+
+def far_host(
+    location: Location,
+    shell: RemoteShell,
+    keys: str | os.PathLike[str] | None,
+    report: Callable[[Problem], None],
+) -> FarHost:
+    """The host of `location`. `keys`: as for rdc.sync. `report`: hears that a certificate expires soon.
+
+    Raises RdcError for a wrong command of the remote shell and for keys that cannot be read.
+    """
+    if location.host is None:
+        raise ValueError(f"{location}: it is on this machine")
+    if location.port is None:
+        return ShellHost(location.host, shell)
+    return DaemonHost(location.host, location.port, keys, report)
+
+
+class ShellHost:
+    """A host that a remote shell leads to, which starts rdc there."""
+
+    asks = True
+
+    def __init__(self, host: str, shell: RemoteShell) -> None:
+        from rdc.transport.remote import remote_argv
+
+        self.name = host
+        self._shell = shell
+        self._argv = remote_argv(host, shell)
+
+    def dial(self) -> ChildTransport:
+        from rdc.transport.stdio import ChildTransport
+
+        return ChildTransport(self._argv)
+
+    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+        from rdc.transport.stdio import ChildTransport
+
+        if not isinstance(error, StreamError) or not isinstance(wire, ChildTransport):
+            return error
+        # Only if the far side never answered does the exit status explain why; else do not wait for it.
+        from rdc.session.far.far_errors import explained_end
+
+        wire.close_write()
+        return explained_end(error, self.name, self._shell, wire.wait() if error.before_hello else None)
+
+    def traffic(self, connection: Connection, wire: Wire) -> Traffic:
+        return Traffic(connection.bytes_sent, connection.bytes_received)
+
+
+class DaemonHost:
+    """A host where a daemon listens."""
+
+    asks = False
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        keys: str | os.PathLike[str] | None,
+        report: Callable[[Problem], None],
+    ) -> None:
+        from pathlib import Path
+
+        from rdc.transport.keys import KeyRing, key_directory
+
+        self.name = host
+        self._port = port
+        self._report = report
+        self._ring: KeyRing = KeyRing.read(key_directory(os.environ) if keys is None else Path(keys))
+        self._peers: tuple[Certificate, ...] = tuple(self._ring.peers(host, port, default_port=DEFAULT_PORT))
+
+    def dial(self) -> TlsTransport:
+        from rdc.transport.tls_dial import connect
+        from rdc.transport.tls_trust import days_until
+
+        wire = connect(self.name, self._port, self._ring, self._peers)
+        days = days_until(wire.peer_expires, time.time())
+        if days is not None and days < EXPIRY_NOTICE_DAYS:
+            line = f"{self.name}: its certificate expires in {days} days; it needs a new one, trusted here"
+            self._report(Problem(ExitCode.OK, b"", line))
+        return wire
+
+    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+        return TrustError(f"{self.name}: {error}") if isinstance(error, TrustError) else error
+
+    def traffic(self, connection: Connection, wire: Wire) -> Traffic:
+        """Counts all bytes of the TCP stream."""
+        return Traffic(getattr(wire, "bytes_sent", 0), getattr(wire, "bytes_received", 0))

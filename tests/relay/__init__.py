@@ -1,0 +1,1 @@
+"""Tests of syncs and watches from one other host to another."""

@@ -7,7 +7,6 @@ from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.location import FarList, Location, parse_location
-from rdc.model.selection import listed_names
 from rdc.model.sync import FileList, SyncOptions
 from rdc.records import replace
 
@@ -63,6 +62,8 @@ def with_selection(
     else:
         far_list = _far_list(listed.value, far, nul=words.has("--from0"))
         if far_list is None:
+            from rdc.model.selection import listed_names
+
             files = FileList(listed_names(read_file(listed.value), nul=words.has("--from0")))
     return replace(
         options,

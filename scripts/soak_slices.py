@@ -78,7 +78,7 @@ def _soak(
             out, marks = top / f"parts{number}", top / f"marks{number}"
             out.mkdir()
             options = rdc.ScanOptions(shift=shift)
-            parts = list(rdc.scan_parts(tree, _deadly(engine, marks, killed), of, out, options))
+            parts = list(rdc.scan_parts(tree, deadly(engine, marks, killed), of, out, options))
             rng.shuffle(parts)
             if scan_json(rdc.merge(parts)) != wholes[tree, shift]:
                 raise SystemExit(f"{name}: round {number} of seed {seed}: {tree} in {of} slices differs")
@@ -90,7 +90,7 @@ def _soak(
     print(f"{name}: {text}", flush=True)
 
 
-def _deadly(engine: Engine, marks: Path, killed: set[int]) -> Executor | Callable[[], Executor]:
+def deadly(engine: Engine, marks: Path, killed: set[int]) -> Executor | Callable[[], Executor]:
     given = engine.executor
     if isinstance(given, Executor):
         return Killing(given, marks, killed)

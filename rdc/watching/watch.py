@@ -10,13 +10,13 @@ from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.checks import check_argument
-from rdc.errors import ExitCode, ProtocolError, RdcError, StoppedError, UsageError
+from rdc.errors import ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchOptions, WatchReport
-from rdc.progress import STOP_SECONDS, Problem, check_stop
+from rdc.model.watch import UNWATCHED, Halted, Resumed, WatchOptions, WatchReport
+from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.messages.registry import Hello, Open, Opened, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
@@ -29,10 +29,10 @@ from rdc.session.trees.nested_trees import check_overlap
 from rdc.tree.filter_list import filter_list
 from rdc.watching.connection import line_to
 from rdc.watching.follower import HALT_SECONDS, Follower, Meter
-from rdc.watching.listeners import NearUser
 from rdc.watching.origin import Origin
 from rdc.watching.receiver import Receiver
 from rdc.watching.reporter import silent_watch
+from rdc.watching.watch_loop import WatchLoop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,25 +40,15 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.model.location import Location
-    from rdc.model.watch import WatchEvent
-    from rdc.progress import Event, StopSignal
+    from rdc.progress import StopSignal
     from rdc.session.runtime.commands import Conversation
     from rdc.watching.connection import Line
-    from rdc.watching.hook import Hook
     from rdc.watching.inode_stamps import InodeStamps
     from rdc.watching.reporter import WatchReporter
 
 __all__ = ["watch"]
 
 SECRET_BYTES = 16
-FIRST_WAIT_SECONDS = 0.5
-LAST_WAIT_SECONDS = 60.0
-"""Longest wait in seconds before a lost far side is dialled again. Each wait doubles; a complete turn resets
-it."""
-
-FINAL = {ExitCode.USAGE, ExitCode.INCOMPATIBLE, ExitCode.REFUSED}
-"""Errors that no wait repairs: a person must change a command, a program, a key or a daemon's rules. Retries
-would fill the daemon's log and let the user believe that the copy is kept."""
 
 
 def watch(
@@ -99,23 +89,26 @@ def watch(
     check_job("watch", reporter, catalog, stop)
     check_far("watch", shell, keys)
     options = options or WatchOptions()
-    if source.host is not None and destination.host is not None:
-        raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
+    between = source.host is not None and destination.host is not None
     _check_watched(options.sync)
-    if source.host is None and destination.host is None:
-        rules = filter_list(options.sync.rules)
-        check_overlap(source.path, destination.path, rules, delete=options.sync.delete)
+    _check_apart(source, destination, options.sync)
     far = destination if source.host is None else source
     if far.host is not None:
         # Without a limit TCP would notice a dead connection after a quarter of an hour.
         timeout = options.sync.timeout or DAEMON_TIMEOUT_SECONDS
         options = replace(options, sync=replace(options.sync, timeout=timeout))
-    line = line_to(far, shell or RemoteShell(), keys)
-    with opened_catalog(catalog, reporter) as store:
+    with opened_catalog(None if between else catalog, reporter) as store:
         signer = FileSigner(catalog=store)
-        compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
-        kind = _FromHere if source.host is None else _FromThere
-        watch_ = kind(source, destination, options, line, compress, reporter, signer, stop)
+        common = (source, destination, options, reporter, signer, stop)
+        watch_: WatchLoop
+        if between:
+            from rdc.watching.between_hosts import Between
+
+            watch_ = Between(*common, shell=shell or RemoteShell(), keys=keys)
+        else:
+            kind = _FromHere if source.host is None else _FromThere
+            compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
+            watch_ = kind(*common, line=line_to(far, shell or RemoteShell(), keys), compress=compress)
         try:
             with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
                 watch_.run(_stoppable(sleep, stop))
@@ -137,6 +130,16 @@ def _check_watched(options: SyncOptions) -> None:
         )
 
 
+def _check_apart(source: Location, destination: Location, options: SyncOptions) -> None:
+    """Raises UsageError if one tree contains the other, as far as this machine can know."""
+    if source.host is None and destination.host is None:
+        check_overlap(source.path, destination.path, filter_list(options.rules), delete=options.delete)
+    elif source.host is not None and destination.host is not None:
+        from rdc.session.between_hosts import check_between
+
+        check_between((source,), destination, options)
+
+
 def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Callable[[float], None]:
     """Returns a sleep that raises StoppedError soon after `stop` is set."""
     if stop is None:
@@ -152,76 +155,24 @@ def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Calla
     return sleep_in_steps
 
 
-def _one_at_a_time(reporter: WatchReporter) -> WatchReporter:
-    """Returns a reporter for several threads."""
-    from threading import Lock
-
-    lock = Lock()
-
-    def report(event: Event | WatchEvent, /) -> None:
-        with lock:
-            reporter(event)
-
-    return report
-
-
-class _Watch:
-    """The part of a watch that does not depend on the source's side."""
+class _Dialled(WatchLoop):
+    """A watch with one end in this process, and the other one dialled."""
 
     def __init__(
         self,
         source: Location,
         destination: Location,
         options: WatchOptions,
-        line: Line,
-        compress: bool,
         reporter: WatchReporter,
         signer: FileSigner,
         stop: StopSignal | None,
+        *,
+        line: Line,
+        compress: bool,
     ) -> None:
-        self._source = source
-        self._destination = destination
-        self._options = options
+        super().__init__(source, destination, options, reporter, signer, stop)
         self._line = line
         self._compress = compress
-        self._report = reporter
-        self._emit_to_user = reporter
-        self._hook: Hook | None = None
-        if options.on_sync:
-            from rdc.watching.hook import Hook
-
-            # The thread of the hook reports too, and a reporter need not expect two threads at once.
-            self._report = self._emit_to_user = _one_at_a_time(reporter)
-            self._hook = Hook(options.on_sync, self._take)
-        self._signer = signer
-        self._stop = stop
-        self._filters = filter_list(options.sync.rules)
-        self._user = NearUser(self._take, self._emit)
-        self._in_step = False
-        self._halted = False
-        self._turns = self._changed = self._deleted = self._errors = 0
-        self._sent = self._received = 0
-
-    def run(self, sleep: Callable[[float], None]) -> None:
-        wait = FIRST_WAIT_SECONDS
-        while True:
-            before = self._turns
-            try:
-                self._prepare(sleep)
-                self._session()
-            except StoppedError:
-                raise
-            except RdcError as error:
-                if not self._in_step or error.code in FINAL:
-                    raise
-                if self._turns > before:
-                    wait = FIRST_WAIT_SECONDS
-                self._emit_to_user(Disconnected(str(error), wait))
-                sleep(wait)
-                wait = min(2 * wait, LAST_WAIT_SECONDS)
-
-    def _prepare(self, sleep: Callable[[float], None]) -> None:
-        """Prepare before the first dial."""
 
     def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
         raise NotImplementedError
@@ -258,40 +209,8 @@ class _Watch:
             if received is None or not isinstance(received.message, Hello):
                 raise ProtocolError("expected Hello and Opened")
 
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self._errors += 1
-        self._report(event)
 
-    def _emit(self, event: WatchEvent) -> None:
-        if isinstance(event, Halted):
-            self._halted = True
-        elif isinstance(event, Resumed):
-            self._halted = False
-        elif isinstance(event, InStep):
-            if self._halted:
-                self._halted = False
-                self._emit_to_user(Resumed())
-            self._in_step = True
-            self._turns += 1
-            self._changed += event.changed
-            self._deleted += event.deleted
-        self._emit_to_user(event)
-        if self._hook is not None and isinstance(event, InStep):
-            self._hook.note(event)
-
-    def close(self) -> None:
-        """Wait for the hook."""
-        if self._hook is not None:
-            self._hook.close()
-
-    def report(self) -> WatchReport:
-        return WatchReport(
-            self._turns, self._changed, self._deleted, self._sent, self._received, self._errors
-        )
-
-
-class _FromHere(_Watch):
+class _FromHere(_Dialled):
     """A watch whose source is on this machine, followed by this process."""
 
     _origin: Origin | None = None
@@ -336,7 +255,7 @@ class _FromHere(_Watch):
             self._stamps = follower.stamps
 
 
-class _FromThere(_Watch):
+class _FromThere(_Dialled):
     """A watch whose source is on another machine, followed there."""
 
     _mark = b""

@@ -85,6 +85,7 @@ PURPOSES = {
     "mkdocs": "this manual; the extra `docs`",
     "mkdocs-material": "the looks of this manual; the extra `docs`",
     "mkdocstrings-python": "the page of the Python API; the extra `docs`",
+    "moto": "tests: a server like S3's on loopback; Apache-2.0, 5.2 of 2026, released monthly, 50 MB",
     "mypy": "tests: types, strictly",
     "plotly": "the pictures of `rdc scan --html`; the extra `report`",
     "pyarrow": "`rdc scan --parquet`; the extra `parquet`",
@@ -94,6 +95,7 @@ PURPOSES = {
     "pyyaml": "tests: reading the workflow for hosted runners",
     "ray": "`rdc scan --cluster=ray://`; the extra `ray`",
     "ruff": "tests: format and lint",
+    "s3fs": "`rdc similar --text s3://`; the extra `s3`; BSD, 2026.9, a release a month; 50 MB",
 }
 
 

@@ -71,6 +71,11 @@ def test_nonsense_is_named(words: str) -> None:
     assert re.split("[ =]", words)[0] in str(raised.value)
 
 
+def test_object_stores_are_for_documents() -> None:
+    with pytest.raises(UsageError, match="rdc scan reads local files; of object stores, rdc similar --text"):
+        read_scan(parse_scan(["x", "s3://bucket/x"]), lambda _: b"")
+
+
 def test_a_scan_and_its_forms(tree: Path) -> None:
     code, out, err = run("scan", "--no-catalog", tree)
     assert (code, err) == (0, "")

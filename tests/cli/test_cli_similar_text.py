@@ -223,3 +223,10 @@ def test_a_cluster_of_processes() -> None:
     again = run("--text", "--cluster=processes:1", "-o", "parts", "--json", "docs")
     assert events(again)[-1]["documents"] == 4
     assert sorted(os.listdir("parts")) == [f"slice-{number}-of-3.rdcdocs" for number in (1, 2, 3)]
+
+
+def test_urls_of_object_stores() -> None:
+    for given in (["s3://user:hidden@bucket/x"], ["gs://bucket"], ["docs", "http://host/x"]):
+        with pytest.raises(UsageError, match=r"://: expected s3://BUCKET/NAME; credentials come") as caught:
+            run("--text", *given)
+        assert "hidden" not in str(caught.value)

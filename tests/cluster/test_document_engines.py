@@ -83,3 +83,9 @@ def test_a_killed_worker_changes_nothing(tree: Path, tmp_path: Path, url: str) -
     whole = program(tmp_path, "tests.cluster.killed_search", "none", tree, tmp_path, marks)
     assert done.stdout == whole.stdout != "", done.stderr
     assert os.listdir(marks) == ["0"]
+
+
+def test_a_sample_of_the_soak(tmp_path: Path) -> None:
+    done = program(tmp_path, "scripts.soak_documents", "--documents=400", "--slices=4", "--engines=processes")
+    assert done.returncode == 0, done.stderr
+    assert "processes: groups, kept, part equal those of one search, to the byte" in done.stdout

@@ -50,8 +50,10 @@ def messages(events: list[Event]) -> list[str]:
 
 @pytest.mark.parametrize("of", [1, 2, 7, 50])
 def test_slices_give_the_results_of_one_search(tree: Path, of: int) -> None:
-    told: list[Event] = []
-    whole = everything(similar_documents(["tree", "gone"], LOOSE, part="whole.rdcdocs", reporter=told.append))
+    searched: list[Event] = []
+    whole = everything(
+        similar_documents(["tree", "gone"], LOOSE, part="whole.rdcdocs", reporter=searched.append)
+    )
     parts = sliced(["tree", "gone"], of)
     for seed in range(2):
         random.Random(seed).shuffle(parts)
@@ -60,8 +62,8 @@ def test_slices_give_the_results_of_one_search(tree: Path, of: int) -> None:
             everything(merge_documents(parts, LOOSE, part="merged.rdcdocs", reporter=found.append)) == whole
         )
         assert Path("merged.rdcdocs").read_bytes() == Path("whole.rdcdocs").read_bytes()
-        assert messages(found) == messages(told)
-    assert len(messages(told)) > 15
+        assert messages(found) == messages(searched)
+    assert len(messages(searched)) > 15
 
 
 def test_the_work_is_shared(tree: Path) -> None:

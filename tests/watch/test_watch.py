@@ -204,7 +204,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
     for words, text in (
         ((tmp_path / "file", tmp_path / "x"), "a directory is expected"),
         ((tmp_path / "none", tmp_path / "x"), "nothing there"),
-        (("far:a", "rdc://host/module"), "one of SRC and DST must be on this machine"),
+        (("far:a/", "far:a/b/"), "copied into itself"),
         (("--rescan=x", "a", "b"), "a number of seconds"),
         (("--rescan=999999999", "a", "b"), "at most"),
         (("-n", "a", "b"), "-n"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rdc.cli.options.table import Option, Words
 from rdc.errors import UsageError, printable
 from rdc.limits.sessions import DEPTH_LIMIT, ENTRIES_MEMORY_LEAST, RATE_LEAST
@@ -139,7 +141,10 @@ def _cluster(words: Words, part: str | None) -> EngineUrl | None:
         raise UsageError(
             "--cluster needs -o, a directory for the parts that all machines see, such as: -o parts"
         )
-    relative = next((path for path in (*words.operands, part) if not path.startswith("/")), None)
+    from rdc.files.objects.object_url import is_url
+
+    local = [path for path in words.operands if not is_url(os.fsencode(path))]
+    relative = next((path for path in (*local, part) if not path.startswith("/")), None)
     if relative is not None and not engine.is_here:
         raise UsageError(
             f"{printable(relative)}: expected an absolute path, since workers have other working directories"

@@ -52,8 +52,9 @@ Examples:
   rdc watch host:logs/ logs/               follow what happens there
   rdc watch src/ rdc://host/module/src/    to a module of a daemon (rdc serve, rdc keys)
   rdc watch --json src/ host:copy/         tell of each turn as one JSON event a line
+  rdc watch --delete one:src/ two:copy/    between two other hosts, through this machine
 
-SRC is a directory; one of SRC and DST may be on another host, where an rdc follows or receives. The trees are
+SRC is a directory; SRC, DST or both may be on other hosts, where an rdc follows or receives. The trees are
 compared once, as rdc sync does; from then on one session stays open, in which each change is told and fetched
 as it happens. It ends with Ctrl-C or SIGTERM.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rdc.documents.read.json_lines import JSON_ENDINGS
 from rdc.documents.read.parquet_rows import PARQUET_ENDING, check_pyarrow
+from rdc.files.objects.object_url import is_url
 from rdc.model.entries import Kind
 from rdc.records import dataclass
 from rdc.survey.walk.walk_paths import walk_paths
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.documents.read.file_range import FileRange
+    from rdc.documents.read.object_columns import JoinedFiles
     from rdc.documents.read.slice_files import SliceFiles
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
@@ -52,7 +54,7 @@ class FileUnit:
 class UnitList:
     """All files of a search."""
 
-    files: FileColumns
+    files: FileColumns | JoinedFiles
     rows: list[int]
     """In the order of their paths."""
     bytes: int
@@ -89,15 +91,21 @@ def list_units(
 ) -> UnitList:
     """All files at and below `paths`, or those of a slice. What cannot be listed is reported. Raises
     UsageError if pyarrow is needed and missing."""
+    urls = [path for path in paths if is_url(path)]
     tree = walk_paths(
-        paths,
+        [path for path in paths if not is_url(path)],
         options.rules,
         reporter,
         one_file_system=options.one_file_system,
         stop=stop,
         choice=slice_,
     )
+    files: FileColumns | JoinedFiles
     files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])
+    if urls:
+        from rdc.documents.read.object_columns import JoinedFiles, list_objects
+
+        files = JoinedFiles(files, list_objects(urls, options, reporter, stop, slice_))
     rows = sorted(range(len(files)), key=files.shown)
     for row in rows:
         if files.shown(row).endswith(PARQUET_ENDING):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from io import UnsupportedOperation
 
 from blake3 import blake3
 
@@ -11,26 +12,37 @@ from rdc.documents.read.parquet_rows import read_parquet
 from rdc.documents.read.range_outcome import RangeOutcome
 from rdc.documents.read.row_problems import RowProblems
 from rdc.documents.read.text_batch import TextBatch
-from rdc.errors import ExitCode, FileChangedError, RdcError, printable
+from rdc.errors import ExitCode, FileChangedError, RdcError, one_line, printable
+from rdc.files.objects.object_file import ObjectFile
+from rdc.files.objects.object_url import is_url
+from rdc.files.root.source_file import SourceFile
 from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 from rdc.progress import Problem
+from rdc.records import dataclass
+from rdc.survey.read.ordered_threads import in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
     from rdc.documents.read.file_units import FileUnit
-    from rdc.files.root.source_file import SourceFile
-    from rdc.model.entries import Identity
+    from rdc.documents.read.object_columns import JoinedFiles
     from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["UnitReader"]
+
+NEAR_BYTES = 1 << 20
+"""Bytes of an object that may be read beside others."""
+
+OBJECTS_AT_ONCE = 16
+"""Threads that read small objects. Twice as many objects are in memory."""
 
 
 class UnitReader:
     """Reads one unit. `problems` and `left_out` are complete when `batches` has ended."""
 
-    def __init__(self, files: FileColumns, unit: FileUnit, field: str) -> None:
+    def __init__(self, files: FileColumns | JoinedFiles, unit: FileUnit, field: str) -> None:
         self._files = files
         self._unit = unit
         self._field = field
@@ -47,7 +59,7 @@ class UnitReader:
         digest = blake3(method + b"\0" + self._field.encode("utf-8", "surrogateescape"))
         for row, path in zip(self._unit.rows, self._unit.paths, strict=True):
             with self._files.open(row) as source:
-                digest.update(b"\0" + path + b"\0" + _text(source.identity))
+                digest.update(b"\0" + path + b"\0" + _identity(source))
         return digest.hexdigest()[:32]
 
     def batches(self) -> Iterator[TextBatch]:
@@ -80,7 +92,7 @@ class UnitReader:
         self.problems += problems.problems()
         self.left_out += problems.count
 
-    def _check_size(self, source: SourceFile) -> None:
+    def _check_size(self, source: SourceFile | ObjectFile) -> None:
         """Ranges divide the file as it was listed."""
         listed = self._unit.range
         if listed is not None and source.size != listed.size:
@@ -91,17 +103,19 @@ class UnitReader:
                 " again when nobody writes it",
             )
 
-    def _rows(self, source: SourceFile, problems: RowProblems, lines: JsonLines) -> Iterator[TextBatch]:
+    def _rows(
+        self, source: SourceFile | ObjectFile, problems: RowProblems, lines: JsonLines
+    ) -> Iterator[TextBatch]:
         source.rest()
         unit = self._unit
         before = 0 if unit.range is None else unit.range.start
-        with os.fdopen(os.dup(source.fileno()), "rb") as stream:
+        with _stream(source) as stream:
             if unit.is_parquet:
                 found = read_parquet(unit.paths[0], stream, self._field, problems, unit.range)
             else:
                 found = lines.batches(stream)
             for batch in found:
-                at = os.lseek(stream.fileno(), 0, os.SEEK_CUR) - before
+                at = _position(stream) - before
                 self.done = max(self.done, min(at, unit.bytes))
                 yield batch
 
@@ -109,23 +123,37 @@ class UnitReader:
         paths: list[bytes] = []
         texts: list[bytes] = []
         size = 0
-        for row, path in zip(self._unit.rows, self._unit.paths, strict=True):
-            self.done += self._files.sizes[row]
-            text = self._whole(row, path)
-            if text is None:
+        for whole in self._wholes():
+            self.done += self._files.sizes[whole.row]
+            self.problems += whole.problems
+            if whole.text is None:
                 self.left_out += 1
                 continue
-            paths.append(path)
-            texts.append(text)
-            size += len(text)
+            paths.append(whole.path)
+            texts.append(whole.text)
+            size += len(whole.text)
             if size >= BATCH_BYTES or len(paths) == BATCH_DOCUMENTS:
                 yield TextBatch.of_files(paths, texts)
                 paths, texts, size = [], [], 0
         if paths:
             yield TextBatch.of_files(paths, texts)
 
-    def _whole(self, row: int, path: bytes) -> bytes | None:
-        """The text of a plain file, or None with a problem."""
+    def _wholes(self) -> Iterator[_Whole]:
+        """The plain files in order. Small objects of a store are read some at a time, since each makes one
+        wait."""
+        near: list[int] = []
+        for at, (row, path) in enumerate(zip(self._unit.rows, self._unit.paths, strict=True)):
+            if is_url(path) and self._files.sizes[row] <= NEAR_BYTES:
+                near.append(at)
+                continue
+            yield from in_order(self._whole, near, OBJECTS_AT_ONCE)
+            near = []
+            yield self._whole(at)
+        yield from in_order(self._whole, near, OBJECTS_AT_ONCE)
+
+    def _whole(self, at: int) -> _Whole:
+        """The text of a plain file, or a problem. Threads may call it in parallel."""
+        row, path = self._unit.rows[at], self._unit.paths[at]
         problems = RowProblems(path)
         try:
             with self._files.open(row) as source:
@@ -135,18 +163,44 @@ class UnitReader:
                     text = source.whole()
                     source.check_unchanged()
                     str(text, "utf-8")
-                    return text
+                    return _Whole(row, path, text, [])
         except UnicodeDecodeError as error:
             problems.note(
                 f"expected UTF-8, found byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
             )
+        except OSError as error:
+            problems.note(f"cannot read it: {one_line(str(error))}")
         except RdcError as error:
-            self.problems.append(Problem(error.code, path, str(error)))
-        self.problems += problems.problems()
-        return None
+            return _Whole(row, path, None, [Problem(error.code, path, str(error))])
+        return _Whole(row, path, None, problems.problems())
 
 
-def _text(identity: Identity) -> bytes:
-    return repr(
-        (identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns)
-    ).encode()
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A plain file that was read."""
+
+    row: int
+    path: bytes
+    text: bytes | None
+    problems: list[Problem]
+
+
+def _stream(source: SourceFile | ObjectFile) -> BinaryIO:
+    if isinstance(source, ObjectFile):
+        return source.stream()
+    return os.fdopen(os.dup(source.fileno()), "rb")
+
+
+def _position(stream: BinaryIO) -> int:
+    """Bytes read so far, about."""
+    try:
+        return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
+    except UnsupportedOperation:
+        return stream.seek(0, os.SEEK_CUR)
+
+
+def _identity(source: SourceFile | ObjectFile) -> bytes:
+    if isinstance(source, ObjectFile):
+        return repr((source.version, source.size)).encode()
+    found = source.identity
+    return repr((found.device, found.inode, found.size, found.mtime_ns, found.ctime_ns)).encode()

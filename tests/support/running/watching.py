@@ -180,7 +180,7 @@ class DaemonLine:
 
 class Watching:
     """`rdc watch --json` from `source` to `destination`, one of which is reached over `line`: the source if
-    `far_source`, else the destination."""
+    `far_source`, else the destination. Both, if `far_both`."""
 
     def __init__(
         self,
@@ -190,12 +190,14 @@ class Watching:
         place: Path,
         line: Line | None = None,
         far_source: bool = False,
+        far_both: bool = False,
     ) -> None:
         self.source = source
         self.destination = destination
         self._options = options
         self.line = line or ShellLine(place)
-        self._far_source = far_source
+        self._far_source = far_source or far_both
+        self._far_destination = far_both or not far_source
         self._errors = place / "stderr"
         self.events: list[dict[str, Any]] = []
         self._process: subprocess.Popen[str] | None = None
@@ -206,7 +208,7 @@ class Watching:
         source, destination = f"{self.source}/", f"{self.destination}/"
         if self._far_source:
             source = self.line.name(self.source)
-        else:
+        if self._far_destination:
             destination = self.line.name(self.destination)
         environ = {**os.environ, "RDC_CATALOG": "off"}
         with self._errors.open("ab") as errors:

@@ -1,0 +1,81 @@
+"""A server of an object store in a process of its own, on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+__all__ = ["SECRET", "Bucket", "object_server"]
+
+BEGIN_SECONDS = 60
+
+SECRET = "secret-key-of-the-tests"  # noqa: S105 - of a server on loopback
+
+
+class Bucket:
+    """The bucket `corpus` of a server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client = boto3.client("s3")
+        self._client.create_bucket(Bucket="corpus")
+
+    def put(self, key: str, content: bytes) -> None:
+        self._client.put_object(Bucket="corpus", Key=key, Body=content)
+
+    def put_tree(self, tree: Path, name: str) -> None:
+        for file in tree.rglob("*"):
+            if file.is_file():
+                self.put(f"{name}/{file.relative_to(tree)}", file.read_bytes())
+
+    def deny(self, *, after: int) -> None:
+        """Refuses every request but the first `after` ones. A large number refuses none."""
+        address = urllib.parse.urlsplit(self.url).netloc
+        connection = http.client.HTTPConnection(address)
+        connection.request("POST", "/moto-api/reset-auth", f"{after}")
+        assert connection.getresponse().status == 200
+        connection.close()
+
+
+@contextlib.contextmanager
+def object_server(top: Path) -> Iterator[Bucket]:
+    """Sets the environment as the tools of a store read it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    with pytest.MonkeyPatch.context() as patch, (top / "log").open("wb") as log:
+        for name, value in (
+            ("AWS_ENDPOINT_URL", url),
+            ("AWS_ACCESS_KEY_ID", "access-key"),
+            ("AWS_SECRET_ACCESS_KEY", SECRET),
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+            ("AWS_CONFIG_FILE", os.devnull),
+            ("AWS_SHARED_CREDENTIALS_FILE", os.devnull),
+        ):
+            patch.setenv(name, value)
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        try:
+            end = time.monotonic() + BEGIN_SECONDS
+            while b"Running on" not in (top / "log").read_bytes():
+                assert process.poll() is None, (top / "log").read_text()
+                assert time.monotonic() < end, (top / "log").read_text()
+                time.sleep(0.05)
+            yield Bucket(url)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

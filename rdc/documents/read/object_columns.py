@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
+    from rdc.survey.walk.storage_use import StorageUse
 
 __all__ = ["JoinedFiles", "ObjectColumns", "list_objects"]
 
@@ -28,10 +29,11 @@ __all__ = ["JoinedFiles", "ObjectColumns", "list_objects"]
 class ObjectColumns:
     """Objects, one per row."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, use: StorageUse) -> None:
         self.sizes = array("Q")
         self._names: list[bytes] = []
         self._store = store
+        self._use = use
 
     def __len__(self) -> int:
         return len(self._names)
@@ -46,7 +48,9 @@ class ObjectColumns:
 
     def open(self, row: int) -> ObjectFile:
         """Raises FileError."""
-        return self._store.open(self._names[row])
+        found = self._store.open(self._names[row])
+        found.rate = self._use.rate
+        return found
 
 
 class JoinedFiles:
@@ -73,6 +77,7 @@ class JoinedFiles:
 def list_objects(
     paths: Sequence[bytes],
     options: DocumentOptions,
+    use: StorageUse,
     reporter: Reporter,
     stop: StopSignal | None,
     slice_: SliceFiles | None,
@@ -86,7 +91,7 @@ def list_objects(
 
     filters = filter_list(options.rules)
     store = ObjectStore()
-    found = ObjectColumns(store)
+    found = ObjectColumns(store, use)
     entered: set[bytes] = set()
     alone: set[bytes] = set()
 

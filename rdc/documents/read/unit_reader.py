@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from io import UnsupportedOperation
+from io import BufferedReader, UnsupportedOperation
 
 from blake3 import blake3
 
@@ -16,7 +16,7 @@ from rdc.errors import ExitCode, FileChangedError, RdcError, one_line, printable
 from rdc.files.objects.object_file import ObjectFile
 from rdc.files.objects.object_url import is_url
 from rdc.files.root.source_file import SourceFile
-from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
+from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES, READ_BYTES
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order
@@ -187,8 +187,14 @@ class _Whole:
 
 def _stream(source: SourceFile | ObjectFile) -> BinaryIO:
     if isinstance(source, ObjectFile):
-        return source.stream()
-    return os.fdopen(os.dup(source.fileno()), "rb")
+        stream: BinaryIO = source.stream()
+    else:
+        stream = os.fdopen(os.dup(source.fileno()), "rb")
+    if source.rate is None:
+        return stream
+    from rdc.documents.read.rated_stream import RatedStream
+
+    return BufferedReader(RatedStream(stream, source.rate), READ_BYTES)
 
 
 def _position(stream: BinaryIO) -> int:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from rdc.files.depth.read_rate import ReadRate
+
 __all__ = ["AHEAD_BYTES", "ObjectFile"]
 
 AHEAD_BYTES = 4 << 20
@@ -32,6 +34,8 @@ class ObjectFile:
         self.size = int(file.size)
         self.version = str(file.details.get("ETag", ""))
         """What the store says of its content: another one means other bytes."""
+        self.rate: ReadRate | None = None
+        """Bounds how fast it is read."""
 
     def rest(self) -> None:
         """As SourceFile's. The store's versions need no clock."""
@@ -45,6 +49,8 @@ class ObjectFile:
 
     def whole(self) -> bytes:
         """The whole content, for small objects. Raises OSError."""
+        if self.rate is not None:
+            self.rate.take(self.size)
         content = self.stream().read()
         if len(content) != self.size:
             raise FileChangedError(

@@ -48,7 +48,7 @@ class SyncReport:
     moved: int
     """Files that were renamed at the destination; they are among `changed`."""
     bytes_sent: int
-    """All bytes that this process wrote to the transport, with framing."""
+    """All bytes that this process wrote to the transport, with framing; to both, between two other hosts."""
     bytes_received: int
     literal_bytes: int
     """Bytes of file content sent, before compression."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.files.depth.read_rate import ReadRate
+    from rdc.files.objects.object_file import Rate
 
 __all__ = ["RatedStream"]
 
@@ -18,7 +18,7 @@ __all__ = ["RatedStream"]
 class RatedStream(io.RawIOBase):
     """Another stream, which closes with this one."""
 
-    def __init__(self, stream: BinaryIO, rate: ReadRate) -> None:
+    def __init__(self, stream: BinaryIO, rate: Rate) -> None:
         self._stream = stream
         self._rate = rate
 
@@ -37,9 +37,6 @@ class RatedStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
 
     def close(self) -> None:
         self._stream.close()

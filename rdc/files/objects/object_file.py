@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from rdc.errors import FileChangedError, one_line, printable
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from rdc.files.depth.read_rate import ReadRate
-
 __all__ = ["AHEAD_BYTES", "ObjectFile"]
 
 AHEAD_BYTES = 4 << 20
 """Bytes that are asked for beyond what is needed, since reads go on. Two such ranges are in memory."""
+
+
+class Rate(Protocol):
+    """A ReadRate."""
+
+    def take(self, size: int, /) -> None: ...
 
 
 class ObjectFile:
@@ -34,7 +39,7 @@ class ObjectFile:
         self.size = int(file.size)
         self.version = str(file.details.get("ETag", ""))
         """What the store says of its content: another one means other bytes."""
-        self.rate: ReadRate | None = None
+        self.rate: Rate | None = None
         """Bounds how fast it is read."""
 
     def rest(self) -> None:

@@ -92,8 +92,8 @@ def list_units(
 ) -> UnitList:
     """All files at and below `paths`, or those of a slice. What cannot be listed is reported. Raises
     UsageError if pyarrow is needed and missing."""
-    use = StorageUse(options.depth, options.max_rate)
     urls = [path for path in paths if is_url(path)]
+    use = StorageUse(options.depth, options.max_rate)
     tree = walk_paths(
         [path for path in paths if not is_url(path)],
         options.rules,
@@ -108,7 +108,7 @@ def list_units(
     if urls:
         from rdc.documents.read.object_columns import JoinedFiles, list_objects
 
-        files = JoinedFiles(files, list_objects(urls, options, use, reporter, stop, slice_))
+        files = JoinedFiles(files, list_objects(urls, options, reporter, stop, slice_, use.rate))
     rows = sorted(range(len(files)), key=files.shown)
     for row in rows:
         if files.shown(row).endswith(PARQUET_ENDING):

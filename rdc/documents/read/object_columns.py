@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.documents.read.slice_files import SliceFiles
+    from rdc.files.depth.read_rate import ReadRate
     from rdc.files.objects.object_file import ObjectFile
     from rdc.files.objects.object_store import ObjectStore
     from rdc.files.root.source_file import SourceFile
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
-    from rdc.survey.walk.storage_use import StorageUse
 
 __all__ = ["JoinedFiles", "ObjectColumns", "list_objects"]
 
@@ -29,11 +29,10 @@ __all__ = ["JoinedFiles", "ObjectColumns", "list_objects"]
 class ObjectColumns:
     """Objects, one per row."""
 
-    def __init__(self, store: ObjectStore, use: StorageUse) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self.sizes = array("Q")
         self._names: list[bytes] = []
         self._store = store
-        self._use = use
 
     def __len__(self) -> int:
         return len(self._names)
@@ -48,9 +47,7 @@ class ObjectColumns:
 
     def open(self, row: int) -> ObjectFile:
         """Raises FileError."""
-        found = self._store.open(self._names[row])
-        found.rate = self._use.rate
-        return found
+        return self._store.open(self._names[row])
 
 
 class JoinedFiles:
@@ -77,21 +74,24 @@ class JoinedFiles:
 def list_objects(
     paths: Sequence[bytes],
     options: DocumentOptions,
-    use: StorageUse,
     reporter: Reporter,
     stop: StopSignal | None,
     slice_: SliceFiles | None,
+    rate: ReadRate | None = None,
 ) -> ObjectColumns:
-    """All objects below these URLs, or those of a slice. What cannot be listed is reported. Raises UsageError
-    for a URL of another kind, for rules from files of a store, and if s3fs is missing."""
+    """All objects below these URLs, or those of a slice. `rate` bounds how fast they are read.
+
+    What cannot be listed is reported. Raises UsageError for a URL of another kind, for rules from files of a
+    store, and if s3fs is missing.
+    """
     urls = [parse_url(path) for path in paths]
     if not are_plain(options.rules):
         raise UsageError(f"{paths[0].decode()}: rules of files in directories are not read from a store")
     from rdc.files.objects.object_store import ObjectStore
 
     filters = filter_list(options.rules)
-    store = ObjectStore()
-    found = ObjectColumns(store, use)
+    store = ObjectStore(rate)
+    found = ObjectColumns(store)
     entered: set[bytes] = set()
     alone: set[bytes] = set()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 from rdc.errors import FileChangedError, one_line, printable
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,16 +13,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from rdc.files.depth.read_rate import ReadRate
+
 __all__ = ["AHEAD_BYTES", "ObjectFile"]
 
 AHEAD_BYTES = 4 << 20
 """Bytes that are asked for beyond what is needed, since reads go on. Two such ranges are in memory."""
-
-
-class Rate(Protocol):
-    """A ReadRate."""
-
-    def take(self, size: int, /) -> None: ...
 
 
 class ObjectFile:
@@ -33,14 +28,13 @@ class ObjectFile:
     give bytes of another version.
     """
 
-    def __init__(self, file: Any, path: bytes) -> None:
+    def __init__(self, file: Any, path: bytes, rate: ReadRate | None = None) -> None:
         self._file = file
         self._path = path
+        self._rate = rate
         self.size = int(file.size)
         self.version = str(file.details.get("ETag", ""))
         """What the store says of its content: another one means other bytes."""
-        self.rate: Rate | None = None
-        """Bounds how fast it is read."""
 
     def rest(self) -> None:
         """As SourceFile's. The store's versions need no clock."""
@@ -50,12 +44,10 @@ class ObjectFile:
 
     def stream(self) -> io.BufferedReader:
         """The content from the start. Reading raises OSError."""
-        return io.BufferedReader(_ObjectStream(self._file, self._path), 1 << 16)
+        return io.BufferedReader(_ObjectStream(self._file, self._rate), 1 << 16)
 
     def whole(self) -> bytes:
         """The whole content, for small objects. Raises OSError."""
-        if self.rate is not None:
-            self.rate.take(self.size)
         content = self.stream().read()
         if len(content) != self.size:
             raise FileChangedError(
@@ -75,9 +67,9 @@ class ObjectFile:
 class _ObjectStream(io.RawIOBase):
     """Raises only OSError, whatever the store's library raises."""
 
-    def __init__(self, file: Any, path: bytes) -> None:
+    def __init__(self, file: Any, rate: ReadRate | None) -> None:
         self._file = file
-        self._path = path
+        self._rate = rate
 
     def readable(self) -> bool:
         return True
@@ -94,5 +86,7 @@ class _ObjectStream(io.RawIOBase):
             content = self._file.read(len(view))
         except Exception as error:
             raise OSError(one_line(str(error))[:200] or type(error).__name__) from error
+        if self._rate is not None:
+            self._rate.take(len(content))
         view[: len(content)] = content
         return len(content)

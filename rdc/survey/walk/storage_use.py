@@ -16,14 +16,19 @@ class StorageUse:
     def __init__(self, depth: int = 0, max_rate: int = 0) -> None:
         """`depth`: calls in flight at a time; 0: by their waits. `max_rate`: bytes a second; 0: no bound."""
         self._depth = depth
-        self.rate: ReadRate | None = None
+        self._rate: ReadRate | None = None
         if max_rate:
             from rdc.files.depth.read_rate import ReadRate
 
-            self.rate = ReadRate(max_rate)
+            self._rate = ReadRate(max_rate)
+
+    @property
+    def rate(self) -> ReadRate | None:
+        """What bounds the bytes that are read in a second."""
+        return self._rate
 
     def bind(self, root: Root) -> Root:
         """Have `root` obey. Returns it."""
         root.fix_depth(self._depth)
-        root.read_rate = self.rate
+        root.read_rate = self._rate
         return root

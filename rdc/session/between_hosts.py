@@ -88,7 +88,7 @@ def run_between(run: SyncRun, shell: RemoteShell, keys: str | os.PathLike[str] |
         DIALECT,
         own.software,
         own.params,
-        True,
+        run.options.bandwidth,
         run.options.timeout,
         patience,
         run.opening,

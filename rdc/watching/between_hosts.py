@@ -64,7 +64,14 @@ class Between(WatchLoop):
                 yield Send(Follow(self._options.rescan, self._mark if self._had_files else b""), 0)
 
         terms = Terms(
-            DIALECT, own.software, own.params, True, sync.timeout, sync.timeout, opening, self._stop
+            DIALECT,
+            own.software,
+            own.params,
+            sync.bandwidth,
+            sync.timeout,
+            sync.timeout,
+            opening,
+            self._stop,
         )
         # Keys are read for each session: they may have changed meanwhile.
         source, destination = (

@@ -64,6 +64,8 @@ class WatchJunction:
         self._troubles = Troubles()
         self._troubles.begin(whole=True)
         self._whole = True
+        self.idle_since: float | None = None
+        """When the last turn ended; None during a turn."""
         self._began, self._before = time.monotonic(), Meter(0, 0)
         self.in_step = False
         """Whether the first comparison is complete."""
@@ -101,6 +103,7 @@ class WatchJunction:
             announced(received, self._asked)
         elif isinstance(message, Turn):
             self._whole, self._began = message.whole, time.monotonic()
+            self.idle_since = None
             self._troubles.begin(whole=message.whole)
         elif isinstance(message, (Manifest, ListingEnd, TurnEnd)):
             self.files = message.files
@@ -131,6 +134,7 @@ class WatchJunction:
         now, before = self.meter, self._before
         self._before = now
         self.in_step = True
+        self.idle_since = time.monotonic()
         sent, got = now.sent - before.sent, now.received - before.received
         seconds = time.monotonic() - self._began
         self._user.emit(InStep(self._whole, self.files, done.changed, done.deleted, sent, got, seconds))

@@ -71,6 +71,8 @@ def test_one_host_twice(tmp_path: Path) -> None:
     ended = between("-v", f"a:{tmp_path}/one", f"a:{tmp_path}/two/")
     assert ended.code == ExitCode.OK
     assert describe(WANTED, read_tree(tmp_path / "two/one")) == []
+    ended = between(f"a:{tmp_path}/none/", f"a:{tmp_path}/two/")
+    assert ended.complaints[0].startswith("rdc: a, source: "), ended
 
 
 def test_one_file(tmp_path: Path) -> None:

@@ -83,11 +83,11 @@ class Search:
             return
         compared, empty = self.distinct.compared, self.distinct.empty
         kinds, forest = self.distinct.kinds, self._forest
-        tops = [
+        tops = (
             (compared[top], top)
             for top in forest.tops()
             if kinds[compared[top]] == COPIED or not forest.is_alone(top)
-        ]
+        )
         for number, top in heapq.merge(tops, ((number, _NONE) for number in empty)):
             if top == _NONE:
                 if self.distinct.copies(number):

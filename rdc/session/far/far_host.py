@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from rdc.model.location import Location, RemoteShell
     from rdc.protocol.rules.connection import Connection
     from rdc.transport.keys import Certificate, KeyRing
+    from rdc.transport.pipes import PipeTransport
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
 
-    Wire: TypeAlias = ChildTransport | TlsTransport
+    Wire: TypeAlias = PipeTransport | TlsTransport
 
 __all__ = ["FarHost", "Traffic", "far_host"]
 

@@ -38,15 +38,18 @@ class Hop:
         dialect: Dialect,
         hello: Hello,
         *,
-        compress: bool,
+        name: str,
+        bandwidth: int,
         timeout: int,
         stop: StopSignal | None,
     ) -> None:
-        """`hello`: what this machine says to the host, of what it speaks in `dialect`."""
-        self.name = host.name
-        self.connection = Connection(True, hello, compress=compress, dialect=dialect)
+        """`hello`: what this machine says to the host, of what it speaks in `dialect`. `bandwidth`: bytes per
+        second that the hosts may send; 0 for no limit."""
+        self.name = name
+        self.connection = Connection(True, hello, dialect=dialect)
         self.link = ByteLink(self.connection, wire, timeout or None, stop)
         self.policy = CompressionPolicy()
+        self.policy.limit(bandwidth)
         self._host = host
         self._wire = wire
 

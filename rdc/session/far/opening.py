@@ -36,7 +36,8 @@ class Terms:
     software: str
     params: bytes
     """As in Hello."""
-    compress: bool
+    bandwidth: int
+    """Bytes per second that each host may send; 0 for no limit."""
     timeout: int
     """Seconds; 0 for no limit."""
     patience: int
@@ -63,11 +64,13 @@ def opened_hops(source: FarHost, destination: FarHost, terms: Terms) -> Iterator
     with contextlib.ExitStack() as stack:
         wire = _dialled(roles[first], stack)
         arrived, hello = _first_hello(roles[first], wire, terms)
-        hops[second] = _asked(roles[second], _dialled(roles[second], stack), second, terms, hello)
+        named = _names(source, destination)
+        wires = _dialled(roles[second], stack)
+        hops[second] = _asked(roles[second], wires, second, named[second], terms, hello)
         answer = _hello_of(hops[second], terms)
         with _about(source, destination):
             terms.dialect.shared_with(hello).shared_with(answer)
-        hops[first] = _asked(roles[first], wire, first, terms, answer)
+        hops[first] = _asked(roles[first], wire, first, named[first], terms, answer)
         hops[first].connection.receive_data(arrived)
         yield hops[Role.SOURCE], hops[Role.DESTINATION]
 
@@ -78,7 +81,15 @@ def _dialled(host: FarHost, stack: contextlib.ExitStack) -> Wire:
     return wire
 
 
-def _asked(host: FarHost, wire: Wire, role: Role, terms: Terms, other: Hello) -> Hop:
+def _names(source: FarHost, destination: FarHost) -> dict[Role, str]:
+    """How both hosts are named in what the user reads: with their roles where that is one host."""
+    names = {Role.SOURCE: source.name, Role.DESTINATION: destination.name}
+    if source.name == destination.name:
+        return {role: f"{name}, {role.name.lower()}" for role, name in names.items()}
+    return names
+
+
+def _asked(host: FarHost, wire: Wire, role: Role, name: str, terms: Terms, other: Hello) -> Hop:
     """The hop to a host, with its opening queued. `other`: the Hello of the other host."""
     dialect = terms.dialect.shared_with(other)
     hop = Hop(
@@ -86,7 +97,8 @@ def _asked(host: FarHost, wire: Wire, role: Role, terms: Terms, other: Hello) ->
         wire,
         dialect,
         dialect.hello(terms.software, terms.params),
-        compress=terms.compress,
+        name=name,
+        bandwidth=terms.bandwidth,
         timeout=terms.timeout,
         stop=terms.stop,
     )

@@ -42,6 +42,11 @@ class Junction(Protocol):
     def over(self) -> bool:
         """Whether the session has come to its end: what was passed on is written, and no more is read."""
 
+    @property
+    def idle_since(self) -> float | None:
+        """Since when both hosts wait for a change at the source, by time.monotonic(); None: they do not.
+        Each of them then sends signs of life unasked."""
+
     def from_source(self, received: Received) -> Iterator[Received]: ...
 
     def from_destination(self, received: Received) -> Iterator[Received]: ...
@@ -81,9 +86,9 @@ class Relay:
                     hop.link.drain(1)
         except RdcError as error:
             culprit = self._culprit
-            shown = error if culprit is None or isinstance(error, StoppedError) else culprit.named(error)
             if culprit is not None:
                 culprit.refuse(error)
+            shown = error if culprit is None or isinstance(error, StoppedError) else culprit.named(error)
             for hop in hops:
                 if hop is not culprit:
                     hop.link.refuse(shown)
@@ -163,18 +168,27 @@ class Relay:
                 for hop, other in self._ways()
                 if _lives(other, hop)
             ]
-            due.append(self._last_moved + self._timeout - now)
+            due += [
+                moment + self._timeout - now for moment in (self._last_moved, *self._last_signs().values())
+            ]
         return max(0.0, min(due)) if due else None
 
     @property
     def _last_moved(self) -> float:
         return max(moment for hop, _ in self._ways() for moment in (hop.link.spoke, hop.link.heard))
 
+    def _last_signs(self) -> dict[Hop, float]:
+        """When each host was last heard that has to send signs of life now."""
+        since = self._junction.idle_since
+        if since is None:
+            return {}
+        return {hop: max(since, hop.link.heard) for hop, _ in self._ways()}
+
     def _give_signs_of_life(self) -> None:
         """Passes signs of life on: a host hears one if the other was heard since it was last spoken to.
 
-        Raises RdcError if neither has moved a byte for the time limit. It names the host that has something
-        to do: to take what waits for it, or to answer.
+        Raises RdcError if neither has moved a byte for the time limit, or one is silent that has to send
+        signs of life. It names the host that has something to do: to take what waits for it, or to answer.
         """
         if not self._timeout:
             return
@@ -183,6 +197,10 @@ class Relay:
             if now >= hop.link.spoke + self._timeout / BEATS and _lives(other, hop):
                 with self._blaming(hop):
                     hop.link.beat()
+        for hop, heard in self._last_signs().items():
+            if now >= heard + self._timeout:
+                with self._blaming(hop):
+                    raise timed_out(self._timeout)
         if now < self._last_moved + self._timeout:
             return
         stuck = self._destination

@@ -53,6 +53,10 @@ class SyncJunction:
     def over(self) -> bool:
         return self.done is not None
 
+    @property
+    def idle_since(self) -> None:
+        """A sync always has something to do."""
+
     def from_source(self, received: Received) -> Iterator[Received]:
         message = received.message
         if isinstance(message, (Hello, Opened)):

@@ -29,7 +29,7 @@ from rdc.session.serve import answer, greeting
 from rdc.session.sync_run import SyncRun
 from rdc.transport.pipes import PipeTransport
 
-__all__ = ["Peer", "Serve", "honest", "relayed_sync"]
+__all__ = ["Peer", "Serve", "ThreadHost", "honest", "relayed_sync"]
 
 SECONDS = 60.0
 """After which a scripted end gives up."""
@@ -92,7 +92,7 @@ def honest(sock: socket.socket) -> None:
         signer.close()
 
 
-class _Host:
+class ThreadHost:
     """A FarHost that is a thread."""
 
     asks = False
@@ -141,7 +141,7 @@ def relayed_sync(
     events: list[Event] | None = None,
 ) -> SyncReport:
     """A sync from the host a to the host b. Raises what the relay raises, or an error of a script."""
-    hosts = {"a": _Host("a", at_source), "b": _Host("b", at_destination)}
+    hosts = {"a": ThreadHost("a", at_source), "b": ThreadHost("b", at_destination)}
     one, other = (
         Location(name, path if isinstance(path, bytes) else os.fsencode(path) + b"/")
         for name, path in (("a", source), ("b", destination))
@@ -149,7 +149,7 @@ def relayed_sync(
     reporter = silent if events is None else events.append
     sync = SyncRun(one, other, options or SyncOptions(fsync=False), reporter, NoCatalog())
 
-    def host_of(location: Location, *_: object) -> _Host:
+    def host_of(location: Location, *_: object) -> ThreadHost:
         return hosts[str(location.host)]
 
     try:

@@ -196,9 +196,12 @@ class _LookUp:
         elif not filters.excluded(name.path, kind is Kind.DIRECTORY):
             self.found.append(_Found(name, origin, kind))
 
-    def _followed(self, real: bytes, path: bytes) -> Kind:
-        """The kind of what a link that is selected leads to. What cannot be followed stays a link here: its
-        listing reports it."""
+    def _followed(self, real: bytes, path: bytes) -> Kind | None:
+        """The kind of what a link that is selected leads to. With -L, one that leads to nothing counts as
+        missing, as in rsync. What else cannot be followed stays a link here: its listing reports it.
+
+        Raises FileError if the kernel cannot follow it.
+        """
         from rdc.files.root.followed_links import UnfollowedError
 
         if self.links is None:
@@ -209,8 +212,12 @@ class _LookUp:
         above, _, name = real.rpartition(b"/")
         try:
             found = self.links.follow(self.base, above, name, target, entry=path)
-        except UnfollowedError:
-            return Kind.SYMLINK
+        except UnfollowedError as error:
+            if self._choice is None or not self._choice.every or not isinstance(error.__cause__, OSError):
+                return Kind.SYMLINK
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise FileError(path, f"{printable(path)}: skipped, {error}: {printable(target)}") from error
         return Kind.SYMLINK if found is None else Kind(kind_of(found.st_mode))
 
     def _look_above(self, origin: bytes, components: tuple[bytes, ...]) -> None:

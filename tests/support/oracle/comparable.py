@@ -83,7 +83,7 @@ def comparable(case: Case) -> bool:
         return False  # refused by rsync; or it leaves out a new file that a longer one resembles
     if appends and (words & {"-c", "--checksum"} or not _lengthened(wanted, held)):
         return False  # the one is refused, and what rsync makes of the other is no version of either side
-    if not words & {"-H", "--hard-links"} and _set_in_turn(case):
+    if _set_in_turn(case, apart=bool(words & {"-H", "--hard-links"})):
         return False
     if words & {"-u", "--update"} and not (_coarse(wanted) and _coarse(held)):
         return False  # times are compared to the nanosecond, which rsync's -u does not do
@@ -296,14 +296,17 @@ def _coarse(tree: Tree) -> bool:
     return all(node.mtime_ns % COARSE == 0 for node in tree.values())
 
 
-def _set_in_turn(case: Case) -> bool:
-    """Whether names of one file at DST are to change: each run sets the file in an order of its own."""
+def _set_in_turn(case: Case, *, apart: bool) -> bool:
+    """Whether names of one file at DST are to change: each run sets the file in an order of its own. `apart`:
+    names become files of their own, but those of special files."""
     source, destination = case.scene.source, case.scene.destination
     groups: dict[bytes, list[bytes]] = {}
     for new, old in destination.links:
         groups.setdefault(old, [old]).append(new)
     chmod = any(word.startswith(("--chmod", *MAPPING)) for word in case.words)
     for old, names in groups.items():
+        if apart and old not in dict(destination.specials):
+            continue
         wanted = {name: _metadata(source, name) for name in names}
         given = [each for each in wanted.values() if each]
         if len(given) > 1 and (chmod or {*given, _metadata(destination, old)} != {given[0]}):

@@ -23,6 +23,10 @@ BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
 FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
 EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
+IN_THE_WAY = re.compile(
+    r"^could not make way for [^:]*: (.*)$|^rdc: (.*): a directory is in the way", re.MULTILINE
+)
+"""Of stderr: what a directory is in the way of."""
 SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
@@ -140,9 +144,16 @@ def _backed_up(outcome: Outcome) -> Outcome:
     tree = {
         path: seen for path, seen in tree.items() if not _holds_backups(path, seen) or _has_below(tree, path)
     }
-    # rsync -n says that it deletes directories, which then stay, since their backups are in them.
-    plan = tuple(line for line in outcome.plan if not re.fullmatch(r"\*deleting .*/", line))
-    return replace(outcome, tree=tree, plan=plan)
+    # rsync -n says that it deletes directories, which then stay, since their backups are in them; and that it
+    # makes what these are in the way of.
+    stays = {theirs or ours for theirs, ours in IN_THE_WAY.findall(outcome.said)}
+    plan = tuple(
+        line
+        for line in outcome.plan
+        if not re.fullmatch(r"\*deleting .*/", line) and line[12:].partition(" -> ")[0] not in stays
+    )
+    planned_code = EXIT_PARTIAL if stays else outcome.planned_code
+    return replace(outcome, tree=tree, plan=plan, planned_code=planned_code)
 
 
 def _holds_backups(path: bytes, seen: Seen) -> bool:
@@ -217,14 +228,16 @@ def _first_names(outcome: Outcome) -> Outcome:
 def _unlinked(lines: tuple[str, ...]) -> tuple[str, ...]:
     """`lines` where a link to a new name is what it would be as a file: with that name sent instead."""
     new = {line.removeprefix(">f+++++++++ ") for line in lines if line.startswith(">f+++++++++ ")}
-    return tuple(sorted(_unlinked_line(line, new) for line in lines))
+    return tuple(sorted(found for line in lines for found in _unlinked_line(line, new)))
 
 
-def _unlinked_line(line: str, new: set[str]) -> str:
-    link = re.fullmatch(r"hf([.cstpogaux]{9}) (.*) => (.*)", line)
+def _unlinked_line(line: str, new: set[str]) -> list[str]:
+    link = re.fullmatch(r"hf([.cstpogaux]{9}| {9}) (.*) => (.*)", line)
     if link is None or link[3] not in new:
-        return line
-    return f"{'.' if link[1].startswith('..') else '>'}f{link[1]} {link[2]}"
+        return [line]
+    if link[1].isspace():
+        return []  # as a file it is right
+    return [f"{'.' if link[1].startswith('..') else '>'}f{link[1]} {link[2]}"]
 
 
 def _first_name(line: str) -> list[str]:

@@ -85,6 +85,23 @@ def test_it_is_as_with_rsync(
     assert below(tmp_path / "d") == below(tmp_path / "r")
 
 
+@pytest.mark.parametrize("more", [(), ("--ignore-missing-args",), ("--delete-missing-args",)])
+@pytest.mark.parametrize("target", ["nothing", "n" * 300], ids=["missing", "too long"])
+def test_a_selected_link_to_nothing_is_missing(target: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "s" / "b" / "link").symlink_to(target)
+    (tmp_path / "list").write_text("b/link\na/f\n")
+    words = ("-L", *more, f"--files-from={tmp_path}/list", f"{tmp_path}/s/")
+    for name in ("r", "d"):
+        write_tree(tmp_path / name, tree({"b/link": b"1"}))
+    code, _ = rsync(*words, f"{tmp_path}/r/")
+    assert command("sync", *words, f"{tmp_path}/d/").code == code
+    assert set(below(tmp_path / "d")) == set(below(tmp_path / "r"))
+    assert (code == ExitCode.OK) is (target == "nothing" and bool(more))
+    goes = target == "nothing" and "--delete-missing-args" in more
+    assert (b"b/link" in below(tmp_path / "d")) != goes
+
+
 @pytest.mark.parametrize("choice", CHOICES)
 def test_it_is_the_same_from_afar(choice: str, tmp_path: Path) -> None:
     written(tmp_path)

@@ -20,6 +20,7 @@ __all__ = [
     "Aspect",
     "Attribution",
     "Backup",
+    "FarList",
     "FileList",
     "Bin",
     "BinaryReader",
@@ -182,7 +183,7 @@ _PUBLIC = {
     ),
     "rdc.model.filter_rules": "DirectoryRules FilterRule RuleAction RuleModifiers RuleSide RuleSyntax",
     "rdc.model.instances": "Action DedupeOptions DedupeReport DuplicateListing Instance",
-    "rdc.model.location": "Location parse_location RemoteShell",
+    "rdc.model.location": "FarList Location parse_location RemoteShell",
     "rdc.model.scan": (
         "Attribution Bin Coverage DirectorySummary LevelSummary MergeOptions Overlap ScanOptions "
         "ScanProblem ScanReport ScanSlice SimilarFiles TypeSummary"
@@ -271,7 +272,7 @@ if TYPE_CHECKING:
         RuleSyntax,
     )
     from rdc.model.instances import Action, DedupeOptions, DedupeReport, DuplicateListing, Instance
-    from rdc.model.location import Location, RemoteShell, parse_location
+    from rdc.model.location import FarList, Location, RemoteShell, parse_location
     from rdc.model.scan import (
         Attribution,
         Bin,

@@ -10,6 +10,7 @@ from rdc.cli.options.sync_options import read_request
 from rdc.cli.options.table import Words
 from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, StoppedError, UsageError
+from rdc.limits.paths import SELECTED_LIST_BYTES
 from rdc.report.entry_lines import entry_line
 from rdc.report.trouble import Trouble
 
@@ -49,7 +50,11 @@ def list_operand(words: Words, environment: Environment) -> ExitCode:
         raise UsageError("--list-only and --json exclude each other: a listing has no events")
     # The destination takes no part; the options are read as for any.
     operands = (words.operands[0], os.devnull) if len(words.operands) == 1 else words.operands
-    request = read_request(Words(words.given, operands), lambda name: read_rule_file(name, environment))
+    request = read_request(
+        Words(words.given, operands),
+        lambda name: read_rule_file(name, environment),
+        read_list=lambda name: read_rule_file(name, environment, limit=SELECTED_LIST_BYTES, of="paths"),
+    )
     environment.buffer(request.buffering)
     from rdc.session.listing import list_source
 

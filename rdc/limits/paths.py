@@ -55,6 +55,9 @@ SELECTED_DIRECTORIES = 262_144
 SELECTED_BYTES = 32 << 20
 """Bytes of these names and of the directories that they are below: 64 bytes each, as in usual trees."""
 
+SELECTED_LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES
+"""Bytes of a list of --files-from: all names that a run takes, and what ends each."""
+
 FILTER_DIRECTORY_RULES = 16
 """Names of per-directory rule files that hold at once. Each costs one look-up in each directory. People use
 one to three."""

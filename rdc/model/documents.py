@@ -50,6 +50,11 @@ class DocumentOptions:
     """A directory that keeps what was read of each file, so that a run after a kill reads only the rest."""
     workers: int | None = None
     """Threads that sample; None for one per CPU of this process, at most four."""
+    depth: int = 0
+    """Calls to storage in flight at a time while files are listed, at most 64; 0: one, or more while they
+    wait."""
+    max_rate: int = 0
+    """Bytes read in a second at most; 0: no bound."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,5 +1,5 @@
 """The source or destination of a sync: a local path, a path on a host by remote shell, or a daemon's
-module."""
+module; and a list of paths that the far side has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rdc.checks import check_argument, check_fields
 from rdc.errors import UsageError
 from rdc.records import dataclass
 
-__all__ = ["DEFAULT_PORT", "Location", "RemoteShell", "parse_location"]
+__all__ = ["DEFAULT_PORT", "FarList", "Location", "RemoteShell", "parse_location"]
 
 DEFAULT_PORT = 8730
 """Default TCP port of a daemon. No port is registered for it; rsync's is 873."""
@@ -51,6 +51,26 @@ class Location:
             return f"rdc://{host}{port}/{path}"
         user, at, name = self.host.rpartition("@")
         return f"{user}{at}[{name}]:{path}" if ":" in name else f"{self.host}:{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class FarList:
+    """A file at the far side that lists paths below the source, as `--files-from=:FILE` names it.
+
+    >>> import rdc
+    >>> rdc.SyncOptions(files_from=rdc.FarList(b"lists/today", nul=True)).files_from.path
+    b'lists/today'
+    """
+
+    path: bytes
+    """As the far side's user would write it; in a module of a daemon, below the module."""
+    nul: bool = False
+    """Whether NUL ends each path, not a line."""
+    relative: bool = False
+    """`relative` of the options that it belongs to, which `rdc.sync` puts here for the far side."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rdc.model.sync import SyncOptions
-
 __all__ = [
     "SelectedName",
     "SelectedPaths",
     "check_bounds",
-    "check_options",
+    "listed_names",
     "select_listed",
     "select_operands",
     "split_name",
@@ -75,6 +73,25 @@ def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[Selected
     return _joined(_relative(path) if relative else _plain(path) for path in paths)
 
 
+def listed_names(text: bytes, *, nul: bool) -> tuple[bytes, ...]:
+    """The paths of a list, one a line or, with `nul`, each ended by NUL. Empty ones and those that begin with
+    '#' or ';' are comments, as in rsync. Raises UsageError for a NUL byte in a path, and for more lines than
+    a run takes names."""
+    count = text.count(b"\0") if nul else text.count(b"\n") + text.count(b"\r")
+    if count > SELECTED_NAMES:
+        raise UsageError(
+            f"--files-from: {count:,} lines; {SELECTED_NAMES:,} are the most: name directories, or sync parts"
+            " one by one"
+        )
+    lines = text.split(b"\0") if nul else text.replace(b"\r", b"\n").split(b"\n")
+    names = tuple(line for line in lines if line and not line.startswith((b"#", b";")))
+    for name in names:
+        if b"\0" in name:
+            shown = printable(name[:60])
+            raise UsageError(f"--files-from: '{shown}' has a NUL byte; -0 reads lists whose paths NUL ends")
+    return names
+
+
 def select_listed(
     directory: bytes, names: Sequence[bytes], *, relative: bool = True
 ) -> tuple[SelectedPaths, ...]:
@@ -88,14 +105,6 @@ def select_listed(
         origin, one = _relative(inner) if relative else _plain(inner)
         chosen.append((os.path.join(directory, b"" if origin == b"." else origin), one))
     return _joined(chosen)
-
-
-def check_options(options: SyncOptions) -> None:
-    """Raises UsageError for an option that a run with selected paths does not have."""
-    if options.copy_links or options.copy_dirlinks or options.copy_unsafe_links:
-        raise UsageError(
-            "-L, -k or --copy-unsafe-links: only with one SRC, without --relative, --files-from and --dirs"
-        )
 
 
 def _plain(path: bytes) -> tuple[bytes, bytes]:

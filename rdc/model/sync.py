@@ -8,6 +8,7 @@ from rdc.checks import check_fields
 from rdc.limits.sessions import DEPTH_LIMIT, WINDOW_SECONDS
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
+from rdc.model.location import FarList
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -284,6 +285,8 @@ class SyncOptions:
     files: FileList | None = None
     """Paths below the source, which alone take part, as `--files-from` lists them; None for everything. They
     are kept, like the path of SRC with `relative`."""
+    files_from: FarList | None = None
+    """Where the far side has such a list. Not together with `files`."""
     recursive: bool = True
     """Directories that SRC or `files` name take part with everything below them."""
     ignore_missing_args: bool = False

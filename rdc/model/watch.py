@@ -31,7 +31,7 @@ UNWATCHED = (
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "chmod",
     "ignore_times", "modify_window", "ignore_errors", "force", "append",
-    "list_unchanged", "alternates", "relative", "implied_dirs", "files",
+    "list_unchanged", "alternates", "relative", "implied_dirs", "files", "files_from",
     "recursive", "ignore_missing_args", "delete_missing_args", "prune_empty_dirs", "guard",
     "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
     "devices", "specials", "keep_undo", "usermap", "groupmap", "owner_names", "munge_links", "keep_dirlinks",

@@ -41,6 +41,10 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     refuses deletions, too.
     """
     options, title = open_.asked, access.title
+    if options.files_from is not None and access.write_only:
+        raise TrustError(
+            f"{title} is write-only: no list can be read from it; --files-from=FILE reads one here"
+        )
     if open_.role is Role.SOURCE:
         if access.write_only:
             raise TrustError(f"{title} is write-only: nothing can be fetched from it")

@@ -41,6 +41,11 @@ def check_between(sources: Iterable[Location], destination: Location, options: S
                 f"--{name.replace('_', '-')} is about this machine's end, and SRC and DST are both on other"
                 " hosts; run rdc on one of them"
             )
+    if options.files_from is not None:
+        raise UsageError(
+            "--files-from=HOST:FILE: SRC and DST are both on other hosts, so the list has to be here:"
+            " ssh HOST cat FILE into --files-from=-"
+        )
     if options.compress is False:
         raise UsageError(
             "--no-compress is about what this machine sends, and SRC and DST are both on other hosts, which"

@@ -72,8 +72,9 @@ def _there(run: SyncRun, host: FarHost) -> SyncReport:
     with contextlib.ExitStack() as stack:
         if run.source.host is None:
             # Check SRC before dialling: a mistyped path should not ask for a password first.
-            tree = run.source_tree()
-            stack.callback(tree.release)
+            tree = run.checked_source()
+            if tree is not None:
+                stack.callback(tree.release)
             conversation = run.send(tree)
         else:
             conversation = run.fetch()

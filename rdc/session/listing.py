@@ -15,16 +15,18 @@ from rdc.protocol.wire.columns import increasing
 from rdc.records import dataclass, replace
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Receive, Send
+from rdc.session.sources import selected_of
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.announced_entries import announced, check_announced, check_included, entry_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.entries import Metadata
+    from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.model.sync_report import SyncReport
     from rdc.progress import Reporter, StopSignal
@@ -61,7 +63,10 @@ def list_source(
 
     Problems go to `reporter` and into the report's exit code. Raises RdcError as rdc.sync does.
     """
-    run = _ListRun(source, options, on_entry, stopping(reporter, stop), stop)
+    source, selected = selected_of((source,), options)
+    if options.files_from is not None:
+        options = replace(options, files_from=replace(options.files_from, relative=options.relative))
+    run = _ListRun(source, options, on_entry, stopping(reporter, stop), stop, selected)
     try:
         return run_session(run, source, shell, keys)
     finally:
@@ -78,6 +83,7 @@ class _ListRun(SyncRun):
         on_entry: Callable[[ListedEntry], None],
         reporter: Reporter,
         stop: StopSignal | None,
+        selected: Sequence[SelectedPaths] | None = None,
     ) -> None:
         self._on_entry = on_entry
         self._waiting: dict[bytes, ListedEntry] = {}
@@ -86,8 +92,10 @@ class _ListRun(SyncRun):
         """Directories that were listed whole."""
         self._begun = False
         """Whether a part of the next one came."""
+        self._has_top = True
+        """Whether SRC itself takes part."""
         plain = replace(options, dry_run=True, items=False, delete=False, force=False, backup=None)
-        super().__init__(source, Location(None, b"."), plain, reporter, NoCatalog(), stop)
+        super().__init__(source, Location(None, b"."), plain, reporter, NoCatalog(), stop, selected)
 
     def staged_clones(self) -> None:
         """Nothing is written."""
@@ -99,7 +107,12 @@ class _ListRun(SyncRun):
         yield from self.opening(Role.SOURCE)
         yield Send(Describe(True, EVERYTHING), 0)
         yield from self._opened()
-        start, round_ = announced((yield Receive()), entry_of(self.source.inner))
+        asked = entry_of(self.source.inner) if self._selected is None else b""
+        start, round_ = announced((yield Receive()), asked)
+        if self._selected is not None:
+            from rdc.session.trees.selected_tree import selection_of
+
+            self._has_top = selection_of(self._selected, self.options).top_counts
         top = ListedEntry(b".", Kind.DIRECTORY, 0, start.metadata, None)
         self._waiting[b""] = top
         while True:
@@ -130,7 +143,7 @@ class _ListRun(SyncRun):
         if not path:
             check_announced(listing.names, only)
         check_included(path, listing, self._filters)
-        if not self._begun and (path or not only):
+        if not self._begun and (path or (not only and self._has_top)):
             self._on_entry(self._waiting[path])
         self._begun = not part.last
         if part.last:

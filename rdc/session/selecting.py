@@ -1,4 +1,4 @@
-"""How the dialler says which paths of the source take part: Selected messages, right after Open."""
+"""How one side says which paths of the source take part: Selected messages, right after Open."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["receive_selected", "send_selected"]
 
 
-def send_selected(role: Role, selected: Sequence[SelectedPaths]) -> Conversation[None]:
-    """Sends the selection. `role`: the answerer's. A destination hears the names alone."""
+def send_selected(role: Role, selected: Sequence[SelectedPaths], round_: int = 0) -> Conversation[None]:
+    """Sends the selection. `role`: of the side that hears it. A destination hears the names alone."""
     parts = list(_parts(selected)) or [SelectedPaths(b"", ())]
     for number, part in enumerate(parts):
         origin = part.origin if role is Role.SOURCE else b""
-        yield Send(Selected(origin, part.names, number == len(parts) - 1), 0)
+        yield Send(Selected(origin, part.names, number == len(parts) - 1), round_)
 
 
 def _parts(selected: Sequence[SelectedPaths]) -> Iterator[SelectedPaths]:

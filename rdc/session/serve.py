@@ -132,6 +132,11 @@ def answer(
         from rdc.session.selecting import receive_selected
 
         selected = yield from receive_selected()
+    elif admitted.options.files_from is not None:
+        from rdc.session.far_list import send_listed
+
+        listed = admitted.options.files_from
+        selected = yield from send_listed(listed, admitted.site, admitted.path, open_.role, round_)
     if READS_ANEW in (open_.needs or "").split(" "):
         signer, knows_nodes = FileSigner(signer.params), False
     if open_.role is Role.SOURCE:
@@ -175,7 +180,7 @@ def _answer_as_source(
     else:
         from rdc.session.trees.selected_tree import open_selected
 
-        tree = open_selected(selected, options, site)
+        tree = open_selected(selected, options, site, destination=admitted.destination)
     try:
         yield Send(Opened(), round_)
         received = yield Receive()

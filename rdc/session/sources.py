@@ -34,16 +34,18 @@ def selected_of(
     Raises UsageError for sources on several hosts or in several modules, and for more than a run takes.
     """
     first = sources[0]
+    if options.files_from is not None:
+        _check_far_list(sources, options)
+        return first, None
     if len(sources) == 1 and _is_whole(options):
         return first, None
-    from rdc.model.selection import check_bounds, check_options, select_listed, select_operands
+    from rdc.model.selection import check_bounds, select_listed, select_operands
 
     for other in sources[1:]:
         if (other.host, other.port) != (first.host, first.port):
             raise UsageError(f"{first} and {other} are on two hosts: all SRC have to be on one")
         if first.port is not None and _module(other) != _module(first):
             raise UsageError(f"{first} and {other} are in two modules: all SRC have to be in one")
-    check_options(options)
     if options.files is None:
         selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
     elif len(sources) > 1:
@@ -58,6 +60,13 @@ def _is_whole(options: SyncOptions) -> bool:
     """Whether one SRC stands for all that it has."""
     asks_for_missing = options.delete_missing_args
     return options.recursive and not (options.relative or asks_for_missing) and options.files is None
+
+
+def _check_far_list(sources: Sequence[Location], options: SyncOptions) -> None:
+    if options.files is not None:
+        raise UsageError("two lists of paths are given; a run takes one")
+    if len(sources) > 1:
+        raise UsageError("--files-from takes one SRC: the directory that the listed names are below")
 
 
 def _module(source: Location) -> bytes:

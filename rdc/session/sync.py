@@ -8,10 +8,12 @@ from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.store import NoCatalog
 from rdc.checks import check_argument
+from rdc.errors import UsageError
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
 from rdc.progress import silent, stopping
+from rdc.records import replace
 from rdc.session.far_end import run_session
 from rdc.session.sources import selected_of, sources_of
 from rdc.session.sync_run import SyncRun
@@ -76,6 +78,10 @@ def sync(
         check_between(sources, destination, options)
         run = SyncRun(source, destination, options, stopping(reporter, stop), NoCatalog(), stop, selected)
         return run_between(run, shell or RemoteShell(), keys)
+    if options.files_from is not None:
+        if source.host is None and destination.host is None:
+            raise UsageError("a list at the far side: neither source nor destination is on another host")
+        options = replace(options, files_from=replace(options.files_from, relative=options.relative))
     with opened_catalog(catalog, reporter) as store:
         run = SyncRun(source, destination, options, stopping(reporter, stop), store, stop, selected)
         far = destination if source.host is None else source

@@ -10,7 +10,7 @@ from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
-from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
+from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role, Selected
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import SPECIALS, knows
 from rdc.records import replace
@@ -91,9 +91,21 @@ class SyncRun:
         self.files = 0
         """Regular files of the source, once the run has ended."""
         self.total_bytes = 0
+        self._late_tree: SourceTree | None = None
+        """The tree of a source on this machine, if the far side has the list of what is selected."""
 
     def close(self) -> None:
         self.signer.close()
+        if self._late_tree is not None:
+            self._late_tree.release()
+
+    def checked_source(self) -> SourceTree | None:
+        """The tree of a source on this machine; None if the far side has the list of what is selected there.
+        Raises FileError if nothing is there."""
+        if self.options.files_from is None:
+            return self.source_tree()
+        ANYWHERE.open(self.source.path).release()
+        return None
 
     @property
     def selects(self) -> bool:
@@ -199,10 +211,14 @@ class SyncRun:
             return bool(self.options.owner)
         return keeps_owner(self.options)
 
-    def send(self, tree: SourceTree) -> Conversation[Done]:
-        """The conversation if the far side is the destination."""
+    def send(self, tree: SourceTree | None) -> Conversation[Done]:
+        """The conversation if the far side is the destination. `tree`: as `checked_source` returns it."""
         yield from self.opening(Role.DESTINATION)
-        tree.root.shown_nodes = self.options.nodes
+        shown = self.options.nodes
+        if tree is None:
+            tree, knows_nodes = yield from self._listed_tree()
+            shown = shown if knows_nodes else frozenset()
+        tree.root.shown_nodes = shown
         from rdc.session.source.conversation import Source
 
         # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
@@ -237,15 +253,33 @@ class SyncRun:
             yield from send_selected(role, self._selected)
 
     def _opened(self) -> Conversation[Hello | None]:
-        """Waits for Opened. Returns the far side's Hello; None in one process."""
+        """Waits for Opened, and takes what a list of the far side selects. Returns the far side's Hello; None
+        in one process."""
         hello = None
+        listed: list[Selected] = []
         while True:
             received = yield Receive()
-            if received is not None and isinstance(received.message, Opened):
+            message = None if received is None else received.message
+            if isinstance(message, Opened):
+                if self.options.files_from is not None:
+                    from rdc.model.selection import SelectedPaths
+
+                    self._selected = tuple(SelectedPaths(each.origin, each.names) for each in listed)
                 return hello
-            if received is None or not isinstance(received.message, Hello):
+            if isinstance(message, Selected):
+                listed.append(message)
+            elif isinstance(message, Hello):
+                hello = message
+            else:
                 raise ProtocolError("expected Hello and Opened")
-            hello = received.message
+
+    def _listed_tree(self) -> Conversation[tuple[SourceTree, bool]]:
+        """The tree of which the far side's list selects some, and whether that side knows special files."""
+        from rdc.session.listed_source import open_listed
+
+        hello = yield from self._opened()
+        tree = self._late_tree = open_listed(self.source.path, self._selected or (), self.options)
+        return tree, knows(hello, SPECIALS)
 
     def totals(self, done: Done, connection: Connection | InProcessLink[Done]) -> SyncReport:
         """The report of a run that ended with `done`."""

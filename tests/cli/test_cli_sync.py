@@ -54,6 +54,9 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--no-owner"], SyncOptions(owner=False)),
         (["--no-o", "--owner"], SyncOptions(owner=True)),
         (["--no-owner", "-a"], SyncOptions(owner=False)),
+        (["--no-owner", "-o"], SyncOptions(owner=None)),
+        (["-o", "--no-o"], SyncOptions(owner=False)),
+        (["--owner", "-o", "--fake-super"], SyncOptions(owner=True, fake_super=True)),
         (["--no-fsync"], SyncOptions(fsync=False)),
         (["--no-fsync", "--fsync"], SyncOptions()),
         (
@@ -174,8 +177,7 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
         ),
         (
             ["--files-from=h:list", "a", "b"],
-            "--files-from=h:list: the list has to be on this machine (a file named so is ./h:list); "
-            "for another one: ssh HOST cat FILE | rdc sync --files-from=- SRC DST",
+            "--files-from=h:list: neither SRC nor DST is there (a file named so is ./h:list)",
         ),
         (["--max-delete=-1", "a", "b"], "--max-delete=-1: a number of entries, 0 or more, is expected"),
         (["--max-delete=", "a", "b"], "--max-delete=: a number of entries, 0 or more, is expected"),

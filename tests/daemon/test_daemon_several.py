@@ -69,6 +69,22 @@ def test_nothing_outside_of_the_module(daemon: Daemon, tmp_path: Path) -> None:
     assert not any(b"key" in path for path in paths(tmp_path / "d"))
 
 
+def test_a_list_below_the_module(daemon: Daemon, tmp_path: Path) -> None:
+    (daemon.place.parent / "data" / "list").write_text("a/f\nb/./s/\n")
+    for number, name in enumerate((":list", ":/list", daemon.url("data/list"))):
+        done = daemon.sync(f"--files-from={name}", daemon.url("data"), f"{tmp_path}/{number}")
+        assert (done.code, done.complaints) == (0, [])
+        assert paths(tmp_path / str(number)) == {b"a", b"a/f", b"s", b"s/h"}
+    for name in (":out/key", ":../key", daemon.url("drop/list"), ":none"):
+        done = daemon.sync(f"--files-from={name}", daemon.url("data"), f"{tmp_path}/none")
+        assert (done.code != 0, len(done.complaints)) == (True, 1), done
+    write_tree(tmp_path / "s", SOURCE)
+    (daemon.place.parent / "drop" / "list").write_text("c\n")
+    assert daemon.sync("--files-from=:list", f"{tmp_path}/s", daemon.url("drop/y/")).code == 0
+    assert paths(daemon.place.parent / "drop" / "y") == {b"c"}
+    assert not (tmp_path / "none").exists()
+
+
 def test_directories_alone_and_pruned(daemon: Daemon, tmp_path: Path) -> None:
     assert daemon.sync("-d", daemon.url("data/b/"), f"{tmp_path}/d").code == 0
     assert paths(tmp_path / "d") == {b"f", b"s"}

@@ -66,8 +66,9 @@ def costs(report: rdc.SyncReport) -> dict[rdc.Purpose, list[rdc.MessageCost]]:
 
 def synced(place: rdc.Location) -> rdc.ExitCode:
     yesterday = rdc.Alternates(rdc.AlternateUse.LINK, (b"../yesterday",))
-    names = rdc.FileList((b"docs/./index.md",))
+    names, there = rdc.FileList((b"docs/./index.md",)), rdc.FarList(b"list")
     print(rdc.SyncOptions(alternates=yesterday), rdc.SyncOptions(files=names))
+    print(rdc.SyncOptions(files_from=there))
     options = rdc.SyncOptions(delete=True, rules=RULES, backup=rdc.Backup(b"~"))
     shell = rdc.RemoteShell(("ssh", "-p", "2222"))
     catalog: rdc.UserCatalog = rdc.USER_CATALOG

@@ -62,3 +62,16 @@ def test_a_rate_below_the_least_is_refused_by_name(tree: Path) -> None:
         1,
         "rdc: --max-rate=1000: 1M a second at least is expected, or 0 for no bound\n",
     )
+
+
+def test_texts_are_counted(tree: Path, tmp_path: Path, taken: list[int]) -> None:
+    """Plain files, rows and packed rows; a worker of a cluster has a rate of its own."""
+    for name in ("a", "b"):
+        (tree / f"{name}.jsonl").write_text('{"text": "some words"}\n' * 30_000)
+    ended = command("similar", "--text", "--max-rate=5M", tree)
+    assert ended.code == 23, ended.err  # random bytes are no text
+    size = sum(file.stat().st_size for file in tree.rglob("*") if file.is_file())
+    assert sum(taken) == size
+    taken.clear()
+    command("similar", "--text", "--slice=1/1", "--max-rate=5M", "-o", tmp_path / "p", tree)
+    assert sum(taken) == size

@@ -144,8 +144,6 @@ def test_what_cannot_be_is_refused_by_name(tmp_path: Path) -> None:
     written(tmp_path)
     with pytest.raises(UsageError, match="'\\.\\.' cannot be part of a relative path"):
         run(tmp_path, ["../x"], SyncOptions(relative=True), at="./")
-    with pytest.raises(UsageError, match="-L, -k or --copy-unsafe-links: only with one SRC"):
-        run(tmp_path, ["a", "b"], SyncOptions(copy_links=True))
     with pytest.raises(UsageError, match="--files-from takes one SRC"):
         run(tmp_path, ["a", "b"], SyncOptions(files=FileList((b"f",))))
     with pytest.raises(UsageError, match="cannot have '\\.\\.' in it"):

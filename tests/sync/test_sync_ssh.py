@@ -106,3 +106,13 @@ def test_no_rdc_there_and_no_such_user(server: SshServer, tmp_path: Path) -> Non
     ended = command(*words, "nobody@127.0.0.1:new", process=True)
     assert ended.code == ExitCode.STREAM
     assert "ended with status 255 before rdc answered" in ended.complaints[-1]
+
+
+def test_a_list_is_read_where_src_is(server: SshServer, tmp_path: Path) -> None:
+    write_tree(tmp_path / "s", tree({"a/f": b"1", "b": b"2", "c": b"3"}))
+    (tmp_path / "list").write_bytes(b"a/f\0c\0")
+    words = ("-0", f"--files-from={server.host}:list", f"{server.host}:s/", tmp_path / "d")
+    far = far_program(tmp_path, str(tmp_path))
+    ended = command("sync", "-e", server.remote_shell, "--remote-path", far, *words, process=True)
+    assert (ended.code, ended.complaints) == (ExitCode.OK, [])
+    assert set(read_tree(tmp_path / "d")) == {b"", b"a", b"a/f", b"c"}

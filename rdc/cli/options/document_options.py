@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rdc.cli.options.resource_options import CLUSTER, SLICE, SLICES
+from rdc.cli.options.resource_options import CLUSTER, SLICE, SLICES, read_depth, read_max_rate
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
 from rdc.model.documents import SHINGLE_UNITS, DocumentOptions
@@ -80,6 +80,8 @@ def read_document_options(
         threshold=_threshold(words),
         against=_value(words, "--against"),
         stage=_value(words, "--stage"),
+        depth=read_depth(words),
+        max_rate=read_max_rate(words),
     )
 
 

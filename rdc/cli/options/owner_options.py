@@ -42,11 +42,11 @@ def with_owners(options: SyncOptions, words: Words) -> SyncOptions:
     """Returns `options` with the choices of OWNER_GROUP. Raises UsageError."""
     if not words.has(*_KEYS):
         return options
-    kept, names = words.last("--owner", "--no-owner"), words.last("--numeric-ids", "--no-numeric-ids")
+    names = words.last("--numeric-ids", "--no-numeric-ids")
     users, groups = _maps(words)
     options = replace(
         options,
-        owner=None if kept is None else kept.key == "--owner",
+        owner=_owner(words),
         owner_names=names is not None and names.key == "--no-numeric-ids",
         usermap=users,
         groupmap=groups,
@@ -60,6 +60,17 @@ def with_owners(options: SyncOptions, words: Words) -> SyncOptions:
     if options.maps_owners:
         _check(options, words)
     return options
+
+
+def _owner(words: Words) -> bool | None:
+    """Whether owners are kept; None for where this is root. As in rsync, -o takes --no-owner back."""
+    found: bool | None = None
+    for given in words.given:
+        if given.key in {"--owner", "--no-owner"}:
+            found = given.key == "--owner"
+        elif given.key == "-o":
+            found = found or None
+    return found
 
 
 def _maps(words: Words) -> tuple[bytes, bytes]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rdc.cli.options.filter_options import ReadRuleFile
 from rdc.cli.options.table import Option, OptionGroup, Words
-from rdc.errors import UsageError, printable
+from rdc.errors import UsageError
 from rdc.model.filter_rules import FilterRule, RuleAction
+from rdc.model.location import FarList, Location, parse_location
 from rdc.model.sync import FileList, SyncOptions
 from rdc.records import replace
 
@@ -20,7 +21,11 @@ SELECTION_GROUP = OptionGroup(
             ("--no-implied-dirs", "--no-i-d"), "with -R: leave the directories above SRC at DST as they are"
         ),
         Option(("--implied-dirs", "--i-d"), "with -R: give them the metadata they have at SRC (default)"),
-        Option(("--files-from",), "take the paths below SRC that FILE lists ('-' is stdin)", "FILE"),
+        Option(
+            ("--files-from",),
+            "take the paths below SRC that FILE lists ('-' is stdin; :FILE is at the far side)",
+            "FILE",
+        ),
         Option(("-0", "--from0"), "NUL ends each path of --files-from, not a line"),
         Option(("--ignore-missing-args",), "a missing SRC or listed path is no error"),
         Option(("--delete-missing-args",), "the same, and what DST has at its path is deleted"),
@@ -37,8 +42,11 @@ _KEYS = tuple(option.key for option in SELECTION_GROUP.options)
 _OLD_DIRS = FilterRule(RuleAction.EXCLUDE, b"/*/*")
 
 
-def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) -> SyncOptions:
-    """Returns `options` with those of SELECTION_GROUP. Raises RdcError for an unreadable list."""
+def with_selection(
+    options: SyncOptions, words: Words, read_file: ReadRuleFile, far: Location | None = None
+) -> SyncOptions:
+    """Returns `options` with those of SELECTION_GROUP. `far`: the operand on another host, if there is one.
+    Raises RdcError for an unreadable list."""
     if not words.has(*_KEYS):
         return options
     listed, last = words.last("--files-from"), words.last("--relative", "--no-relative")
@@ -47,19 +55,23 @@ def with_selection(options: SyncOptions, words: Words, read_file: ReadRuleFile) 
     keeps = implied is not None and implied.key == "--no-implied-dirs"
     if keeps and not relative:
         raise UsageError("--no-implied-dirs means nothing without --relative or --files-from")
-    files = None
+    files = far_list = None
     if listed is None:
         if words.has("--from0"):
             raise UsageError("--from0 means nothing without --files-from; rule files have one rule a line")
     else:
-        _check_is_here(listed.value)
-        files = FileList(_names(read_file(listed.value), nul=words.has("--from0")))
+        far_list = _far_list(listed.value, far, nul=words.has("--from0"))
+        if far_list is None:
+            from rdc.model.selection import listed_names
+
+            files = FileList(listed_names(read_file(listed.value), nul=words.has("--from0")))
     return replace(
         options,
         relative=relative,
         implied_dirs=not keeps,
         files=files,
-        recursive=_descends(words, listed=files is not None),
+        files_from=far_list,
+        recursive=_descends(words, listed=listed is not None),
         ignore_missing_args=words.has("--ignore-missing-args"),
         delete_missing_args=words.has("--delete-missing-args"),
         prune_empty_dirs=_last(words, "--prune-empty-dirs", "--no-prune-empty-dirs"),
@@ -94,23 +106,25 @@ def _last(words: Words, yes: str, no: str) -> bool:
     return last is not None and last.key == yes
 
 
-def _check_is_here(name: str) -> None:
-    """Raises UsageError unless `name` can be a file of this machine."""
+def _far_list(name: str, far: Location | None, *, nul: bool) -> FarList | None:
+    """The list that `name` means at the far side; None for a file of this machine. As in rsync, ":FILE" is on
+    the host of SRC or DST. Raises UsageError for another host."""
     if not name:
         raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")
-    if ":" in name.partition("/")[0]:
-        raise UsageError(
-            f"--files-from={name}: the list has to be on this machine (a file named so is ./{name}); "
-            "for another one: ssh HOST cat FILE | rdc sync --files-from=- SRC DST"
-        )
+    if ":" not in name.partition("/")[0]:
+        return None
+    found = parse_location("host" + name if name.startswith(":") else name)
+    if far is None:
+        raise UsageError(f"--files-from={name}: neither SRC nor DST is there (a file named so is ./{name})")
+    named = not name.startswith(":")
+    if named and (found.host != far.host or found.port not in (None, far.port)):
+        raise UsageError(f"--files-from={name}: the list has to be on the host of {far}, or on this machine")
+    if found.port is not None and _module(found) != _module(far):
+        raise UsageError(f"--files-from={name}: the list has to be in the module of {far}")
+    if found.inner in {b"", b"."}:
+        raise UsageError(f"--files-from={name}: a file is needed behind the host")
+    return FarList(found.inner, nul=nul)
 
 
-def _names(text: bytes, *, nul: bool) -> tuple[bytes, ...]:
-    """The paths of a list. Empty ones and those that begin with '#' or ';' are comments, as in rsync."""
-    lines = text.split(b"\0") if nul else text.replace(b"\r", b"\n").split(b"\n")
-    names = tuple(line for line in lines if line and not line.startswith((b"#", b";")))
-    for name in names:
-        if b"\0" in name:
-            shown = printable(name[:60])
-            raise UsageError(f"--files-from: '{shown}' has a NUL byte; -0 reads lists whose paths NUL ends")
-    return names
+def _module(location: Location) -> bytes:
+    return location.path.partition(b"/")[0]

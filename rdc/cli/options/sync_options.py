@@ -177,7 +177,8 @@ def read_request(
     """
     request = _read_request(words, read_rule_file, command)
     options = with_temporaries(with_owners(with_kinds(request.options, words), words), words)
-    options = with_selection(with_resources(options, words), words, read_list or read_rule_file)
+    far = next((each for each in (*request.sources, request.destination) if each.host is not None), None)
+    options = with_selection(with_resources(options, words), words, read_list or read_rule_file, far)
     return replace(request, options=options)
 
 

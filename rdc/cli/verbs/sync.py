@@ -11,7 +11,7 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, 
 from rdc.cli.options.table import options_help
 from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError
-from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
+from rdc.limits.paths import SELECTED_LIST_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.progress import StopSignal
     from rdc.report.log_file import SyncOutput
-
-LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES
-"""Bytes of the file of --files-from: all names that a run takes, and what ends each."""
 
 __all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
@@ -102,7 +99,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         request = read_request(
             parsed,
             lambda name: read_rule_file(name, environment),
-            read_list=lambda name: read_rule_file(name, environment, limit=LIST_BYTES, of="paths"),
+            read_list=lambda name: read_rule_file(name, environment, limit=SELECTED_LIST_BYTES, of="paths"),
         )
     if syncer is None:
         from rdc.session.sync import sync

@@ -7,6 +7,7 @@ from rdc.documents.read.parquet_rows import PARQUET_ENDING, check_pyarrow
 from rdc.files.objects.object_url import is_url
 from rdc.model.entries import Kind
 from rdc.records import dataclass
+from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.walk_paths import walk_paths
 
 TYPE_CHECKING = False
@@ -92,11 +93,13 @@ def list_units(
     """All files at and below `paths`, or those of a slice. What cannot be listed is reported. Raises
     UsageError if pyarrow is needed and missing."""
     urls = [path for path in paths if is_url(path)]
+    use = StorageUse(options.depth, options.max_rate)
     tree = walk_paths(
         [path for path in paths if not is_url(path)],
         options.rules,
         reporter,
         one_file_system=options.one_file_system,
+        use=use,
         stop=stop,
         choice=slice_,
     )
@@ -105,7 +108,7 @@ def list_units(
     if urls:
         from rdc.documents.read.object_columns import JoinedFiles, list_objects
 
-        files = JoinedFiles(files, list_objects(urls, options, reporter, stop, slice_))
+        files = JoinedFiles(files, list_objects(urls, options, reporter, stop, slice_, use.rate))
     rows = sorted(range(len(files)), key=files.shown)
     for row in rows:
         if files.shown(row).endswith(PARQUET_ENDING):

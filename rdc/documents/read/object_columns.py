@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.documents.read.slice_files import SliceFiles
+    from rdc.files.depth.read_rate import ReadRate
     from rdc.files.objects.object_file import ObjectFile
     from rdc.files.objects.object_store import ObjectStore
     from rdc.files.root.source_file import SourceFile
@@ -76,16 +77,20 @@ def list_objects(
     reporter: Reporter,
     stop: StopSignal | None,
     slice_: SliceFiles | None,
+    rate: ReadRate | None = None,
 ) -> ObjectColumns:
-    """All objects below these URLs, or those of a slice. What cannot be listed is reported. Raises UsageError
-    for a URL of another kind, for rules from files of a store, and if s3fs is missing."""
+    """All objects below these URLs, or those of a slice. `rate` bounds how fast they are read.
+
+    What cannot be listed is reported. Raises UsageError for a URL of another kind, for rules from files of a
+    store, and if s3fs is missing.
+    """
     urls = [parse_url(path) for path in paths]
     if not are_plain(options.rules):
         raise UsageError(f"{paths[0].decode()}: rules of files in directories are not read from a store")
     from rdc.files.objects.object_store import ObjectStore
 
     filters = filter_list(options.rules)
-    store = ObjectStore()
+    store = ObjectStore(rate)
     found = ObjectColumns(store)
     entered: set[bytes] = set()
     alone: set[bytes] = set()

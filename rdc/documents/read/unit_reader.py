@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from io import UnsupportedOperation
+from io import BufferedReader, FileIO, UnsupportedOperation
 
 from blake3 import blake3
 
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from typing_extensions import Buffer
+
     from rdc.documents.read.file_units import FileUnit
     from rdc.documents.read.object_columns import JoinedFiles
+    from rdc.files.depth.read_rate import ReadRate
     from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["UnitReader"]
@@ -185,9 +188,24 @@ class _Whole:
     problems: list[Problem]
 
 
+class _RatedFile(FileIO):
+    """A file whose reads count."""
+
+    def __init__(self, fd: int, rate: ReadRate) -> None:
+        super().__init__(fd, "rb")
+        self._rate = rate
+
+    def readinto(self, buffer: Buffer) -> int:
+        count = super().readinto(buffer) or 0
+        self._rate.take(count)
+        return count
+
+
 def _stream(source: SourceFile | ObjectFile) -> BinaryIO:
     if isinstance(source, ObjectFile):
         return source.stream()
+    if source.rate is not None:
+        return BufferedReader(_RatedFile(os.dup(source.fileno()), source.rate))
     return os.fdopen(os.dup(source.fileno()), "rb")
 
 

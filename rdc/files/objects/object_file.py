@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from rdc.files.depth.read_rate import ReadRate
+
 __all__ = ["AHEAD_BYTES", "ObjectFile"]
 
 AHEAD_BYTES = 4 << 20
@@ -26,9 +28,10 @@ class ObjectFile:
     give bytes of another version.
     """
 
-    def __init__(self, file: Any, path: bytes) -> None:
+    def __init__(self, file: Any, path: bytes, rate: ReadRate | None = None) -> None:
         self._file = file
         self._path = path
+        self._rate = rate
         self.size = int(file.size)
         self.version = str(file.details.get("ETag", ""))
         """What the store says of its content: another one means other bytes."""
@@ -41,7 +44,7 @@ class ObjectFile:
 
     def stream(self) -> io.BufferedReader:
         """The content from the start. Reading raises OSError."""
-        return io.BufferedReader(_ObjectStream(self._file, self._path), 1 << 16)
+        return io.BufferedReader(_ObjectStream(self._file, self._rate), 1 << 16)
 
     def whole(self) -> bytes:
         """The whole content, for small objects. Raises OSError."""
@@ -64,9 +67,9 @@ class ObjectFile:
 class _ObjectStream(io.RawIOBase):
     """Raises only OSError, whatever the store's library raises."""
 
-    def __init__(self, file: Any, path: bytes) -> None:
+    def __init__(self, file: Any, rate: ReadRate | None) -> None:
         self._file = file
-        self._path = path
+        self._rate = rate
 
     def readable(self) -> bool:
         return True
@@ -83,5 +86,7 @@ class _ObjectStream(io.RawIOBase):
             content = self._file.read(len(view))
         except Exception as error:
             raise OSError(one_line(str(error))[:200] or type(error).__name__) from error
+        if self._rate is not None:
+            self._rate.take(len(content))
         view[: len(content)] = content
         return len(content)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from rdc.files.depth.read_rate import ReadRate
     from rdc.files.objects.object_url import ObjectUrl
 
 __all__ = ["ListedObjects", "ObjectEntry", "ObjectStore"]
@@ -46,7 +47,8 @@ class ListedObjects:
 class ObjectStore:
     """One connection for all buckets."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate: ReadRate | None = None) -> None:
+        """`rate`: bounds how fast objects are read."""
         import logging
 
         import fsspec
@@ -54,6 +56,7 @@ class ObjectStore:
         # What matters to a user comes as an exception.
         for name in ("s3fs", "botocore", "aiobotocore", "fsspec", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._rate = rate
         self._fs: Any = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False)
 
     def walk(
@@ -90,7 +93,7 @@ class ObjectStore:
         try:
             key = path.decode().removeprefix("s3://")
             file = self._fs.open(key, "rb", block_size=AHEAD_BYTES, cache_type="readahead")
-            return ObjectFile(file, path)
+            return ObjectFile(file, path, self._rate)
         except Exception as error:
             raise failure(error, path, "open it") from error
 

@@ -93,15 +93,36 @@ class FollowedLinks:
             return  # no link
         self._followed(directory.fd, b"", name, target)
 
-    def follow(self, root: ConfinedAccess, path: bytes, name: bytes, target: bytes) -> os.stat_result | None:
+    def follow(
+        self, root: ConfinedAccess, path: bytes, name: bytes, target: bytes, *, entry: bytes | None = None
+    ) -> os.stat_result | None:
         """Follow one link of the directory at `path` now. Return the stat of what it leads to; None: it is no
-        chosen link. Raises UnfollowedError for one that leads where it may not, RdcError."""
-        return self._followed(root.directory(path).fd, path, name, target)
+        chosen link. `entry`: its path in the tree that is shown, if that is another one. Raises
+        UnfollowedError for one that leads where it may not, RdcError."""
+        return self._followed(root.directory(path).fd, path, name, target, entry)
+
+    def report(self, entry: bytes, target: bytes, reason: UnfollowedError) -> None:
+        """Report a link that is left out, unless filter rules leave it out. `entry`: its path in the tree
+        that is shown."""
+        if self._excluded is None or not self._excluded(entry, False):
+            text = f"{printable(entry)}: skipped, {reason}: {printable(target)}"
+            self._on_problem(Problem(ExitCode.PARTIAL, entry, text))
 
     def shown(
         self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
     ) -> tuple[PackedListing, PackedInodes | None]:
         """Return the entries with what the chosen links lead to; see ListingView."""
+        return self.shown_as(path, root, path, listing, inodes)
+
+    def shown_as(
+        self,
+        shown: bytes,
+        root: ConfinedAccess,
+        path: bytes,
+        listing: PackedListing,
+        inodes: PackedInodes | None,
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        """`shown` for the directory of `root` at `path`, which the tree has at the path `shown`."""
         if Kind.SYMLINK not in listing.kinds:
             return listing, inodes
         names, targets = strings(listing.names), strings(listing.targets)
@@ -112,26 +133,27 @@ class FollowedLinks:
             if not path and self._only not in (None, names[row]):
                 continue
             try:
-                found = self._followed(directory.fd, path, names[row], target)
+                found = self._followed(directory.fd, path, names[row], target, join(shown, names[row]))
             except UnfollowedError as reason:
                 dropped.add(row)
-                entry = join(path, names[row])
-                if self._excluded is None or not self._excluded(entry, False):
-                    text = f"{printable(entry)}: skipped, {reason}: {printable(target)}"
-                    self._on_problem(Problem(ExitCode.PARTIAL, entry, text))
+                self.report(join(shown, names[row]), target, reason)
                 continue
             if found is not None:
                 stats[row] = found
         return with_stats(listing, inodes, stats, dropped) if stats or dropped else (listing, inodes)
 
-    def _followed(self, directory: int, path: bytes, name: bytes, target: bytes) -> os.stat_result | None:
+    def _followed(
+        self, directory: int, path: bytes, name: bytes, target: bytes, shown: bytes | None = None
+    ) -> os.stat_result | None:
         """Follow a link if it is a chosen one. Return the stat of what it leads to; None: it stays a link.
+        `shown`: its path in the tree that is shown.
 
         Raises UnfollowedError.
         """
         entry = join(path, name)
         self._referents.pop(entry, None)
-        certain = self._choice.every or (self._choice.unsafe and leads_outside(target, entry))
+        inner = entry if shown is None else shown
+        certain = self._choice.every or (self._choice.unsafe and leads_outside(target, inner))
         if not (certain or self._choice.directories):
             return None
         try:

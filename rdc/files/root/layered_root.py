@@ -11,6 +11,7 @@ from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.relative_path import check_path, join
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.listing_reference import packed_inodes, times_of
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, strings
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.depth.depth import Looking
+    from rdc.files.root.followed_links import FollowedLinks
     from rdc.model.entries import PackedInodes, PackedListing
 
 __all__ = ["Layer", "LayeredRoot"]
@@ -42,7 +44,8 @@ class LayeredRoot(Root):
 
     An entry keeps its name, so an operation acts on that name in a real directory. Where several layers have
     a name, the first one wins, but a directory wins over other kinds, and directories become one, with the
-    metadata of the first. All real directories are below one base, and no link is followed on the way.
+    metadata of the first. All real directories are below one base, and no link is followed on the way, but
+    for those of `follow`.
     """
 
     def __init__(self, base: Root, layers: Mapping[bytes, Sequence[Layer]], top: bytes) -> None:
@@ -55,10 +58,16 @@ class LayeredRoot(Root):
         self._layers = {path: tuple(some) for path, some in layers.items()}
         self._givers: dict[bytes, dict[bytes, Layer]] = {}
         """For each listed directory of several layers: the layer of each entry that is no such directory."""
+        self._links: FollowedLinks | None = None
 
     def release(self) -> None:
+        self._base.followed = None  # whose descriptors are this root's, too
         self._base.release()
         super().release()
+
+    def follow(self, links: FollowedLinks) -> None:
+        """Show links as what they lead to before layers become one: a link to a directory is a directory."""
+        self._links = self.followed = self._base.followed = links
 
     def keep_atimes(self) -> None:
         super().keep_atimes()
@@ -122,6 +131,8 @@ class LayeredRoot(Root):
             raise FileError(path, "a directory of several layers has no descriptor")
         try:
             real = self.real(path)
+            if self.followed is not None and (referent := self.followed.referent(real)) is not None:
+                return self.followed.top.directory(referent, fresh=fresh, reading=reading)
             return self._directories.get_fresh(real) if fresh else self._directories.get(real)
         except OSError as error:
             raise self.failure(error, path, "open the directory", reading=reading) from error
@@ -160,7 +171,7 @@ class LayeredRoot(Root):
         limit: int = 0,
         looking: Looking | None = None,
     ) -> tuple[PackedListing, PackedInodes | None]:
-        if inodes:
+        if inodes or self._links is not None:
             return self._list_layers(path, on_temporary)
         layers = self._layers_of(path)
         if len(layers) > 1 or layers[0].names is not None:
@@ -184,11 +195,16 @@ class LayeredRoot(Root):
     ) -> tuple[PackedListing, PackedInodes]:
         layers = self._layers_of(path)
         if len(layers) == 1 and layers[0].names is None:
-            return self._base.list_inodes(layers[0].path, on_temporary=on_temporary)
+            real = layers[0].path
+            listed, nodes = self._base.list_inodes(real, on_temporary=on_temporary)
+            if self._links is not None:
+                listed, followed = self._links.shown_as(path, self._base, real, listed, nodes)
+                nodes = nodes if followed is None else followed
+            return listed, nodes
         found: dict[bytes, tuple[Layer, os.stat_result]] = {}
         parents: dict[bytes, list[Layer]] = {}
         for layer in layers:
-            for name, entry in self._entries(layer):
+            for name, entry in self._entries(path, layer):
                 earlier = found.get(name)
                 is_directory = _kind(entry) == Kind.DIRECTORY
                 if is_directory:
@@ -203,8 +219,9 @@ class LayeredRoot(Root):
         self._remember(path, layers, {name: found[name][0] for name in names}, parents)
         return self._listing(names, found)
 
-    def _entries(self, layer: Layer) -> Iterator[tuple[bytes, os.stat_result]]:
-        """Yield what a layer gives. Entries that vanish are left out."""
+    def _entries(self, path: bytes, layer: Layer) -> Iterator[tuple[bytes, os.stat_result]]:
+        """Yield what a layer gives the directory at `path`. Entries that vanish are left out, and links that
+        are to be followed and cannot be."""
         directory = self._base.directory(layer.path, reading=True)
         if layer.names is None:
             reserved: list[bytes] = []
@@ -214,11 +231,22 @@ class LayeredRoot(Root):
             chosen = sorted(layer.names)
         for name in chosen:
             try:
-                yield name, stat_entry(name, directory.fd)
+                entry = stat_entry(name, directory.fd)
+                if self._links is None or not S_ISLNK(entry.st_mode):
+                    yield name, entry
+                    continue
+                target = os.readlink(name, dir_fd=directory.fd)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise self._base.failure(error, join(layer.path, name), "look at it", reading=True) from error
+            shown = join(path, name)
+            try:
+                found = self._links.follow(self._base, layer.path, name, target, entry=shown)
+            except UnfollowedError as reason:
+                self._links.report(shown, target, reason)
+                continue
+            yield name, entry if found is None else found
 
     def _remember(
         self,

@@ -111,6 +111,8 @@ class SequenceRules:
         self.them = End(self.us.role.other)
         self._pending: PendingRequests | None = None
         self._totals = TreeTotals()
+        self._lists = False
+        """Open asks for a list that the answerer has: it selects, not the dialler."""
         self._watches = False
         """The source watches its tree: the session continues after Done."""
         self._follows = False
@@ -172,9 +174,12 @@ class SequenceRules:
     # The steps of _STEPS. Each returns the sender's next state, or None for the one in TRANSITIONS.
 
     def _select(self, message: Selected, sender: End, _other: End) -> None:
-        if (sender is self.us) != self._dialler:
-            raise Illegal("only the dialler selects")
-        self._totals.select(message)
+        by_dialler = (sender is self.us) == self._dialler
+        if by_dialler in {self._lists, sender.state is State.OPENING}:
+            raise Illegal(
+                "the dialler selects, behind Open; or the answerer before Opened if Open asks for that"
+            )
+        self._totals.select(message, ahead=not by_dialler)
 
     def _describe(self, message: Describe, _sender: End, _other: End) -> None:
         self._need_no_outstanding()
@@ -248,8 +253,11 @@ class SequenceRules:
             other.enter(other.state, message.role)
             self._totals.may_offer = sender.role is Role.SOURCE
             self.role = self.us.role
+            self._lists = message.added is not None and "files_from" in dict(message.added.items)
         elif self.role is None:
             raise Illegal("there was no Open")
+        elif self._lists and not self._totals.all_selected:
+            raise Illegal("the list is not whole, which Open asks for")
         return sender.allowed[type(message)]
 
     def _listed(self, file: int) -> None:

@@ -115,7 +115,12 @@ _REPORTS = (Items, Progress, Plan)
 def _begin(working: State) -> dict[State, dict[type[Message], State]]:
     return {
         State.GREETING: {Hello: State.OPENING, Refused: State.CLOSED},
-        State.OPENING: {Open: working, Opened: working, Refused: State.CLOSED},
+        State.OPENING: {
+            Open: working,
+            Selected: State.OPENING,
+            Opened: working,
+            Refused: State.CLOSED,
+        },
     }
 
 

@@ -58,8 +58,9 @@ class TreeTotals:
         self._top_due = False
         """A manifest came, and its top tier may follow, even after D asked for a listing instead."""
         self._selected = self._selected_bytes = 0
-        """Names that the dialler selected, and their bytes."""
-        self._all_selected = False
+        """Selected names, and their bytes."""
+        self.all_selected = False
+        """Whether the last of the selected names came."""
         self._mount_points = 0
         self._linked = self._linked_to = 0
         """Number of announced hard links, and the ordinal after the last of them."""
@@ -122,15 +123,16 @@ class TreeTotals:
         self._unasked = None
         return True
 
-    def select(self, message: Selected) -> None:
-        """The dialler selects paths before anything is described, within the limits of a run."""
-        if self._all_selected or self._started or self._asked is not None:
+    def select(self, message: Selected, *, ahead: bool = False) -> None:
+        """Paths are selected before anything is described, within the limits of a run. `ahead`: by the
+        answerer, to whom D may have said Describe meanwhile."""
+        if self.all_selected or self._started or (self._asked is not None and not ahead):
             raise Illegal("everything is selected, or the tree is being described already")
         self._selected += len(message.names)
         self._selected_bytes += len(message.origin) + sum(map(len, message.names))
         if self._selected > SELECTED_NAMES or self._selected_bytes > SELECTED_BYTES:
             raise Illegal(f"{self._selected} names of {self._selected_bytes} bytes are too many")
-        self._all_selected = message.last
+        self.all_selected = message.last
 
     def start(self, message: Start) -> None:
         """S starts its description, once. An S that did not dial needs a Describe first."""

@@ -12,6 +12,7 @@ from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.sessions import ALTERNATE_DIRECTORIES, DEPTH_LIMIT, WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.filter_rules import are_plain
+from rdc.model.location import FarList
 from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
 from rdc.records import dataclass, replace
@@ -120,8 +121,8 @@ class KeepUndoItems:
         )
 
 
-class DirectoryPath:
-    """The path of a directory, as the user wrote it."""
+class UserPath:
+    """The path of a directory or a file, as the user wrote it."""
 
     PATH = Blob(1, PATH_BYTES)
 
@@ -131,8 +132,24 @@ class DirectoryPath:
     def unpack(self, raw: object) -> bytes:
         path = self.PATH.unpack(raw)
         if b"\0" in path:
-            raise ValueError("a directory has a NUL byte")
+            raise ValueError("a path has a NUL byte")
         return path
+
+
+class FarListItems:
+    """[path, nul, relative]."""
+
+    PATH = UserPath()
+
+    def pack(self, value: FarList) -> object:
+        return [self.PATH.pack(value.path), value.nul, value.relative]
+
+    def unpack(self, raw: object) -> FarList:
+        items = of_type(raw, tuple)
+        if len(items) != 3:
+            raise ValueError(f"expected 3 items, found {len(items)}")
+        path, nul, relative = items
+        return FarList(self.PATH.unpack(path), of_type(nul, bool), of_type(relative, bool))
 
 
 class AlternatesItems:
@@ -181,6 +198,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "delete_missing_args": Flag(),
     "depth": Integer(0, DEPTH_LIMIT),
     "devices": Flag(),
+    "files_from": FarListItems(),
     "force": Flag(),
     "groupmap": OwnerMapText(),
     "guard": Integer(0, 100, optional=True),
@@ -199,7 +217,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "omit_link_times": Flag(),
     "open_noatime": Flag(),
     "owner_names": Flag(),
-    "partial_dir": DirectoryPath(),
+    "partial_dir": UserPath(),
     "prune_empty_dirs": Flag(),
     "recursive": Flag(),
     "remove_source_files": Flag(),
@@ -208,7 +226,7 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "safe_links": Flag(),
     "specials": Flag(),
     "super_user": Flag(),
-    "temp_dir": DirectoryPath(),
+    "temp_dir": UserPath(),
     "usermap": OwnerMapText(),
     "whole_file": Flag(),
 }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rdc.model.symlinks import LinkChoice
     from rdc.session.trees.destination_root import Site
 
-__all__ = ["follow_links"]
+__all__ = ["follow_links", "links_from"]
 
 
 def follow_links(
@@ -24,9 +24,23 @@ def follow_links(
 
     Raises FileError if `only` is a link that cannot be followed.
     """
+    links = links_from(root, choice, site, destination, only=only)
+    root.followed, root.views = links, (links, *root.views)
+    try:
+        if only is not None:
+            links.follow_top(root, only)
+    except UnfollowedError as error:
+        links.top.release()
+        raise _unfollowed(root, only, error) from error
+
+
+def links_from(
+    root: Root, choice: LinkChoice, site: Site, destination: bytes | None, *, only: bytes | None = None
+) -> FollowedLinks:
+    """What follows the chosen links below `root`; see `follow_links`. Raises FileError."""
     top = site.top()
     try:
-        links = FollowedLinks(
+        return FollowedLinks(
             root,
             top,
             choice,
@@ -34,11 +48,10 @@ def follow_links(
             title=site.title,
             destination=None if destination is None else os.path.realpath(destination),
         )
-        root.followed, root.views = links, (links, *root.views)
-        if only is not None:
-            links.follow_top(root, only)
     except (OSError, UnfollowedError) as error:
         top.release()
-        raise FileError(
-            b"", f"{printable(root.shown(only or b''))}: cannot follow its links: {error}"
-        ) from error
+        raise _unfollowed(root, only, error) from error
+
+
+def _unfollowed(root: Root, only: bytes | None, error: Exception) -> FileError:
+    return FileError(b"", f"{printable(root.shown(only or b''))}: cannot follow its links: {error}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
 from rdc.files.root.layered_root import Layer, LayeredRoot
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
-from rdc.model.selection import SelectedName, check_options, split_name
+from rdc.model.selection import SelectedName, split_name
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.session.trees.source_tree import SourceTree, changes_of
@@ -20,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.files.root.followed_links import FollowedLinks
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.session.trees.destination_root import Site
@@ -46,19 +48,26 @@ class _Found:
 
 
 def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Selection:
-    """What takes part, the same at both sides. Raises UsageError for options that exclude a selection."""
-    check_options(options)
+    """What takes part, the same at both sides. Raises UsageError for too many directories."""
     return Selection(selected, recursive=options.recursive)
 
 
-def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site: Site) -> SourceTree:
-    """Opens the tree with the selected paths.
+def open_selected(
+    selected: Sequence[SelectedPaths],
+    options: SyncOptions,
+    site: Site,
+    *,
+    destination: bytes | None = None,
+) -> SourceTree:
+    """Opens the tree with the selected paths. `destination`: the path that it is synced to, if that is on
+    this machine.
 
     Paths that are missing or excluded are left out; the tree has a Problem for each missing one. Raises
     FileError if none exists.
     """
     selection = selection_of(selected, options)
-    lookup = _LookUp(site, options, several=len({paths.origin for paths in selected}) > 1)
+    several = len({paths.origin for paths in selected}) > 1
+    lookup = _LookUp(site, options, several=several, destination=destination)
     try:
         for paths in selected:
             lookup.add(paths)
@@ -67,6 +76,8 @@ def open_selected(selected: Sequence[SelectedPaths], options: SyncOptions, site:
         base = lookup.base
         layers = _layers(lookup.found, lookup.above_missing, recursive=options.recursive)
         root = LayeredRoot(base, layers, _top(lookup.found))
+        if lookup.links is not None:
+            root.follow(lookup.links)
     except BaseException:
         lookup.release()
         raise
@@ -118,7 +129,7 @@ def _nothing_there(problems: Sequence[Problem]) -> FileError:
 class _LookUp:
     """Looks for selected paths below one base."""
 
-    def __init__(self, site: Site, options: SyncOptions, *, several: bool) -> None:
+    def __init__(self, site: Site, options: SyncOptions, *, several: bool, destination: bytes | None) -> None:
         """`several`: there are several origins, so the base is above all of them."""
         self._site = site
         self._filters = filter_list(options.rules)
@@ -126,6 +137,10 @@ class _LookUp:
         self._deletes_missing = options.delete_missing_args
         self._several = several
         self._base: Root | None = site.open_base() if several else None
+        self._choice = options.follows
+        self._destination = destination
+        self.links: FollowedLinks | None = None
+        """Follows links from the base on; None: none is to be followed, or none was found yet."""
         self.found: list[_Found] = []
         self.above_missing: list[_Found] = []
         """Directories above missing paths, where these are to be deleted."""
@@ -140,6 +155,8 @@ class _LookUp:
     def release(self) -> None:
         if self._base is not None:
             self._base.release()
+        if self.links is not None:
+            self.links.top.release()
 
     def add(self, paths: SelectedPaths) -> None:
         """Looks for all names below one origin."""
@@ -155,6 +172,10 @@ class _LookUp:
             for name in paths.names:
                 self._note_missing(paths.origin, name, error)
             return
+        if self._choice is not None and self.links is None:
+            from rdc.session.trees.link_following import links_from
+
+            self.links = links_from(self.base, self._choice, self._site, self._destination)
         filters = self._filters.for_operands(self.base, origin)
         for name in paths.names:
             self._look(paths.origin, origin, name, filters)
@@ -163,6 +184,8 @@ class _LookUp:
         name = split_name(text)
         try:
             kind = self.base.kind(_below(origin, name.path))
+            if kind is Kind.SYMLINK and self.links is not None:
+                kind = self._followed(_below(origin, name.path), name.path)
         except FileError as error:
             self._report(shown_origin, text, str(error))
             return
@@ -172,6 +195,23 @@ class _LookUp:
                 self._look_above(origin, name.components[:-1])
         elif not filters.excluded(name.path, kind is Kind.DIRECTORY):
             self.found.append(_Found(name, origin, kind))
+
+    def _followed(self, real: bytes, path: bytes) -> Kind:
+        """The kind of what a link that is selected leads to. What cannot be followed stays a link here: its
+        listing reports it."""
+        from rdc.files.root.followed_links import UnfollowedError
+
+        if self.links is None:
+            return Kind.SYMLINK
+        target = self.base.perform(
+            real, "read the link", lambda name, parent: os.readlink(name, dir_fd=parent)
+        )
+        above, _, name = real.rpartition(b"/")
+        try:
+            found = self.links.follow(self.base, above, name, target, entry=path)
+        except UnfollowedError:
+            return Kind.SYMLINK
+        return Kind.SYMLINK if found is None else Kind(kind_of(found.st_mode))
 
     def _look_above(self, origin: bytes, components: tuple[bytes, ...]) -> None:
         """Notes the deepest of these directories that exists. They get their metadata, as in rsync."""

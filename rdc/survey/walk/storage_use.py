@@ -22,6 +22,11 @@ class StorageUse:
 
             self._rate = ReadRate(max_rate)
 
+    @property
+    def rate(self) -> ReadRate | None:
+        """What bounds the bytes that are read in a second."""
+        return self._rate
+
     def bind(self, root: Root) -> Root:
         """Have `root` obey. Returns it."""
         root.fix_depth(self._depth)

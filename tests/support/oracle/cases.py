@@ -103,8 +103,9 @@ def _taken(case: Case, source: Path) -> list[str]:
 
 def _rsync(*words: str) -> tuple[int, tuple[str, ...], str]:
     # Without owners rdc keeps no groups either.
-    more = ["--no-group"] if {"--no-owner", "--no-o"} & set(words) else []
-    argv = ["rsync", "-a", "--modify-window=-1", *more, *words]
+    owner = [word for word in words if word in {"-o", "--no-owner", "--no-o"}]
+    more = ["--no-group"] if owner and owner[-1] != "-o" else []
+    argv = ["rsync", "-a", "--modify-window=-1", *words, *more]
     try:
         done = subprocess.run(argv, capture_output=True, check=False, timeout=PATIENCE)
     except subprocess.TimeoutExpired as error:

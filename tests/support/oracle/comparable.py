@@ -19,14 +19,6 @@ SET_ID = stat.S_ISUID | stat.S_ISGID
 RULE_FILES = frozenset({"-C", "--cvs-exclude", "-F"})
 RULES = RULE_FILES | {"-FF", "--filter", "--exclude", "--include"}
 RULE_FILE_NAMES = frozenset({".f", ".g", ".rsync-filter", ".cvsignore"})
-ONE_SOURCE = {
-    "-L",
-    "--copy-links",
-    "-k",
-    "--copy-dirlinks",
-    "--copy-unsafe-links",
-}
-"""Options that rdc takes with one SRC alone."""
 NO_OWNER = frozenset({"--no-owner", "--no-o"})
 FOLLOWING = frozenset({"-L", "--copy-links", "-k", "--copy-dirlinks", "--copy-unsafe-links"})
 KEEPING = frozenset({"-K", "--keep-dirlinks"})
@@ -46,8 +38,6 @@ def comparable(case: Case) -> bool:
         any("s" in word for word in case.words if word.startswith("--chmod")) or _has_set_id(wanted)
     ):
         return False  # --chmod with set-id bits: only where owners are kept
-    if words & {"-d", "--dirs"} and words & ONE_SOURCE:
-        return False  # refused
     if "--munge-links" in words and words & {*FOLLOWING, "--safe-links"}:
         return False  # refused
     if "--delay-updates" in words and words & (WRITING_INTO | ALTERNATES):
@@ -125,8 +115,6 @@ def _bears_what_rewriting_loses(case: Case) -> bool:
 
 
 def _comparable_operands(case: Case, words: set[str]) -> bool:
-    if words & ONE_SOURCE:
-        return False  # refused
     if "--no-implied-dirs" in case.operands.words and any(
         isinstance(node, Directory) and not isinstance(case.scene.destination.tree.get(path, node), Directory)
         for path, node in case.scene.source.tree.items()

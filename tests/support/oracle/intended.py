@@ -31,12 +31,17 @@ class Intended:
     row: str
     """The first words of its row in docs/explanation/rsync.md."""
     concerns: Callable[[Case], bool]
-    look_past: Callable[[Outcome], Outcome]
+    look_past: Callable[[Case, Outcome], Outcome]
     """What is left of an outcome, of either program, without the difference."""
 
 
 def _has(*names: str) -> Callable[[Case], bool]:
     return lambda case: bool(set(names) & {word.partition("=")[0] for word in case.words})
+
+
+def _always(look_past: Callable[[Outcome], Outcome]) -> Callable[[Case, Outcome], Outcome]:
+    """`look_past`, whatever the case is."""
+    return lambda _, outcome: look_past(outcome)
 
 
 def _lines(change: Callable[[str], Iterable[str]]) -> Callable[[Outcome], Outcome]:
@@ -81,6 +86,17 @@ def _not_sent(line: str) -> list[str]:
     return [] if re.match(r"[.>]f\.{9} ", line) else _sent_or_equal(line)
 
 
+def _still_linked(case: Case, outcome: Outcome) -> Outcome:
+    """No line for a name that becomes a link once more, since rsync made the file anew that it was one of."""
+    names = {os.fsdecode(path) for pair in case.scene.destination.links for path in pair}
+
+    def without(line: str) -> list[str]:
+        link = re.fullmatch(r"hf {9} (.*) => .*", line)
+        return [] if link is not None and link[1] in names else [line]
+
+    return _lines(without)(outcome)
+
+
 def _changed_alone(line: str) -> list[str]:
     """No line for an unchanged entry, which a second -i lists."""
     return [] if re.match(r"[.h][fdLDS] {9} ", line) else [line]
@@ -88,7 +104,7 @@ def _changed_alone(line: str) -> list[str]:
 
 def _attributes_apart(line: str) -> list[str]:
     """`line` without the letters of ACLs and attributes where it has others."""
-    if re.match(r"[.c>]\S[.cstpog]{6}[.u][.ax]{2} ", line) and set(line[2:8]) != {"."}:
+    if re.match(r"[.c>h]\S[.cstpog]{6}[.u][.ax]{2} ", line) and set(line[2:8]) != {"."}:
         return [line[:8] + "..." + line[11:]]
     return [line]
 
@@ -195,8 +211,7 @@ def _has_set_id(case: Case) -> bool:
 
 def _first_names(outcome: Outcome) -> Outcome:
     """`outcome` with each name of a file as a file of its own, whichever of them is sent."""
-    outcome = replace(outcome, plan=_unlinked(outcome.plan), lines=_unlinked(outcome.lines))
-    return _lines(_first_name)(outcome)
+    return replace(outcome, plan=_unlinked(outcome.plan), lines=_unlinked(outcome.lines))
 
 
 def _unlinked(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -206,7 +221,7 @@ def _unlinked(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unlinked_line(line: str, new: set[str]) -> str:
-    link = re.fullmatch(r"hf([.cstpog]{9}) (.*) => (.*)", line)
+    link = re.fullmatch(r"hf([.cstpogaux]{9}) (.*) => (.*)", line)
     if link is None or link[3] not in new:
         return line
     return f"{'.' if link[1].startswith('..') else '>'}f{link[1]} {link[2]}"
@@ -222,13 +237,16 @@ def _timeless_new_links(line: str) -> list[str]:
     return _without_flag(line, "L", "t") if line.startswith("cL") else [line]
 
 
-def _links_over_others(case: Case) -> bool:
-    """Whether a further name of a file is another kind of entry at DST."""
+def _names_over_others(case: Case) -> frozenset[str]:
+    """The names of files with several names that are another kind of entry at DST."""
     source, destination = case.scene.source, case.scene.destination
-    names = {path for pair in source.links for path in pair}
     first = dict(source.links)
-    pairs = ((_kind(destination, path), _kind(source, first.get(path, path))) for path in names)
-    return _has("-H", "--hard-links")(case) and any(held not in (None, new) for held, new in pairs)
+    pairs = {
+        path: (_kind(destination, path), _kind(source, first.get(path, path)))
+        for pair in source.links
+        for path in pair
+    }
+    return frozenset(os.fsdecode(path) for path, (held, new) in pairs.items() if held not in (None, new))
 
 
 def _kind(side: Side, path: bytes) -> object:
@@ -240,11 +258,17 @@ def _kind(side: Side, path: bytes) -> object:
     return type(side.tree[path]) if path in side.tree else None
 
 
-def _planned_anew(outcome: Outcome) -> Outcome:
-    """The plan with a link that rsync compares with another kind of entry as what it becomes: a new name."""
-    plan = [re.sub(r"^hf[.cstpog]{9} (.*) => .*$", r">f+++++++++ \1", line) for line in outcome.plan]
-    plan = [re.sub(r"^h([SD])[.cstpog]{9} (.*) => .*$", r"c\1+++++++++ \2", line) for line in plan]
-    return replace(outcome, plan=tuple(sorted(plan)))
+def _named_anew(case: Case, outcome: Outcome) -> Outcome:
+    """A link that rsync compares with another kind of entry as what it becomes: a new name."""
+    names = _names_over_others(case)
+
+    def anew(line: str) -> list[str]:
+        link = re.fullmatch(r"h([fSD])[.cstpogaux]{9} (.*) => .*", line)
+        if link is None or link[2] not in names:
+            return [line]
+        return [f"{'>' if link[1] == 'f' else 'c'}{link[1]}+++++++++ {link[2]}"]
+
+    return _lines(anew)(outcome)
 
 
 def _nodes_below_links(case: Case) -> bool:
@@ -304,23 +328,25 @@ INTENDED: tuple[Intended, ...] = (
     Intended(
         "`-i` with `-A`, `-X` or `-U`",
         _has("-A", "--acls", "-X", "--xattrs", "-U", "-UU", "--atimes"),
-        _lines(_attributes_apart),
+        _always(_lines(_attributes_apart)),
     ),
-    Intended("moved file", lambda case: True, _moved),
-    Intended("file with another time alone", lambda case: True, _lines(_sent_or_equal)),
-    Intended("file with another time alone", _is_taken_in_part, _timeless_tops),
-    Intended("`-O` with `--inplace`", _overwrites_below_old_times, _timeless_where_written),
-    Intended("`-I`", _has("-I", "--ignore-times"), _lines(_not_sent)),
-    Intended("`--modify-window`", _has("--modify-window", "-@2"), _timeless_directories),
-    Intended("`--modify-window`", _has("--modify-window", "-@2"), _lines(_timeless_new_links)),
-    Intended("`-ii`", _read_otherwise, _lines(_changed_alone)),
-    Intended("`-H -n`, where another kind", _links_over_others, _planned_anew),
-    Intended("`-H`", _has("-H", "--hard-links"), _first_names),
-    Intended("`-n -H`, a special file below", _nodes_below_links, _planned_without_nodes),
-    Intended("`-i`, where an entry with set-id bits", _has_set_id, _unnamed_owners),
-    Intended("`-n --delete` with rules", _has(*FILTERS), _emptied),
-    Intended("`--max-delete`", _has("--max-delete"), _stopped),
-    Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _backed_up),
+    Intended("moved file", lambda case: True, _always(_moved)),
+    Intended("file with another time alone", lambda case: True, _always(_lines(_sent_or_equal))),
+    Intended("file with another time alone", _is_taken_in_part, _always(_timeless_tops)),
+    Intended("`-O` with `--inplace`", _overwrites_below_old_times, _always(_timeless_where_written)),
+    Intended("`-I`", _has("-I", "--ignore-times"), _always(_lines(_not_sent))),
+    Intended("`-I`", _has("-I", "--ignore-times"), _still_linked),
+    Intended("`--modify-window`", _has("--modify-window", "-@2"), _always(_timeless_directories)),
+    Intended("`--modify-window`", _has("--modify-window", "-@2"), _always(_lines(_timeless_new_links))),
+    Intended("`-ii`", _read_otherwise, _always(_lines(_changed_alone))),
+    Intended("`-H`, where another kind", _has("-H", "--hard-links"), _named_anew),
+    Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_first_names)),
+    Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_lines(_first_name))),
+    Intended("`-n -H`, a special file below", _nodes_below_links, _always(_planned_without_nodes)),
+    Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
+    Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),
+    Intended("`--max-delete`", _has("--max-delete"), _always(_stopped)),
+    Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _always(_backed_up)),
 )
 
 
@@ -328,5 +354,5 @@ def adjusted(case: Case, outcome: Outcome) -> Outcome:
     """`outcome` without what is intended."""
     for intended in INTENDED:
         if intended.concerns(case):
-            outcome = intended.look_past(outcome)
+            outcome = intended.look_past(case, outcome)
     return outcome

@@ -48,7 +48,7 @@ complete -c rdc -n '__fish_seen_subcommand_from sync' -s R -l relative -d 'keep 
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-relative -l no-R -d 'keep the last name alone (default without --files-from)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l no-implied-dirs -l no-i-d -d 'with -R: leave the directories above SRC at DST as they are'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l implied-dirs -l i-d -d 'with -R: give them the metadata they have at SRC (default)'
-complete -c rdc -n '__fish_seen_subcommand_from sync' -l files-from -r -d 'take the paths below SRC that FILE lists ('\''-'\'' is stdin)'
+complete -c rdc -n '__fish_seen_subcommand_from sync' -l files-from -r -d 'take the paths below SRC that FILE lists ('\''-'\'' is stdin; :FILE is at the far side)'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -s 0 -l from0 -d 'NUL ends each path of --files-from, not a line'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l ignore-missing-args -d 'a missing SRC or listed path is no error'
 complete -c rdc -n '__fish_seen_subcommand_from sync' -l delete-missing-args -d 'the same, and what DST has at its path is deleted'

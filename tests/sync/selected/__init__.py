@@ -1,0 +1,1 @@
+"""Tests of sync options, most of them in comparison with rsync."""

@@ -44,6 +44,9 @@ def sync(
     A string is read as on the command line: "src/" means the contents of the directory src, "src" the
     directory itself. A pathlib.Path is a local path and never ends with a slash.
 
+    Either may be on another host, and both: everything then passes through this machine, and `catalog` is not
+    used.
+
     Several sources are a list or tuple of them, all on one host. Where they have the same names, the first
     file counts, and directories become one.
 

@@ -68,9 +68,9 @@ def watch(
     `reporter` receives the events of single entries and those of the watch itself, such as InStep after each
     turn. KeyboardInterrupt ends the watch as `stop` does: the report says what was done until then.
 
-    Places, `shell`, `catalog` and `keys` are those of `rdc.sync`. `sleep` waits for some seconds. Raises
-    RdcError if the first comparison of the trees fails, and for a later error that no wait repairs. Other
-    errors are reported, and the far side is dialled again.
+    Places, `shell`, `catalog` and `keys` are those of `rdc.sync`; both may be on other hosts. `sleep` waits
+    for some seconds. Raises RdcError if the first comparison of the trees fails, and for a later error that
+    no wait repairs. Other errors are reported, and the far side is dialled again.
 
         >>> import os, rdc, threading
         >>> os.mkdir("src")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from tests.support.relay.hosts_line import HostsLine
+from tests.support.relay.hosts_line import HostsLine, MixedLine
 from tests.support.running.churn import Churn
 from tests.support.running.syncing import command
-from tests.support.running.watching import Watching, eventually, small_tree
+from tests.support.running.watching import DaemonLine, Watching, eventually, small_tree
 
 
 @pytest.fixture
@@ -141,6 +141,23 @@ def test_signs_of_life_pass_between_turns(tmp_path: Path, line: HostsLine) -> No
         (source / "late").write_bytes(b"late")
         watching.wait_equal()
         assert watching.named("disconnected") == []
+
+
+@pytest.mark.parametrize("end", ["src", "dst"])
+def test_a_daemon_at_one_end(end: str, tmp_path: Path) -> None:
+    module = tmp_path / "module"
+    module.mkdir()
+    line = MixedLine(tmp_path, DaemonLine(tmp_path, module), module)
+    source = small_tree((module if end == "src" else tmp_path) / "src")
+    target = (module if end == "dst" else tmp_path) / "dst"
+    watching = Watching(source, target, "--delete", place=tmp_path, line=line, far_both=True)
+    try:
+        with watching.running():
+            Churn(source, 8).run(30)
+            watching.wait_equal()
+            assert watching.named("error") == watching.named("disconnected") == []
+    finally:
+        line.close()
 
 
 def test_a_hook_runs_on_this_machine(tmp_path: Path, line: HostsLine) -> None:

@@ -8,8 +8,9 @@ import signal
 from pathlib import Path
 
 from tests.support.running.syncing import FAR
+from tests.support.running.watching import DaemonLine
 
-__all__ = ["HostsLine"]
+__all__ = ["HostsLine", "MixedLine"]
 
 
 class HostsLine:
@@ -36,3 +37,22 @@ class HostsLine:
 
     def close(self) -> None:
         self.kill()
+
+
+class MixedLine(HostsLine):
+    """The same, but one of both directories is in the module of a daemon."""
+
+    def __init__(self, top: Path, daemon: DaemonLine, module: Path) -> None:
+        super().__init__(top)
+        self._daemon = daemon
+        self._module = module
+
+    def options(self) -> list[str]:
+        return [*super().options(), *self._daemon.options()]
+
+    def name(self, path: Path) -> str:
+        return self._daemon.name(path) if path.is_relative_to(self._module) else super().name(path)
+
+    def close(self) -> None:
+        super().close()
+        self._daemon.close()

@@ -33,7 +33,7 @@ def test_versions_cost_what_they_cost_from_here(versions: tuple[Path, Path], tmp
         assert describe(read_tree(version), read_tree(relayed)) == []
         for field in ("files", "changed", "deleted", "moved"):
             assert got[field] == direct[field], field
-        # The session's secret decides which fingerprints collide, so syncs of one pair differ by some percent,
+        # The session's secret decides which fingerprints collide: syncs of one pair differ by some percent,
         # and by a round trip.
         assert abs(got["literal_bytes"] - direct["literal_bytes"]) <= 0.2 * direct["literal_bytes"]
         assert got["round_trips"] <= direct["round_trips"] + 2

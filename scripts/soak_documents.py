@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import filecmp
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -96,6 +97,14 @@ def through(name: str, corpus: Path, slices: int, own: Path, top: Path) -> None:
     print(f"{name}: {', '.join(RESULTS)} equal those of one search, to the byte", flush=True)
 
 
+def peak(pid: int) -> int:
+    """KiB that a process took at most until now. What wait4 says counts the process that began it as well."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+        return 0 if found is None else int(found[1])
+    return 0
+
+
 def measured(what: str, top: Path, name: str, *words: str | Path) -> None:
     """Runs rdc with its results in files, and prints what it took."""
     part, kept = top / f"{name}.part", top / f"{name}.kept"
@@ -103,14 +112,18 @@ def measured(what: str, top: Path, name: str, *words: str | Path) -> None:
     begun = time.monotonic()
     with (top / f"{name}.groups").open("wb") as groups, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, cwd=TOP, stdout=groups, stderr=errors)
-        _, status, usage = os.wait4(process.pid, 0)
+        memory, found = 0, 0
+        while not found:
+            memory = max(memory, peak(process.pid))
+            time.sleep(0.02)
+            found, status, usage = os.wait4(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         summary = errors.read()
     if process.returncode:
         raise SystemExit(f"{what}: {printable(summary[-500:])}")
     seconds, cpu = time.monotonic() - begun, usage.ru_utime + usage.ru_stime
-    print(f"{what}: {seconds:.1f} s, {cpu:.1f} s of CPU, {usage.ru_maxrss / 1024:.0f} MB", flush=True)
+    print(f"{what}: {seconds:.1f} s, {cpu:.1f} s of CPU, {memory / 1024:.0f} MB", flush=True)
     print(f"  {printable(summary.splitlines()[-1])}", flush=True)
 
 

@@ -199,6 +199,11 @@ def test_names_that_are_no_paths_end_the_walk(monkeypatch: pytest.MonkeyPatch) -
     ]
     names = [one.directory + entry.name for one in found for entry in one.objects]
     assert names == [b"s3://b/a/ok", b"s3://b/a/../up"]
+    for size in (None, -1, 1 << 64, "x"):
+        monkeypatch.setattr(Odd, "ls", lambda *_, **__: [{"name": "b/a/x", "size": size, "type": "file"}])  # noqa: B023
+        (error,) = store.walk(ObjectUrl("b", "a"), lambda *_: True)
+        assert isinstance(error, FileError)
+        assert "cannot list it: expected the size of an object, found" in str(error)
 
 
 def test_urls(monkeypatch: pytest.MonkeyPatch) -> None:

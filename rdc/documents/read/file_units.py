@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from rdc.documents.read.json_lines import JSON_ENDINGS
 from rdc.documents.read.parquet_rows import PARQUET_ENDING, check_pyarrow
 from rdc.files.objects.object_url import is_url
@@ -110,12 +112,16 @@ def list_units(
 
         files = JoinedFiles(files, list_objects(urls, options, reporter, stop, slice_, use.rate))
     rows = sorted(range(len(files)), key=files.shown)
+    if urls:
+        # An object that a URL names may lie below another URL as well.
+        rows = [next(same) for _, same in groupby(rows, files.shown)]
     for row in rows:
         if files.shown(row).endswith(PARQUET_ENDING):
             check_pyarrow(files.shown(row))
             break
     units = UnitList(files, rows, 0, slice_)
-    return UnitList(files, rows, sum(files.sizes if slice_ is None else [u.bytes for u in units]), slice_)
+    size = sum(files.sizes if slice_ is None else [unit.bytes for unit in units])
+    return UnitList(files, rows, size, slice_)
 
 
 def _alone(units: UnitList, row: int, path: bytes, size: int) -> FileUnit:

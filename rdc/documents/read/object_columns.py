@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.errors import FileError, UsageError
+from rdc.errors import FileError, UsageError, printable
 from rdc.files.objects.object_url import parse_url
 from rdc.model.filter_rules import are_plain
 from rdc.progress import Problem, check_stop
@@ -79,21 +79,20 @@ def list_objects(
     slice_: SliceFiles | None,
     rate: ReadRate | None = None,
 ) -> ObjectColumns:
-    """All objects below these URLs, or those of a slice. `rate` bounds how fast they are read.
+    """All objects below these URLs, or those of a slice. One that a URL names may be there twice.
 
-    What cannot be listed is reported. Raises UsageError for a URL of another kind, for rules from files of a
-    store, and if s3fs is missing.
+    `rate` bounds how fast they are read. What cannot be listed is reported. Raises UsageError for a URL of
+    another kind, for rules from files of a store, and if s3fs is missing.
     """
     urls = [parse_url(path) for path in paths]
     if not are_plain(options.rules):
-        raise UsageError(f"{paths[0].decode()}: rules of files in directories are not read from a store")
+        raise UsageError(f"{printable(paths[0])}: rules of files in directories are not read from a store")
     from rdc.files.objects.object_store import ObjectStore
 
     filters = filter_list(options.rules)
     store = ObjectStore(rate)
     found = ObjectColumns(store)
     entered: set[bytes] = set()
-    alone: set[bytes] = set()
 
     def enter(directory: bytes, below: bytes) -> bool:
         """Each directory is listed once, whichever URL leads to it."""
@@ -110,12 +109,8 @@ def list_objects(
                 continue
             for entry in listed.objects:
                 path = listed.directory + entry.name
-                if path in alone or (
-                    not listed.single and filters.excluded(listed.below + entry.name, False)
-                ):
+                if not listed.single and filters.excluded(listed.below + entry.name, False):
                     continue
-                if listed.single:
-                    alone.add(path)
                 if slice_ is None or slice_.has_file(path, entry.size):
                     found.add(path, entry.size)
     return found

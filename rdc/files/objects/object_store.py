@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rdc.errors import FileError, one_line, printable
 from rdc.files.objects.object_file import AHEAD_BYTES, ObjectFile
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -75,16 +76,10 @@ class ObjectStore:
             if not enter(f"s3://{key}/".encode(), below):
                 continue
             try:
-                entries = self._fs.ls(key, detail=True)
+                found = _listed(self._fs.ls(key, detail=True), key, below)
             except Exception as error:  # noqa: BLE001 - a store may raise anything that is its own
                 yield failure(error, f"s3://{key}".encode(), "list it")
                 continue
-            if not below and len(entries) == 1 and entries[0]["name"] == key and entries[0]["type"] == "file":
-                above, _, name = key.rpartition("/")
-                one = ObjectEntry(name.encode(), int(entries[0]["size"]))
-                yield ListedObjects(f"s3://{above}/".encode(), b"", [one], [], single=True)
-                return
-            found = _listed(entries, key, below)
             yield found
             waiting += [below + name + b"/" for name in reversed(found.directories)]
 
@@ -99,6 +94,12 @@ class ObjectStore:
 
 
 def _listed(entries: list[dict[str, Any]], key: str, below: bytes) -> ListedObjects:
+    """Raises ValueError for sizes that no object has."""
+    first = entries[0] if len(entries) == 1 and not below else {}
+    if first.get("name") == key and first["type"] == "file":
+        above, _, name = key.rpartition("/")
+        one = ObjectEntry(name.encode(), _size(first))
+        return ListedObjects(f"s3://{above}/".encode(), b"", [one], [], single=True)
     objects, directories = [], []
     for entry in entries:
         above, _, name = entry["name"].rstrip("/").rpartition("/")
@@ -108,9 +109,16 @@ def _listed(entries: list[dict[str, Any]], key: str, below: bytes) -> ListedObje
         if entry["type"] == "directory":
             directories.append(name.encode())
         elif not entry["name"].endswith("/"):
-            objects.append(ObjectEntry(name.encode(), int(entry["size"])))
+            objects.append(ObjectEntry(name.encode(), _size(entry)))
     objects.sort(key=lambda entry: entry.name)
     return ListedObjects(f"s3://{key}/".encode(), below, objects, sorted(directories))
+
+
+def _size(entry: dict[str, Any]) -> int:
+    size = entry["size"]
+    if not isinstance(size, int) or not 0 <= size <= SIZE_LIMIT:
+        raise ValueError(f"expected the size of an object, found {str(size)[:40]}")
+    return size
 
 
 def failure(error: Exception, path: bytes, doing: str) -> FileError:

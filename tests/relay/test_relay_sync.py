@@ -24,7 +24,7 @@ def versions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_versions_cost_what_they_cost_from_here(versions: tuple[Path, Path], tmp_path: Path) -> None:
-    """Each hop carries the bytes of a sync from here, and the whole takes one round trip more at most."""
+    """Each hop carries the bytes of a sync from here, and the whole takes one round trip more."""
     relayed, pushed = tmp_path / "relayed", tmp_path / "pushed"
     for version in (*versions, versions[1]):
         direct = summary(between("--json", "--delete", f"{version}/", f"b:{pushed}"))
@@ -33,13 +33,14 @@ def test_versions_cost_what_they_cost_from_here(versions: tuple[Path, Path], tmp
         assert describe(read_tree(version), read_tree(relayed)) == []
         for field in ("files", "changed", "deleted", "moved"):
             assert got[field] == direct[field], field
-        # Which block is found first depends on which answer comes first.
-        assert abs(got["literal_bytes"] - direct["literal_bytes"]) <= 0.05 * direct["literal_bytes"]
-        assert got["round_trips"] <= direct["round_trips"] + 1
+        # The session's secret decides which fingerprints collide: syncs of one pair differ by some percent,
+        # and by a round trip.
+        assert abs(got["literal_bytes"] - direct["literal_bytes"]) <= 0.2 * direct["literal_bytes"]
+        assert got["round_trips"] <= direct["round_trips"] + 2
         one_hop = direct["bytes_sent"] + direct["bytes_received"]
         both_hops = got["bytes_sent"] + got["bytes_received"]
         # Each of the four directions has a Hello and two have an Open.
-        assert both_hops <= 2.05 * one_hop + 1000
+        assert both_hops <= 2.4 * one_hop + 1000
         # What came from one host went to the other, but for openings and reports.
         assert abs(got["bytes_sent"] - got["bytes_received"]) <= 0.02 * both_hops + 1000
 

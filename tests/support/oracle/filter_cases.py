@@ -97,11 +97,15 @@ def filter_differences(case: Case) -> list[str]:
 
 def _has_no_say(case: Case, said: str) -> bool:
     """Whether rsync complains of a rule file that hides nothing, and that rdc does not read: of a listed
-    directory that is not entered, at DST above what -R takes, where nothing is deleted, or at DST where its
-    rules are for SRC alone."""
+    directory that is not entered; or at DST above what -R takes, where nothing is deleted, in a directory of
+    which SRC has all, or where its rules are for SRC alone."""
     of_source = any(re.match(r"--filter=:[a-z]*s", word) for word in case.words)
+    if case.operands.listed is not None or (of_source and "/_rsync/" in said):
+        return True
     at_destination = re.search(r"/_rsync/(.*)/[^/]* line ", said)
-    above = at_destination is not None and any(
-        path.startswith(f"./{at_destination[1]}/") for path in case.operands.paths
-    )
-    return case.operands.listed is not None or above or (of_source and "/_rsync/" in said)
+    if at_destination is None:
+        return False
+    within = f"{at_destination[1]}/"
+    above = any(path.startswith(f"./{within}") for path in case.operands.paths)
+    extraneous = case.scene.destination.tree.keys() - case.scene.source.tree.keys()
+    return above or not any(path.startswith(os.fsencode(within)) for path in extraneous)

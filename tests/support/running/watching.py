@@ -241,10 +241,10 @@ class Watching:
 
     @property
     def trees(self) -> list[str]:
-        """How the two trees differ."""
+        """How the two trees differ. They change meanwhile, so an entry may go or become another kind."""
         try:
             return describe(read_tree(self.source), read_tree(self.destination))
-        except (FileNotFoundError, NotADirectoryError) as error:
+        except OSError as error:
             return [str(error)]
 
     def wait_equal(self) -> None:

@@ -38,7 +38,7 @@ class Block:
     """What differs, one text a case."""
 
 
-def block(number: int) -> Block:
+def block(number: int, cases: int = BLOCK) -> Block:
     """The block of cases with that seed."""
     of_filters = number % 4 == 3
     seen: set[str] = set()
@@ -46,7 +46,7 @@ def block(number: int) -> Block:
 
     @seed(number)
     @settings(
-        max_examples=BLOCK,
+        max_examples=cases,
         deadline=None,
         database=None,
         phases=(Phase.generate,),

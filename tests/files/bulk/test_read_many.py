@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import tempfile
 import threading
@@ -173,26 +174,28 @@ def test_nothing_leads_out_of_the_tree(path: bytes, tmp_path: Path) -> None:
 
 @every_reader
 def test_a_change_while_it_is_read_is_noticed(read: Reader, tmp_path: Path) -> None:
-    """A thread keeps setting times; sooner or later that falls between the two looks at a file."""
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * 4_000_000)
+    """A thread keeps setting times; sooner or later that falls between the two looks at a file. Its size puts
+    some 10 ms between them, so that a busy machine runs the thread meanwhile."""
+    path, size = tmp_path / "file", 64 << 20
+    path.touch()
+    os.truncate(path, size)
     wanted = wanted_of(tmp_path, [b"file"])
     stop = threading.Event()
-    turn = 0
 
     def touch() -> None:
-        nonlocal turn
-        while not stop.is_set():
-            turn += 1
+        for turn in itertools.count(1):
+            if stop.is_set():
+                return
             os.utime(path, ns=(turn, turn))
 
     toucher = threading.Thread(target=touch)
     toucher.start()
     try:
         outcomes: set[int] = set()
-        # A busy disk may hold up the thread, so its turns count.
-        while TOUCHED not in outcomes and turn < 50_000:
-            outcomes.update(read_below(read, tmp_path, [b"file"], wanted, 4_000_000, 0).outcomes)
+        for _ in range(100):
+            outcomes.update(read_below(read, tmp_path, [b"file"], wanted, size, 0).outcomes)
+            if TOUCHED in outcomes:
+                break
     finally:
         stop.set()
         toucher.join()

@@ -1,0 +1,1 @@
+"""rdc beside rsync over random trees and options."""

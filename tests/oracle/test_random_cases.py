@@ -1,0 +1,17 @@
+"""A sample of `scripts/soak rsync`: trees, lines and exit codes are rsync's, but for intended differences."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.soak_rsync import block
+
+CASES = 25
+"""Cases of each block. Every fourth block is about filter rules."""
+
+
+@pytest.mark.parametrize("number", range(20_000_000, 20_000_080))
+def test_a_block_ends_as_with_rsync(number: int) -> None:
+    found = block(number, CASES)
+    assert found.differing == ()
+    assert found.compared > CASES // 3

@@ -4,9 +4,10 @@ ones."""
 from __future__ import annotations
 
 from array import array
-from itertools import compress, pairwise
+from itertools import compress
 
 from rdc.kernel.chunk_counts import select_chunks
+from rdc.survey.walk.equal_groups import equal_groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,14 +72,7 @@ class ChunkReferences:
         return copy
 
     def repeated(self) -> Iterator[tuple[int, list[int]]]:
-        """Every chunk that occurs twice or more, sorted by key: its bytes, and the location of every
-        occurrence."""
-        keys, locations = self.keys, self.locations
-        ordered = sorted(keys)
-        twice = {key for key, after in pairwise(ordered) if key == after}
-        rows: dict[int, list[int]] = {key: [] for key in sorted(twice)}
-        for row, key in enumerate(keys):
-            if key in twice:
-                rows[key].append(row)
-        for found in rows.values():
-            yield self.sizes[found[0]], [locations[row] for row in found]
+        """Every chunk that occurs twice or more, in an order of their keys: its bytes, and the location of
+        every occurrence."""
+        for rows in equal_groups(self.keys, 8):
+            yield self.sizes[rows[0]], [self.locations[row] for row in rows]

@@ -63,7 +63,11 @@ class Peer:
         """The next message; None at the end of the stream."""
         self.push()
         while (received := self.connection.next()) is None:
-            data = self.sock.recv(1 << 16)
+            try:
+                data = self.sock.recv(1 << 16)
+            except ConnectionResetError:
+                # The other side closed with something unread. What it sent was read before.
+                return None
             if not data:
                 return None
             self.connection.receive_data(data)

@@ -9,28 +9,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.clusters import TOKEN, dask_cluster
+from tests.cluster.clusters import TOKEN
 from tests.documents.corpora import families
 from tests.documents.sliced_corpus import write_corpus
 from tests.support.project_paths import TOP
-
-
-@pytest.fixture(scope="module")
-def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dask_cluster(tmp_path_factory.mktemp("dask")) as url:
-        yield url
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    """The engine of this name, begun if need be."""
-    name: str = request.param
-    return name if ":" in name else str(request.getfixturevalue(name))
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,19 +23,6 @@ from rdc.errors import ExitCode, RdcError, UsageError
 from tests.cluster.clusters import TOKEN, dask_cluster
 from tests.support.project_paths import TOP
 from tests.support.trees.linked_tree import linked_tree
-
-
-@pytest.fixture(scope="module")
-def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dask_cluster(tmp_path_factory.mktemp("dask")) as url:
-        yield url
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    """The engine of this name, begun if need be."""
-    name: str = request.param
-    return name if ":" in name else str(request.getfixturevalue(name))
 
 
 @pytest.fixture

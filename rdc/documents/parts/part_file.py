@@ -79,7 +79,7 @@ class Part:
 
     head: DocumentHead
     blocks: list[Block]
-    """Those of whole files."""
+    """The blocks of files that one machine read whole."""
     problems: list[Problem]
     left_out: int
     ranges: list[PartRange]

@@ -41,7 +41,7 @@ class FileUnit:
     bytes: int
     """Bytes to read."""
     range: FileRange | None = None
-    """What a slice reads of the only file; None for all of it."""
+    """The part of its only file that a slice reads; None: the unit is read whole."""
 
     @property
     def has_rows(self) -> bool:

@@ -21,7 +21,7 @@ class RangeOutcome:
     """Lines of a JSONL file that begin in the range. The rows of the next range follow them. 0 for Parquet,
     whose rows have their numbers."""
     complete: bool
-    """Whether it was read to its end."""
+    """True if the range was read to its end."""
     problems: RowProblems
     """Rows count from the range's first line."""
     failure: Problem | None

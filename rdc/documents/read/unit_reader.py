@@ -54,7 +54,7 @@ class UnitReader:
         self.done = 0
         """Bytes of files read so far."""
         self.outcome: RangeOutcome | None = None
-        """Of a range, in place of `problems` and `left_out`."""
+        """A unit that is a range has its problems and rows here, in place of `problems` and `left_out`."""
 
     def key(self, method: bytes) -> str:
         """A name for what is read from the files as they are now, under `method`. Raises RdcError for a file

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["ReadRate"]
 
 BURST_SECONDS = 0.1
-"""What was not read before may be read at once, so much of a second's bytes."""
+"""A run that read less than its rate may catch up at once, by so many seconds of the rate at most."""
 
 
 class ReadRate:

@@ -193,7 +193,8 @@ def _stopped(outcome: Outcome) -> Outcome:
         rest = [line for line in lines if not line.startswith("*deleting")]
         return (*rest, f"{len(lines) - len(rest)} deletions")
 
-    if outcome.code != EXIT_MAX_DELETE and "--max-delete" not in outcome.said:
+    named = re.search(r"--max-delete limit|\(--max-delete\)", outcome.said)
+    if outcome.code != EXIT_MAX_DELETE and not named:
         return outcome
     return replace(outcome, plan=counted(outcome.plan), lines=counted(outcome.lines), tree={})
 

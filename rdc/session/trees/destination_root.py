@@ -273,8 +273,10 @@ def _opened_alternates(
     from rdc.session.trees.alternate_directories import open_alternates
 
     opened = open_alternates(alternates, lambda directory: site.open(site.beside(here, directory)))
-    for root in opened.roots if options.open_noatime else ():
-        root.keep_atimes()
+    for root in opened.roots:
+        root.shown_nodes = options.nodes
+        if options.open_noatime:
+            root.keep_atimes()
     return opened
 
 

@@ -9,13 +9,16 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from tests.support.oracle.operands import CONTENTS, Operands
-from tests.support.oracle.scenes import Scene
+from tests.support.oracle.scenes import Scene, Side
 from tests.support.running.compared_trees import Seen, View, linked, view
 from tests.support.running.syncing import command
+from tests.support.trees.trees import File
 
 __all__ = ["Case", "Outcome", "SilentRsyncError", "run_case"]
 
@@ -27,6 +30,11 @@ REMARKS = (
     "skipping non-regular file ",
 )
 """Lines of rsync that rdc writes on stderr, if at all."""
+
+RULE_LINES = b"; what two tools read alike\n\n# nothing\n/b/a\na-*\n*.b/\n"
+"""The file of --exclude-from and --include-from."""
+BESIDE_SOURCE = "{beside}"
+"""In a word: the directory that SRC is in."""
 
 PATIENCE = 60
 """Seconds for one run."""
@@ -62,6 +70,8 @@ class Outcome:
     """The paths that SRC has then, if files leave it."""
     accessed: tuple[tuple[bytes, int], ...] = ()
     """With -U, the access times at DST of what SRC has, in seconds."""
+    shared: tuple[bytes, ...] = ()
+    """The paths of files at DST that are names of a file of an alternate tree."""
 
 
 def run_case(case: Case) -> tuple[Outcome, Outcome]:
@@ -69,11 +79,17 @@ def run_case(case: Case) -> tuple[Outcome, Outcome]:
     with tempfile.TemporaryDirectory(prefix="rdc-oracle-") as place:
         top = Path(place)
         source = case.scene.source.write(top / "source")
+        (top / "temporary").mkdir()
+        (top / "rules").write_bytes(RULE_LINES)
         outcomes = []
         for run in (_rsync, _rdc):
-            destination = case.scene.destination.write(top / run.__name__)
+            within = top / run.__name__
+            within.mkdir()
+            destination = case.scene.destination.write(within / "destination")
+            others = _alternates(case, within)
             before = view(os.fsencode(destination))
-            words = [*case.words, *_taken(case, source), f"{destination}/"]
+            words = [word.replace(BESIDE_SOURCE, str(top)) for word in case.words]
+            words += [*_taken(case, source), f"{destination}/"]
             planned_code, plan, _ = run("-n", "-i", *words)
             assert _unchanged(before, view(os.fsencode(destination))), f"{run.__name__} -n changed something"
             began = time.time_ns() - 10**9
@@ -85,8 +101,42 @@ def run_case(case: Case) -> tuple[Outcome, Outcome]:
                 left = tuple(sorted(view(os.fsencode(source))))
                 shutil.rmtree(source)
                 case.scene.source.write(source)
-            outcomes.append(Outcome(planned_code, plan, code, lines, found, said, left, accessed))
+            shared = _shared(destination, others)
+            assert all(map(_still_there, others, case.scene.alternates)), (
+                f"{run.__name__} changed another tree"
+            )
+            outcomes.append(Outcome(planned_code, plan, code, lines, found, said, left, accessed, shared))
         return outcomes[0], outcomes[1]
+
+
+def _alternates(case: Case, within: Path) -> list[Path]:
+    """The alternate trees, made beside DST."""
+    return [side.write(within / f"alternate{n}") for n, side in enumerate(case.scene.alternates)]
+
+
+def _shared(destination: Path, alternates: Sequence[Path]) -> tuple[bytes, ...]:
+    """See Outcome.shared."""
+    inodes = {seen.inode for other in alternates for seen in _files(other).values()}
+    return tuple(path for path, seen in _files(destination).items() if seen.inode in inodes)
+
+
+def _files(top: Path) -> View:
+    return {path: seen for path, seen in view(os.fsencode(top)).items() if seen.kind == stat.S_IFREG}
+
+
+def _still_there(top: Path, side: Side) -> bool:
+    """Whether the files of an alternate tree are as they were made."""
+    found = _files(top)
+    return all(
+        path in found and _is_as_made(found[path], node)
+        for path, node in side.tree.items()
+        if isinstance(node, File)
+    )
+
+
+def _is_as_made(seen: Seen, node: File) -> bool:
+    digest = blake2b(node.content, digest_size=16).digest()
+    return (seen.said, seen.mode, seen.mtime_ns) == (digest, node.mode, node.mtime_ns)
 
 
 def _taken(case: Case, source: Path) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tests.support.oracle.cases import Case, Outcome
+from tests.support.oracle.comparable import ALTERNATES
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.scenes import Side
 from tests.support.running.compared_trees import Seen, View
@@ -103,7 +104,7 @@ def _still_linked(case: Case, outcome: Outcome) -> Outcome:
 
 def _changed_alone(line: str) -> list[str]:
     """No line for an unchanged entry, which a second -i lists."""
-    return [] if re.match(r"[.h][fdLDS] {9} ", line) else [line]
+    return [] if re.match(r"[.hc][fdLDS] {9} ", line) else [line]
 
 
 def _attributes_apart(line: str) -> list[str]:
@@ -323,6 +324,7 @@ def _read_otherwise(case: Case) -> bool:
         "-U",
         "-UU",
         "--atimes",
+        *ALTERNATES,
     )(case)
 
 

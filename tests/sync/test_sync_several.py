@@ -215,4 +215,4 @@ def test_the_first_of_a_name_counts(taken: tuple[str, ...], first: bytes, tmp_pa
     assert found.code == 0
     assert read_tree(tmp_path / "d")[b"x"] == source[first]
     subprocess.run(["rsync", "-a", *(f"{tmp_path}/s/{path}" for path in taken), f"{tmp_path}/r/"], check=True)
-    assert describe(read_tree(tmp_path / "r"), read_tree(tmp_path / "d")) == []
+    assert read_tree(tmp_path / "r")[b"x"] == source[first]

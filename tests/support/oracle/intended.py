@@ -114,12 +114,21 @@ def _attributes_apart(line: str) -> list[str]:
     return [line]
 
 
+def _unnamed_attributes(line: str) -> list[str]:
+    """`line` without the letters of ACLs and attributes; none if those were all of it."""
+    if not re.match(r"[.c>]\S[.cstpogu]{7}[.ax]{2} ", line):
+        return [line]
+    return [] if set(line[2:9]) == {"."} else [line[:9] + ".." + line[11:]]
+
+
 def _seen(change: Callable[[Seen], Seen]) -> Callable[[Outcome], Outcome]:
     return lambda outcome: replace(outcome, tree={path: change(seen) for path, seen in outcome.tree.items()})
 
 
 def _timeless_directories(outcome: Outcome) -> Outcome:
     outcome = _lines(lambda line: _without_flag(line, "d", "t"))(outcome)
+    # What is left of it is unchanged, which a second -i names.
+    outcome = _lines(lambda line: [] if line.startswith(".d          ") else [line])(outcome)
     return _seen(lambda seen: replace(seen, mtime_ns=0) if seen.kind == stat.S_IFDIR else seen)(outcome)
 
 
@@ -304,8 +313,17 @@ def _above(path: bytes) -> Iterable[bytes]:
 def _planned_without_nodes(outcome: Outcome) -> Outcome:
     """The plan without special files, and the exit code of the run: there rsync -n follows the symlink."""
     plan = tuple(line for line in outcome.plan if not re.match(r"[hc][SD]", line))
+    return _as_the_run_ends(replace(outcome, plan=plan))
+
+
+def _as_the_run_ends(outcome: Outcome) -> Outcome:
+    """The exit code of the run for that of -n, where this failed in part."""
     failed = outcome.planned_code == EXIT_PARTIAL
-    return replace(outcome, plan=plan, planned_code=outcome.code if failed else outcome.planned_code)
+    return replace(outcome, planned_code=outcome.code if failed else outcome.planned_code)
+
+
+def _finds_attributes(case: Case) -> bool:
+    return _has("-A", "--acls", "-X", "--xattrs")(case) and _has(*ALTERNATES)(case)
 
 
 def _read_otherwise(case: Case) -> bool:
@@ -359,6 +377,8 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_first_names)),
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_lines(_first_name))),
     Intended("`-n -H`, a special file below", _nodes_below_links, _always(_planned_without_nodes)),
+    Intended("`-i` with `-A` or `-X`", _finds_attributes, _always(_lines(_unnamed_attributes))),
+    Intended("`-n -X` with", _finds_attributes, _always(_as_the_run_ends)),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
     Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),
     Intended("`--max-delete`", _has("--max-delete"), _always(_stopped)),

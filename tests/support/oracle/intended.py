@@ -322,6 +322,17 @@ def _as_the_run_ends(outcome: Outcome) -> Outcome:
     return replace(outcome, planned_code=outcome.code if failed else outcome.planned_code)
 
 
+def _finds_untimed(case: Case) -> bool:
+    return _has("-O", "--omit-dir-times", "-J", "--omit-link-times")(case) and _has(*ALTERNATES)(case)
+
+
+def _without_new_times(line: str) -> list[str]:
+    """`line` without the time of a new directory or symlink."""
+    if not line.startswith(("cd", "cL")) or line[2:11] == "+++++++++":
+        return [line]
+    return _without_flag(line, line[1], "t")
+
+
 def _finds_attributes(case: Case) -> bool:
     return _has("-A", "--acls", "-X", "--xattrs")(case) and _has(*ALTERNATES)(case)
 
@@ -378,6 +389,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_lines(_first_name))),
     Intended("`-n -H`, a special file below", _nodes_below_links, _always(_planned_without_nodes)),
     Intended("`-i` with `-A` or `-X`", _finds_attributes, _always(_lines(_unnamed_attributes))),
+    Intended("`-i` with `-O` or `-J`", _finds_untimed, _always(_lines(_without_new_times))),
     Intended("`-n -X` with", _finds_attributes, _always(_as_the_run_ends)),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
     Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),

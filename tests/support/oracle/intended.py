@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tests.support.oracle.cases import Case, Outcome
-from tests.support.oracle.comparable import ALTERNATES
+from tests.support.oracle.found_elsewhere import (
+    FOUND,
+    UNTIMED,
+    timeless_symlinks,
+    unnamed_attributes,
+    unnamed_times,
+)
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.scenes import Side
 from tests.support.running.compared_trees import Seen, View
@@ -23,6 +29,7 @@ __all__ = ["INTENDED", "Intended", "adjusted"]
 BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
 FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
+ATTRIBUTES = ("-A", "--acls", "-X", "--xattrs")
 EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
 IN_THE_WAY = re.compile(
     r"^could not make way for [^:]*: (.*)$|^rdc: (.*): a directory is in the way", re.MULTILINE
@@ -42,6 +49,10 @@ class Intended:
 
 def _has(*names: str) -> Callable[[Case], bool]:
     return lambda case: bool(set(names) & {word.partition("=")[0] for word in case.words})
+
+
+def _both(some: Iterable[str], others: Iterable[str]) -> Callable[[Case], bool]:
+    return lambda case: _has(*some)(case) and _has(*others)(case)
 
 
 def _always(look_past: Callable[[Outcome], Outcome]) -> Callable[[Case, Outcome], Outcome]:
@@ -112,13 +123,6 @@ def _attributes_apart(line: str) -> list[str]:
     if re.match(r"[.c>h]\S[.cstpog]{6}[.u][.ax]{2} ", line) and set(line[2:8]) != {"."}:
         return [line[:8] + "..." + line[11:]]
     return [line]
-
-
-def _unnamed_attributes(line: str) -> list[str]:
-    """`line` without the letters of ACLs and attributes; none if those were all of it."""
-    if not re.match(r"[.c>]\S[.cstpogu]{7}[.ax]{2} ", line):
-        return [line]
-    return [] if set(line[2:9]) == {"."} else [line[:9] + ".." + line[11:]]
 
 
 def _seen(change: Callable[[Seen], Seen]) -> Callable[[Outcome], Outcome]:
@@ -322,21 +326,6 @@ def _as_the_run_ends(outcome: Outcome) -> Outcome:
     return replace(outcome, planned_code=outcome.code if failed else outcome.planned_code)
 
 
-def _finds_untimed(case: Case) -> bool:
-    return _has("-O", "--omit-dir-times", "-J", "--omit-link-times")(case) and _has(*ALTERNATES)(case)
-
-
-def _without_new_times(line: str) -> list[str]:
-    """`line` without the time of a new directory or symlink."""
-    if not line.startswith(("cd", "cL")) or line[2:11] == "+++++++++":
-        return [line]
-    return _without_flag(line, line[1], "t")
-
-
-def _finds_attributes(case: Case) -> bool:
-    return _has("-A", "--acls", "-X", "--xattrs")(case) and _has(*ALTERNATES)(case)
-
-
 def _read_otherwise(case: Case) -> bool:
     """Whether unchanged entries are to be listed where contents, links or attributes are compared."""
     return _has("-i", "--itemize-changes")(case) and _has(
@@ -353,7 +342,7 @@ def _read_otherwise(case: Case) -> bool:
         "-U",
         "-UU",
         "--atimes",
-        *ALTERNATES,
+        *FOUND,
     )(case)
 
 
@@ -388,9 +377,10 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_first_names)),
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_lines(_first_name))),
     Intended("`-n -H`, a special file below", _nodes_below_links, _always(_planned_without_nodes)),
-    Intended("`-i` with `-A` or `-X`", _finds_attributes, _always(_lines(_unnamed_attributes))),
-    Intended("`-i` with `-O` or `-J`", _finds_untimed, _always(_lines(_without_new_times))),
-    Intended("`-n -X` with", _finds_attributes, _always(_as_the_run_ends)),
+    Intended("`-i` with `-A` or `-X`", _both(ATTRIBUTES, FOUND), _always(_lines(unnamed_attributes))),
+    Intended("`-n -X` with", _both(ATTRIBUTES, FOUND), _always(_as_the_run_ends)),
+    Intended("`-i` with `-O` or `-J`", _both(UNTIMED, FOUND), _always(_lines(unnamed_times))),
+    Intended("`--link-dest` with symlinks", _both(UNTIMED, FOUND), _always(timeless_symlinks)),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
     Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),
     Intended("`--max-delete`", _has("--max-delete"), _always(_stopped)),

@@ -10,20 +10,20 @@
 #define ISA __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")))
 #define FN ISA static
 #define NAME(f) avx512_##f
-#define WRITE_PLACES write_places
+#define WRITE_POSITIONS write_positions
 
 /* Writes base + i for each bit i that is set, as the lowest ones of 64 numbers. */
-ISA static inline void write_places(uint64_t bits, unsigned base, uint16_t *to)
+ISA static inline void write_positions(uint64_t bits, unsigned base, uint16_t *to)
 {
     static const uint8_t order[RDC_TEXT_BLOCK] = {
         0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
         32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
     };
-    const __m512i places = _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512((const void *)order));
+    const __m512i positions = _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512((const void *)order));
     const __m512i from = _mm512_set1_epi16((short)base);
-    const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
+    const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions));
     _mm512_storeu_si512((void *)to, _mm512_add_epi16(low, from));
-    const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));
+    const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(positions, 1));
     _mm512_storeu_si512((void *)(to + 32), _mm512_add_epi16(high, from));
 }
 

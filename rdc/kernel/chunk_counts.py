@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.kernel import choice
 
-__all__ = ["ChunkTable", "Folder", "select_chunks"]
+__all__ = ["ChunkTable", "Folder", "left_after_rows", "select_chunks"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import random
 import subprocess
 from array import array
 from collections import Counter
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,63 @@ def test_a_selection_is_about_as_large_as_asked() -> None:
     assert abs(len(_survey.select_chunks(rows, 3, 4)) // 8 - 4096) < 300
 
 
+LARGE = (1 << 63) - 1
+"""Most chunks, and most bytes, that a table of a part states."""
+
+
+@st.composite
+def rows_of_a_part(draw: st.DrawFn) -> tuple[list[list[int]], int, int, int, int]:
+    """Columns of rows, the least key, the shift, and what is left: as a scan writes them, then perhaps forged
+    in one place."""
+    shift = draw(st.sampled_from((0, 1, 7, 63)))
+    room = 1 << (64 - shift)
+    found = sorted(draw(st.sets(keys.map(lambda key: key % room), min_size=1, max_size=40)))
+    least = draw(st.sampled_from((0, found[0])))
+    large = st.one_of(st.integers(0, 9), st.sampled_from((1 << 32, LARGE, KEY_MAX)))
+    lengths, times = ([draw(large) for _ in found] for _ in range(2))
+    if draw(st.booleans()):  # none that a scan would not write
+        lengths = [length % 70_000 for length in lengths]
+        times = [1 + count % 1_000 for count in times]
+    left = sum(times), sum(map(mul, lengths, times))
+    chunks, total = (min(LARGE, max(0, each + draw(st.sampled_from((-1, 0, 0, 0, 5))))) for each in left)
+    columns = [found, lengths, times]
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(found) - 1))
+        columns[draw(st.integers(0, 2))][at] = draw(large | keys)
+    return columns, draw(st.just(least) | st.just(found[0] + 1) | st.just(1 << 64)), shift, chunks, total
+
+
+def judged(variant: Any, columns: list[list[int]], *more: int) -> tuple[int, int] | str:
+    try:
+        left: tuple[int, int] = variant.left_after_rows(*map(column, columns), *more)
+    except ValueError as error:
+        return str(error)
+    return left
+
+
+@settings(deadline=None)
+@given(rows_of_a_part())
+def test_rows_of_a_part_are_judged_as_by_hand(case: tuple[list[list[int]], int, int, int, int]) -> None:
+    columns, least, shift, chunks, total = case
+    found, lengths, times = columns
+    wanted: tuple[int, int] | str = chunks - sum(times), total - sum(map(mul, lengths, times))
+    if wanted[0] < 0 or wanted[1] < 0 or not all(times):  # type: ignore[operator]
+        wanted = "more chunks than the table has"
+    if found != sorted(set(found)) or found[0] < least or found[-1] >> (64 - shift):
+        wanted = "keys out of order"
+    for variant in VARIANTS:
+        assert judged(variant, columns, least, shift, chunks, total) == wanted
+
+
+def test_sums_of_forged_rows_do_not_wrap() -> None:
+    """Each of these sums is 0 or little in 64 bits."""
+    half, root = 1 << 63, 1 << 32
+    for lengths, times in (([1, 1], [half, half]), ([half, half], [1, 1]), ([root, 1], [root, 1])):
+        for variant in VARIANTS:
+            said = judged(variant, [[1, 2], lengths, times], 0, 0, LARGE, LARGE)
+            assert said == "more chunks than the table has"
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_makes_no_sense_is_refused(variant: Any) -> None:
     make = variant.ChunkTable
@@ -244,6 +302,9 @@ def test_what_makes_no_sense_is_refused(variant: Any) -> None:
         lambda: fold(1, 2).streams(column([1]), column([1]), column([])),
         lambda: fold(1, 2).streams(column([1, 2]), column([1, 2]), column([2, 1])),
         lambda: variant.select_chunks(b"", 0, 64),
+        lambda: variant.left_after_rows(column([1]), column([1]), column([]), 0, 0, 1, 1),
+        lambda: variant.left_after_rows(column([1]), column([]), column([1]), 0, 0, 1, 1),
+        lambda: variant.left_after_rows(column([1]), column([1]), column([1]), 0, 64, 1, 1),
     ):
         with pytest.raises(ValueError, match=r"\w"):
             attempt()  # type: ignore[no-untyped-call]
@@ -255,6 +316,7 @@ def test_numbers_that_lie_askew_are_refused() -> None:
         lambda: _survey.select_chunks(askew, 0, 1),
         lambda: _survey.ChunkTable(0).add(askew, column([1, 2])),
         lambda: _survey.Folder(1, 2).feed(column([1, 2]), askew),
+        lambda: _survey.left_after_rows(askew, askew, askew, 0, 0, 1, 1),
     ):
         with pytest.raises(ValueError, match="aligned"):
             attempt()
@@ -263,7 +325,7 @@ def test_numbers_that_lie_askew_are_refused() -> None:
 def test_under_sanitizers(tmp_path: Path) -> None:
     """Nothing outside an allocation is read or written, whatever the keys."""
     kernel, program = Path(_survey.__file__).parent, tmp_path / "chunk_table"
-    sources = [str(kernel / name) for name in ("chunk_table.c", "fold_chunks.c")]
+    sources = [str(source) for source in kernel.glob("*.c") if "binding" not in source.name]
     sources.append(str(NATIVE / "chunk_table.c"))
     flags = ["-O1", "-g", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{KERNEL}"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

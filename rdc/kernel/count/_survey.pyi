@@ -31,4 +31,14 @@ class Folder:
         self, keys: ReadableBuffer, sizes: ReadableBuffer, ends: ReadableBuffer, /
     ) -> tuple[bytes, bytes, bytes]: ...
 
+def left_after_rows(
+    keys: ReadableBuffer,
+    sizes: ReadableBuffer,
+    counts: ReadableBuffer,
+    least: int,
+    shift: int,
+    chunks: int,
+    total: int,
+    /,
+) -> tuple[int, int]: ...
 def select_chunks(keys: ReadableBuffer, salt: int, shift: int, /) -> bytes: ...

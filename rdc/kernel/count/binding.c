@@ -7,31 +7,12 @@
 #include <Python.h>
 
 #include "count/chunk_table.h"
+#include "count/columns.h"
 #include "count/fold_chunks.h"
-
-/* Returns the numbers in a column, or NULL with an exception set. */
-static const uint64_t *numbers(const Py_buffer *view, size_t *count)
-{
-    if (view->len % 8 || (view->len && (uintptr_t)view->buf % 8)) {
-        PyErr_Format(PyExc_ValueError, "%zd bytes: whole 64-bit numbers, aligned, are expected", view->len);
-        return NULL;
-    }
-    *count = (size_t)view->len / 8;
-    return view->buf;
-}
 
 static PyObject *column(const uint64_t *values, size_t count)
 {
     return PyBytes_FromStringAndSize((const char *)values, (Py_ssize_t)(8 * count));
-}
-
-/* Columns of one length. */
-static int same_length(size_t first, size_t second)
-{
-    if (first == second)
-        return 0;
-    PyErr_Format(PyExc_ValueError, "columns of %zu and %zu rows", first, second);
-    return -1;
 }
 
 /* ---- ChunkTable ---- */
@@ -72,10 +53,10 @@ static PyObject *table_add(PyObject *object, PyObject *args)
     size_t rows, others;
     if (!PyArg_ParseTuple(args, "y*y*|y*:add", &keys, &sizes, &counts))
         return NULL;
-    const uint64_t *key = numbers(&keys, &rows), *size = key ? numbers(&sizes, &others) : NULL, *count = NULL;
-    if (!size || same_length(rows, others))
+    const uint64_t *key = rdc_column_numbers(&keys, &rows), *size = key ? rdc_column_numbers(&sizes, &others) : NULL, *count = NULL;
+    if (!size || rdc_same_length(rows, others))
         goto done;
-    if (counts.obj && (!(count = numbers(&counts, &others)) || same_length(rows, others)))
+    if (counts.obj && (!(count = rdc_column_numbers(&counts, &others)) || rdc_same_length(rows, others)))
         goto done;
     if (rdc_table_add(table, key, size, count, rows))
         PyErr_NoMemory();
@@ -262,10 +243,10 @@ static PyObject *fold(rdc_folder *folder, PyObject *args, int whole)
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, whole ? "y*y*y*:streams" : "y*y*:feed", &keys, &sizes, &stops))
         return NULL;
-    const uint64_t *key = numbers(&keys, &rows), *size = key ? numbers(&sizes, &others) : NULL, *stop = NULL;
-    if (!size || same_length(rows, others))
+    const uint64_t *key = rdc_column_numbers(&keys, &rows), *size = key ? rdc_column_numbers(&sizes, &others) : NULL, *stop = NULL;
+    if (!size || rdc_same_length(rows, others))
         goto done;
-    if (whole && !(stop = numbers(&stops, &streams)))
+    if (whole && !(stop = rdc_column_numbers(&stops, &streams)))
         goto done;
     for (size_t i = 0; i < streams; i++)
         if (stop[i] > rows || stop[i] < (i ? stop[i - 1] : 0) || (i + 1 == streams && stop[i] != rows)) {
@@ -353,7 +334,7 @@ static PyObject *select_chunks(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "y*KI:select_chunks", &keys, &salt, &shift))
         return NULL;
-    const uint64_t *key = numbers(&keys, &rows);
+    const uint64_t *key = rdc_column_numbers(&keys, &rows);
     if (key && shift > 63) {
         PyErr_Format(PyExc_ValueError, "a choice of one in 2^%u: 2^0 to 2^63 is expected", shift);
     } else if (key) {
@@ -366,6 +347,7 @@ static PyObject *select_chunks(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"left_after_rows", rdc_py_left_after_rows, METH_VARARGS, NULL},
     {"select_chunks", select_chunks, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

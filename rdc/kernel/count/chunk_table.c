@@ -71,9 +71,13 @@ static size_t slot_of(const rdc_table *t, uint64_t key)
     }
 }
 
-/* Returns the slots that `homes` need so that the last key still has one. Empty slots move nothing. */
+/* Slots that suffice for `homes`, so that the last key still has one. Each key is at its home or behind it, and so many
+ * more homes move no home further than by their number. So no key moves further either. With as many homes as before,
+ * another sample was chosen, which moves homes further. */
 static size_t slots_needed(const rdc_table *t, size_t homes)
 {
+    if (t->homes && homes > t->homes)
+        return t->length + (homes - t->homes);
     size_t next = 0;
     for (size_t i = 0; i < t->length; i++)
         if (t->slot[i].count) {
@@ -86,32 +90,45 @@ static size_t slots_needed(const rdc_table *t, size_t homes)
 /* Spreads the used slots over `homes`, in place. First all of them move to the end of an allocation of
  * `length` slots. Then each moves to the later of its home and the slot behind the one before it. That is
  * never behind the slot it comes from: `length` leaves room for the last one, and so for all that follow
- * any slot. */
+ * any slot.
+ *
+ * No processor foresees which slots are used, so both loops write what they may not need instead of asking: an empty
+ * slot, which the next one replaces, and two empty slots behind each used one. */
 static int spread(rdc_table *t, size_t homes)
 {
-    const size_t length = slots_needed(t, homes), old = t->length;
-    if (length > old) {
-        rdc_slot *grown = realloc(t->slot, length * sizeof *grown);
+    const size_t room = slots_needed(t, homes), old = t->length;
+    if (room > old) {
+        rdc_slot *grown = realloc(t->slot, room * sizeof *grown);
         if (!grown)
             return -1;
         t->slot = grown;
     }
-    size_t to = length > old ? length : old;
+    size_t to = room > old ? room : old;
     const size_t end = to;
-    for (size_t from = old; from-- > 0;)
-        if (t->slot[from].count)
-            t->slot[--to] = t->slot[from];
+    for (size_t from = old; from-- > 0;) {
+        const rdc_slot moved = t->slot[from];
+        t->slot[to - 1] = moved;
+        to -= moved.count != 0;
+    }
+    const rdc_slot empty = {0, 0, 0};
     size_t next = 0;
     for (; to < end; to++) {
         const rdc_slot moved = t->slot[to];
         const size_t own = home(t, moved.key, homes);
         const size_t at = own > next ? own : next;
-        memset(t->slot + next, 0, (at - next) * sizeof *t->slot);
+        size_t gap = next;
+        if (next + 1 < to) {
+            t->slot[gap++] = empty;
+            t->slot[gap++] = empty;
+        }
+        while (gap < at)
+            t->slot[gap++] = empty;
         t->slot[at] = moved;
         next = at + 1;
     }
     memset(t->slot + next, 0, (end - next) * sizeof *t->slot);
-    if (length < old) {
+    const size_t wanted = (next > homes ? next : homes) + SLACK, length = wanted < end ? wanted : end;
+    if (length < end) {
         rdc_slot *shrunk = realloc(t->slot, length * sizeof *shrunk);
         if (shrunk)
             t->slot = shrunk;
@@ -348,36 +365,6 @@ int rdc_table_next(const rdc_table *t, size_t *position, rdc_wide *chunk)
         return 1;
     }
     return 0;
-}
-
-static unsigned bits(uint64_t number)
-{
-    return number ? 64 - (unsigned)__builtin_clzll(number) : 0;
-}
-
-void rdc_table_summarize(const rdc_table *t, rdc_table_summary *s)
-{
-    size_t position = 0;
-    rdc_wide chunk;
-
-    memset(s, 0, sizeof *s);
-    while (rdc_table_next(t, &position, &chunk)) {
-        s->unique_chunks++;
-        s->unique_bytes += chunk.size;
-        s->unique_squares += (double)chunk.size * (double)chunk.size;
-        if (chunk.count > 1 && chunk.size) {
-            s->groups++;
-            s->group_bytes += (chunk.count - 1) * chunk.size;
-        }
-        s->size_chunks[bits(chunk.size)]++;
-        s->size_bytes[bits(chunk.size)] += chunk.size;
-        s->copy_chunks[bits(chunk.count)]++;
-        s->copy_bytes[bits(chunk.count)] += chunk.size;
-        if (chunk.size > s->largest_size)
-            s->largest_size = chunk.size;
-        if (chunk.count > s->largest_count)
-            s->largest_count = chunk.count;
-    }
 }
 
 size_t rdc_table_memory(const rdc_table *t)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["ChunkTable", "Folder", "select_chunks"]
+__all__ = ["ChunkTable", "Folder", "left_after_rows", "select_chunks"]
 
 _MASK = (1 << 64) - 1
 
@@ -199,6 +199,37 @@ class Folder:
         group, self._waiting = self._waiting[:count], self._waiting[count:]
         name = b"".join(key.to_bytes(8, "little") for key, _ in group)
         return siphash(_GROUP_KEY, name), sum(size for _, size in group)
+
+
+def left_after_rows(
+    keys: ReadableBuffer,
+    sizes: ReadableBuffer,
+    counts: ReadableBuffer,
+    least: int,
+    shift: int,
+    chunks: int,
+    total: int,
+) -> tuple[int, int]:
+    """Checks rows of a part's table, of which `chunks` of `total` bytes are left. Returns what is left after
+    them.
+
+    Keys ascend, from `least` on, and their first `shift` bits are 0. `chunks` and `total` are at most 2^63 -
+    1. Raises ValueError for rows that no scan writes, in whatever numbers.
+    """
+    column, lengths, times = _numbers(keys), _numbers(sizes), _numbers(counts)
+    if not len(column) == len(lengths) == len(times):
+        raise ValueError(f"columns of {len(column)}, {len(lengths)} and {len(times)} rows")
+    if not 0 <= shift <= 63:
+        raise ValueError(f"a sample of one in 2^{shift}: 2^0 to 2^63 is expected")
+    for key in column:
+        if key < least or key >> (64 - shift):
+            raise ValueError("keys out of order")
+        least = key + 1
+    chunks -= sum(times)
+    total -= sum(size * count for size, count in zip(lengths, times, strict=True))
+    if 0 in times.tolist() or chunks < 0 or total < 0:
+        raise ValueError("more chunks than the table has")
+    return chunks, total
 
 
 def select_chunks(keys: ReadableBuffer, salt: int, shift: int) -> bytes:

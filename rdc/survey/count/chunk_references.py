@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rdc.survey.walk.equal_groups import Groups
+
 __all__ = ["REFERENCES", "ChunkReferences"]
 
 REFERENCES = 1 << 19
@@ -33,9 +35,12 @@ class ChunkReferences:
         self.locations: array[int] = array("I")
         self.shift = 0
         """One chunk in 2^shift is followed."""
+        self._groups: Groups | None = None
+        """Rows of equal keys, until rows change: a report asks three times."""
 
     def add(self, keys: bytes, sizes: bytes, locations: array[int]) -> None:
         """Adds occurrences as columns."""
+        self._groups = None
         if self.shift:
             rows = array("Q", select_chunks(keys, SALT, self.shift))
             if not rows:
@@ -55,7 +60,7 @@ class ChunkReferences:
         """Follows only one chunk in 2^shift from now on."""
         if shift <= self.shift:
             return
-        self.shift = shift
+        self.shift, self._groups = shift, None
         selected = bytearray(len(self.keys))
         for row in array("Q", select_chunks(self.keys, SALT, shift)):
             selected[row] = 1
@@ -74,5 +79,7 @@ class ChunkReferences:
     def repeated(self) -> Iterator[tuple[int, list[int]]]:
         """Every chunk that occurs twice or more, in an order of their keys: its bytes, and the location of
         every occurrence."""
-        for rows in equal_groups(self.keys, 8):
+        if self._groups is None:
+            self._groups = equal_groups(self.keys, 8)
+        for rows in self._groups:
             yield self.sizes[rows[0]], [self.locations[row] for row in rows]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from itertools import islice
-from operator import ge, mul
 
 from rdc.errors import ExitCode, one_line, worse
+from rdc.kernel.chunk_counts import left_after_rows
 from rdc.limits.survey import SCAN_PROBLEMS
 from rdc.model.scan import ScanProblem
-from rdc.signature.trait_column import TRAITS_BYTES, traits_at
+from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.survey.count.compression_estimate import SAMPLE_CHUNKS
-from rdc.survey.count.resembling_files import Candidate
 from rdc.survey.parts.part_head import COUNTERS, REASONS
 from rdc.survey.parts.sections import number, unpacked, unpacked_names
 
@@ -48,7 +46,8 @@ class PartAdder:
         self._table: tuple[str, int, int] | None = None
         """Level, number and shift of the table whose rows follow."""
         self._problems = 0
-        self._last_key = -1
+        self._least_key = 0
+        """The least key that the next row may have."""
         self._left_chunks = 0
         self._left_bytes = 0
 
@@ -101,20 +100,17 @@ class PartAdder:
     def _begin_table(self, level: str, which: int, shift: int, chunks: int, total: int) -> None:
         counter = self._outcome.counters.levels[level]
         counter.tables[which].sample(shift)
-        self._table, self._last_key = (level, which, shift), -1
+        self._table, self._least_key = (level, which, shift), 0
         self._left_chunks, self._left_bytes = chunks, total
 
     def _rows(self, keys: array[int], sizes: array[int], counts: array[int]) -> None:
         if self._table is None or not len(keys) == len(sizes) == len(counts) or not keys:
             raise ValueError("rows that belong to no table")
         level, which, shift = self._table
-        if keys[0] <= self._last_key or any(map(ge, keys, islice(keys, 1, None))) or keys[-1] >> (64 - shift):
-            raise ValueError("keys out of order")
-        self._last_key = keys[-1]
-        self._left_chunks -= sum(counts)
-        self._left_bytes -= sum(map(mul, sizes, counts))
-        if self._left_chunks < 0 or self._left_bytes < 0 or not min(counts):
-            raise ValueError("more chunks than the table has")
+        self._left_chunks, self._left_bytes = left_after_rows(
+            keys, sizes, counts, self._least_key, shift, self._left_chunks, self._left_bytes
+        )
+        self._least_key = keys[-1] + 1
         self._outcome.counters.levels[level].tables[which].add(keys, sizes, counts)
 
     def _end_table(self) -> None:
@@ -173,7 +169,7 @@ class PartAdder:
     def _add_references(self, shift: int, keys: array[int], sizes: array[int], where: array[int]) -> None:
         references = self._outcome.counters.references
         references.thin(shift)
-        numbers = array("I", [self._locations[location] for location in where])
+        numbers = array("I", map(self._locations.__getitem__, where))
         if not len(keys) == len(sizes) == len(numbers):
             raise ValueError("references of several lengths")
         references.add(keys.tobytes(), sizes.tobytes(), numbers)
@@ -191,9 +187,9 @@ class PartAdder:
         resembling.drop(least)
         if len(traits) != TRAITS_BYTES * len(keys):
             raise ValueError("traits of another length")
-        rows = zip(keys, sizes, directories, names, strict=True)
-        for row, (key, size, directory, name) in enumerate(rows):
-            if directory >= len(self._directories):
-                raise ValueError("a file in no directory")
-            own = traits_at(traits, row)
-            resembling.add(key, Candidate(size, own, self._directories[directory], name))
+        if not len(keys) == len(sizes) == len(directories) == len(names):
+            raise ValueError("files in columns of several lengths")
+        if directories and max(directories) >= len(self._directories):
+            raise ValueError("a file in no directory")
+        numbers = list(map(self._directories.__getitem__, directories))
+        resembling.add_column(keys, sizes, traits, numbers, names)

@@ -1,10 +1,12 @@
-/* chunk_table.c [SEED] - drives the table and the folder with random and with crowded keys, beside a plain list. */
+/* chunk_table.c [SEED] - drives the table, the folder and the checks of rows with random and with crowded keys, beside a
+ * plain list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "count/chunk_table.h"
 #include "count/fold_chunks.h"
+#include "count/part_rows.h"
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "line %d: %s\n", __LINE__, #x), exit(1)))
 #define MOST 3000
@@ -116,6 +118,31 @@ static void fold_round(void)
     CHECK(!rdc_folder_finish(&folder, out[0], out[1]));
 }
 
+/* Rows that lie in allocations of their own size. */
+static void rows_round(void)
+{
+    const size_t n = 1 + drawn() % 20;
+    const unsigned shift = (unsigned)(drawn() % 64);
+    uint64_t *column[3], chunks = 0, bytes = 0;
+    for (int i = 0; i < 3; i++)
+        CHECK(column[i] = malloc(n * sizeof **column));
+    for (size_t i = 0; i < n; i++) {
+        column[0][i] = i;
+        column[1][i] = drawn() % 9000;
+        chunks += column[2][i] = 1 + drawn() % 9;
+        bytes += column[1][i] * column[2][i];
+    }
+    rdc_rows_left left = {chunks, bytes};
+    const int fits = !shift || n - 1 < UINT64_C(1) << (64 - shift);
+    CHECK(rdc_judge_rows(column[0], column[1], column[2], n, 0, shift, &left) == (fits ? RDC_ROWS_FINE : RDC_ROWS_DISORDERED));
+    CHECK(!fits || (!left.chunks && !left.bytes));
+    left = (rdc_rows_left){chunks - 1, bytes};
+    CHECK(rdc_judge_rows(column[0], column[1], column[2], n, 0, 0, &left) == RDC_ROWS_TOO_MANY);
+    CHECK(rdc_judge_rows(column[0], column[1], column[2], n, 1, 0, &left) == RDC_ROWS_DISORDERED);
+    for (int i = 0; i < 3; i++)
+        free(column[i]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -123,6 +150,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < 12; i++) {
         round_of(i % 4 ? 8 * i % 63 : 0, i % 3 ? i : 0);
         fold_round();
+        rows_round();
     }
     rdc_table table;
     rdc_table_start(&table, 20000);

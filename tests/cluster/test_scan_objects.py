@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,6 @@ import pytest
 import rdc
 from rdc.errors import UsageError
 from rdc.report.scan.json_document import scan_json
-from tests.cluster.odd_executors import process_pool
 from tests.support.object_server import SECRET, Bucket, object_server
 
 
@@ -18,6 +19,11 @@ from tests.support.object_server import SECRET, Bucket, object_server
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
     with object_server(tmp_path_factory.mktemp("store")) as bucket:
         yield bucket
+
+
+def process_pool() -> Executor:
+    """Workers have the environment of now, in which the server is. One that forks others may be older."""
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
 
 
 def test_slices_in_processes(bucket: Bucket, tmp_path: Path) -> None:

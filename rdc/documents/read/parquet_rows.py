@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from operator import sub
 
-from rdc.documents.read.text_batch import TextBatch
+from rdc.documents.read.text_batch import TextBatch, TextSpan
 from rdc.errors import UsageError, one_line, printable
 from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS, DOCUMENT_BYTES
 
@@ -128,12 +128,7 @@ def _batches(path: bytes, values: Any, first: int, problems: RowProblems) -> Ite
     except ArrowInvalid:
         good = False
     if good and sum(sizes) <= 2 * BATCH_BYTES:
-        base = offsets[0]
-        if base:
-            offsets = array("q", [offset - base for offset in offsets])
-        rows = array("Q", range(first, first + count))
-        whole = text[base : base + offsets[-1]]
-        yield TextBatch([path], array("I", bytes(4 * count)), rows, whole, offsets)
+        yield TextBatch.of_rows(path, array("Q", range(first, first + count)), [TextSpan(text, offsets)])
         return
     yield from _checked(path, column.is_valid().to_pylist(), text, offsets, first, problems)
 
@@ -165,7 +160,7 @@ def _checked(
         rows.append(first + at)
         size += len(content)
         if size >= BATCH_BYTES:
-            yield TextBatch.of_rows(path, rows, texts)
+            yield TextBatch.of_rows(path, rows, [TextSpan.join(texts)])
             texts, rows, size = [], array("Q"), 0
     if texts:
-        yield TextBatch.of_rows(path, rows, texts)
+        yield TextBatch.of_rows(path, rows, [TextSpan.join(texts)])

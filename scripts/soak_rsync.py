@@ -3,10 +3,9 @@
     scripts/soak rsync [CASES [SEED]]   10,000 cases and seed 1 by default; fails if a case differs
 
 Trees, lines of `-n -i` and of `-i`, and exit codes are equal but for the rows of
-tests/support/oracle/intended.py. Every fourth block is about filter rules and rule files, every eighth about
---link-dest and its like.
-Blocks of 100 cases run on all cores. Each case that differs is printed, with the seed of its
-block.
+tests/support/oracle/intended.py. Every fourth block is about filter rules and rule files. Of eight blocks
+one is about --link-dest and its like, and one about several SRC and lists of paths. Blocks of 100 cases run
+on all cores. Each case that differs is printed, with the seed of its block.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from tests.support.oracle.cases import Case
 from tests.support.oracle.comparable import comparable
 from tests.support.oracle.comparison import differences
 from tests.support.oracle.filter_cases import filter_cases, filter_differences
+from tests.support.oracle.operand_cases import operand_cases
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.options import option_words
 from tests.support.oracle.scenes import scenes
@@ -42,9 +42,10 @@ class Block:
 
 def block(number: int, most: int = BLOCK) -> Block:
     """The block of cases with that seed."""
-    of_filters, of_alternates = number % 4 == 3, number % 8 == 5
+    of_filters = number % 4 == 3
+    special = {1: operand_cases(), 5: alternate_cases()}
     plain = st.builds(Case, scenes(specials=True), option_words())
-    cases = filter_cases() if of_filters else alternate_cases() if of_alternates else plain
+    cases = filter_cases() if of_filters else special.get(number % 8, plain)
     seen: set[str] = set()
     differing = []
 

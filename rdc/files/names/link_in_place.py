@@ -46,13 +46,13 @@ def link_file(
     expected: Identity,
     *,
     origin: Root | None = None,
-    backed_up: bool = True,
 ) -> Linked:
     """Make `new` a name of the regular or special file at `old`, if it is the one `expected` identifies.
 
     At any moment `new` names its former entry or this file. An empty directory there is replaced; another
     directory is a FileError. A kill in between leaves a temporary name, which holds no content of its own.
-    `origin`: the tree that `old` is in; None for `root`. `backed_up`: what is replaced gets its backup.
+    What is replaced gets its backup, if `root` has backups. `origin`: the tree that `old` is in; None for
+    `root`.
 
     Raises FileError, also if `root` is append-only and `new` is taken. Raises OutOfSpaceError, and RdcError
     (exit code 11) if the write quota is used up.
@@ -77,7 +77,7 @@ def link_file(
                 same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
                 if not same or stat.S_ISLNK(found.st_mode):
                     return Linked.CHANGED
-                if backed_up and root.backups is not None:
+                if root.backups is not None:
                     with suppress(FileNotFoundError):
                         root.backups.keep(new, new_name, here.fd)
                 if root.undo is not None:

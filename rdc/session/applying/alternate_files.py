@@ -177,7 +177,7 @@ class AlternateFiles:
         found = self._unchanged(origin, entry)
         if found is None:
             return False
-        linked = link_file(self._root, entry.path, entry.path, found, origin=origin, backed_up=False)
+        linked = link_file(self._root, entry.path, entry.path, found, origin=origin)
         if linked is not Linked.DONE:
             return False
         self._linked_in.setdefault(found.device, os.path.dirname(entry.path))

@@ -151,8 +151,12 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # an operand that rules hide counts as missing, and rsync lists it alone
     if "--no-implied-dirs" in case.operands.words and words & RULES:
         return False  # rdc makes the directories above a name that rules hide
+    if words & FOLLOWING and words & {"-m", "--prune-empty-dirs"}:
+        return False  # rsync keeps a listed directory in which a link cannot be followed
     if words & {"-I", "--ignore-times"}:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
+    if words & {"-m", "--prune-empty-dirs"} and "--no-relative" in case.operands.words:
+        return False  # without recursion rsync keeps the directories that a listed directory has
     if _reads_no_rule_files_above(case, words):
         return False  # rsync takes a listed file that a rule file above it hides
     if _counts_from_the_second_name(case, words):

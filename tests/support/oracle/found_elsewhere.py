@@ -6,11 +6,12 @@ import re
 import stat
 from dataclasses import replace
 
+from tests.support.oracle.backups import originals
 from tests.support.oracle.cases import Outcome
 from tests.support.oracle.comparable import ALTERNATES
 from tests.support.running.compared_trees import Seen
 
-__all__ = ["FOUND", "UNTIMED", "timeless_symlinks", "unnamed_attributes", "unnamed_times"]
+__all__ = ["FOUND", "UNTIMED", "timeless_symlinks", "unlinked_backups", "unnamed_attributes", "unnamed_times"]
 
 FOUND = tuple(sorted(ALTERNATES))
 UNTIMED = ("-O", "--omit-dir-times", "-J", "--omit-link-times")
@@ -30,6 +31,12 @@ def unnamed_times(line: str) -> list[str]:
         return [line]
     line = line[:4] + "." + line[5:]
     return [] if set(line[2:11]) == {"."} else [line]
+
+
+def unlinked_backups(outcome: Outcome) -> Outcome:
+    """Without the backups of files that became links to one elsewhere: rsync makes none."""
+    tree = {path: seen for path, seen in outcome.tree.items() if originals(path).isdisjoint(outcome.shared)}
+    return replace(outcome, tree=tree)
 
 
 def timeless_symlinks(outcome: Outcome) -> Outcome:

@@ -11,11 +11,13 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from tests.support.oracle.backups import BACKUP_DIRECTORIES, originals
 from tests.support.oracle.cases import Case, Outcome
 from tests.support.oracle.found_elsewhere import (
     FOUND,
     UNTIMED,
     timeless_symlinks,
+    unlinked_backups,
     unnamed_attributes,
     unnamed_times,
 )
@@ -26,10 +28,9 @@ from tests.support.trees.trees import Link
 
 __all__ = ["INTENDED", "Intended", "adjusted"]
 
-BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
-BACKUP_SUFFIXES = (b"~", b".old", b".1")
 FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
 ATTRIBUTES = ("-A", "--acls", "-X", "--xattrs")
+BACKUPS = ("-b", "--backup", "--backup-dir")
 EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
 IN_THE_WAY = re.compile(
     r"^could not make way for [^:]*: (.*)$|^rdc: (.*): a directory is in the way", re.MULTILINE
@@ -185,11 +186,9 @@ def _has_below(tree: View, path: bytes) -> bool:
 
 def _needless(path: bytes, tree: View) -> bool:
     """Whether it is a backup of content that is still there: the metadata alone was another."""
-    inside = next((path.removeprefix(top) for top in BACKUP_DIRECTORIES if path.startswith(top)), path)
-    olds = {inside, *(inside.removesuffix(each) for each in BACKUP_SUFFIXES)} - {path}
     mine = tree[path]
     return mine.kind == stat.S_IFREG and any(
-        old in tree and (tree[old].kind, tree[old].said) == (mine.kind, mine.said) for old in olds
+        old in tree and (tree[old].kind, tree[old].said) == (mine.kind, mine.said) for old in originals(path)
     )
 
 
@@ -384,7 +383,8 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
     Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),
     Intended("`--max-delete`", _has("--max-delete"), _always(_stopped)),
-    Intended("`--backup`", _has("-b", "--backup", "--backup-dir"), _always(_backed_up)),
+    Intended("`--backup` with `--link-dest`", _both(BACKUPS, FOUND), _always(unlinked_backups)),
+    Intended("`--backup`", _has(*BACKUPS), _always(_backed_up)),
 )
 
 

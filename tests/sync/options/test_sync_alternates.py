@@ -357,3 +357,14 @@ def test_special_files_and_times_of_directories(use: AlternateUse, tmp_path: Pat
     assert rdc("-n", "-i", "-O", *words, f"{tmp_path}/timeless/") == (code, lines[:1])
     assert os.path.exists(tmp_path / "ours/same") == (use is not AlternateUse.COMPARE)
     assert sorted(os.listdir(tmp_path / "ours")) == sorted(os.listdir(tmp_path / "theirs"))
+
+
+@pytest.mark.parametrize("held", [File(b"old work", 0o600, 3), Link(b"old")])
+def test_what_a_link_replaces_is_backed_up(held: File | Link, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", tree({"f": File(b"new", 0o600, 5)}))
+    shutil.copytree(source, tmp_path / "old")
+    write_tree(tmp_path / "d", tree({"f": held}))
+    ended = command("sync", "--no-catalog", "-b", "--link-dest=../old", f"{source}/", f"{tmp_path}/d/")
+    assert ended.code == 0
+    assert linked(tmp_path / "d", tmp_path / "old") == {b"f"}
+    assert read_tree(tmp_path / "d")[b"f~"] == held

@@ -11,7 +11,15 @@ from tests.support.oracle.cases import Outcome
 from tests.support.oracle.comparable import ALTERNATES
 from tests.support.running.compared_trees import Seen
 
-__all__ = ["FOUND", "UNTIMED", "timeless_symlinks", "unlinked_backups", "unnamed_attributes", "unnamed_times"]
+__all__ = [
+    "FOUND",
+    "UNTIMED",
+    "timeless_symlinks",
+    "unlinked_backups",
+    "unlinked_nodes",
+    "unnamed_attributes",
+    "unnamed_times",
+]
 
 FOUND = tuple(sorted(ALTERNATES))
 UNTIMED = ("-O", "--omit-dir-times", "-J", "--omit-link-times")
@@ -37,6 +45,15 @@ def unlinked_backups(outcome: Outcome) -> Outcome:
     """Without the backups of files that became links to one elsewhere: rsync makes none."""
     tree = {path: seen for path, seen in outcome.tree.items() if originals(path).isdisjoint(outcome.shared)}
     return replace(outcome, tree=tree)
+
+
+def unlinked_nodes(outcome: Outcome) -> Outcome:
+    """Without what is one special file: rsync's links are, if they are one elsewhere."""
+
+    def unlinked(seen: Seen) -> Seen:
+        return seen if seen.kind in {stat.S_IFREG, stat.S_IFDIR} else replace(seen, names=0)
+
+    return replace(outcome, tree={path: unlinked(seen) for path, seen in outcome.tree.items()})
 
 
 def timeless_symlinks(outcome: Outcome) -> Outcome:

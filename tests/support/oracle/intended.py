@@ -18,6 +18,7 @@ from tests.support.oracle.found_elsewhere import (
     UNTIMED,
     timeless_symlinks,
     unlinked_backups,
+    unlinked_nodes,
     unnamed_attributes,
     unnamed_times,
 )
@@ -379,6 +380,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-i` with `-A` or `-X`", _both(ATTRIBUTES, FOUND), _always(_lines(unnamed_attributes))),
     Intended("`-n -X` with", _both(ATTRIBUTES, FOUND), _always(_as_the_run_ends)),
     Intended("`-i` with `-O` or `-J`", _both(UNTIMED, FOUND), _always(_lines(unnamed_times))),
+    Intended("`--link-dest` with symlinks", _has("--link-dest"), _always(unlinked_nodes)),
     Intended("`--link-dest` with symlinks", _both(UNTIMED, FOUND), _always(timeless_symlinks)),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
     Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),

@@ -7,7 +7,7 @@ import stat
 from dataclasses import replace
 
 from tests.support.oracle.backups import originals
-from tests.support.oracle.cases import Outcome
+from tests.support.oracle.cases import Case, Outcome
 from tests.support.oracle.comparable import ALTERNATES
 from tests.support.running.compared_trees import Seen
 
@@ -41,9 +41,12 @@ def unnamed_times(line: str) -> list[str]:
     return [] if set(line[2:11]) == {"."} else [line]
 
 
-def unlinked_backups(outcome: Outcome) -> Outcome:
-    """Without the backups of files that became links to one elsewhere: rsync makes none."""
-    tree = {path: seen for path, seen in outcome.tree.items() if originals(path).isdisjoint(outcome.shared)}
+def unlinked_backups(case: Case, outcome: Outcome) -> Outcome:
+    """Without the backups of files that became links to one elsewhere or were left to it: rsync makes none, or
+    now and then."""
+    left_out = case.scene.source.tree.keys() - outcome.tree.keys()
+    lost = left_out.union(outcome.shared)
+    tree = {path: seen for path, seen in outcome.tree.items() if originals(path).isdisjoint(lost)}
     return replace(outcome, tree=tree)
 
 

@@ -385,7 +385,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
     Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),
     Intended("`--max-delete`", _has("--max-delete"), _always(_stopped)),
-    Intended("`--backup` with `--link-dest`", _both(BACKUPS, FOUND), _always(unlinked_backups)),
+    Intended("`--backup` with `--link-dest`", _both(BACKUPS, FOUND), unlinked_backups),
     Intended("`--backup`", _has(*BACKUPS), _always(_backed_up)),
 )
 

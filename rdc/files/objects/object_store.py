@@ -16,6 +16,7 @@ from rdc.limits.sessions import DEPTH_LIMIT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
     from typing import Any
 
     from rdc.files.depth.read_rate import ReadRate
@@ -56,6 +57,7 @@ class ObjectStore:
             "s3",
             skip_instance_cache=True,
             use_listings_cache=False,
+            session=_session(),
             # s3fs repeats what fails. Repetitions of repetitions would take minutes.
             config_kwargs={"max_pool_connections": CONNECTIONS, "retries": {"total_max_attempts": 1}},
         )
@@ -174,6 +176,28 @@ class ObjectStore:
             return ObjectFile(file, path, self.rate)
         except Exception as error:
             raise failure(error, path, "open it") from error
+
+
+def _session() -> Any:
+    """A session of the store's tools whose answers are read in a third of the time: theirs guesses the
+    form of each date, which takes longer than all else of a listing."""
+    from aiobotocore.session import AioSession
+    from fsspec.config import conf
+
+    session = AioSession(profile=conf.get("s3", {}).get("profile"))
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_date)
+    return session
+
+
+def _date(text: str) -> datetime:
+    """A date in the form of a listing, or of a header. Raises ValueError."""
+    from datetime import datetime
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return parsedate_to_datetime(text)
 
 
 def _single(url: ObjectUrl, lister: ObjectLister) -> ListedObjects | None:

@@ -72,7 +72,9 @@ def read_parquet(
         mean = groups[number].column(column).total_uncompressed_size // max(count, 1)
         rows = max(1, min(BATCH_DOCUMENTS, BATCH_BYTES // max(mean, 1)))
         try:
-            for batch in file.iter_batches(batch_size=rows, row_groups=[number], columns=[field]):
+            for batch in file.iter_batches(
+                batch_size=rows, row_groups=[number], columns=[field], use_threads=False
+            ):
                 yield from _batches(path, batch.column(0), row, problems)
                 row += len(batch)
         except broken as error:
@@ -112,14 +114,18 @@ def _column(file: Any, field: str, problems: RowProblems) -> int:
 
 
 def _batches(path: bytes, values: Any, first: int, problems: RowProblems) -> Iterator[TextBatch]:
-    from pyarrow import ArrowInvalid, large_string
+    from pyarrow import ArrowInvalid, large_string, string
 
-    column = values.cast(large_string())
+    # A cast makes pyarrow import its module compute, which takes as long as reading 3,000 pages.
+    column = values if values.type in (string(), large_string()) else values.cast(large_string())
     count = len(column)
     if not count:
         return
-    offsets = array("q")
-    offsets.frombytes(memoryview(column.buffers()[1])[8 * column.offset : 8 * (column.offset + count + 1)])
+    offsets = array("i" if column.type == string() else "q")
+    first_offset, width = column.offset, offsets.itemsize
+    found = memoryview(column.buffers()[1])[width * first_offset : width * (first_offset + count + 1)]
+    offsets.frombytes(found)
+    offsets = array("q", offsets)
     text = memoryview(column.buffers()[2] or b"")
     sizes = array("q", map(sub, offsets[1:], offsets))
     try:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ObjectWalk", "WalkedObjects", "check_urls"]
 
+FIRST_DEPTH = 8
+"""Calls in flight until waits were measured. A store makes each call wait, so there is no reason to begin
+with one."""
+
 
 def check_urls(paths: Sequence[bytes], options: ScanOptions) -> None:
     """Raises UsageError for a URL of another kind, if what reads it is not installed, and for options that
@@ -72,7 +76,7 @@ class ObjectWalk:
     ) -> None:
         """`paths`: all of the scan, of which the URLs matter. `rate`: bounds how fast objects are read."""
         self._store = ObjectStore(rate)
-        self._depths = Depths(options.depth)
+        self._depths = Depths(options.depth, FIRST_DEPTH)
         self._filters = filter_list(options.rules)
         self._found = found
         self._locations = locations

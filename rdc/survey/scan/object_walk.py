@@ -115,7 +115,7 @@ class ObjectWalk:
                     if chosen.sizes:
                         self._found.add_objects(tree, number, path, chosen)
                 if listed.nameless:
-                    self._report_nameless(tree.shown(path), listed.nameless)
+                    self._report(listed.nameless_problem())
             directories += 1
             files += len(chosen.sizes)
             size += sum(chosen.sizes)
@@ -176,7 +176,3 @@ class ObjectWalk:
 
     def _report_again(self, shown: bytes) -> None:
         self._report(Problem(ExitCode.OK, shown, f"{printable(shown)}: counted already under another path"))
-
-    def _report_nameless(self, shown: bytes, count: int) -> None:
-        text = f"{printable(shown)}: {count} names with NUL bytes; rename these objects"
-        self._report(Problem(ExitCode.PARTIAL, shown, text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from array import array
 from collections import OrderedDict
 
@@ -31,11 +32,14 @@ class PartSource:
 
 
 class OpenParts:
-    """Parts by number. Raises RdcError for one that cannot be read; it names the part."""
+    """Parts by number. Raises RdcError for one that cannot be read; it names the part. Threads may read in
+    parallel."""
 
     def __init__(self, sources: Sequence[PartSource]) -> None:
         self.sources = sources
         self._open: OrderedDict[int, int] = OrderedDict()
+        self._lock = allocate_lock()
+        """Held while a descriptor is in use, so that no other thread closes it."""
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -64,9 +68,9 @@ class OpenParts:
 
     def _read(self, number: int, start: int, size: int) -> bytes:
         try:
-            content = os.pread(self._descriptor(number), size, start)
+            content = self._pread(number, start, size)
             while len(content) < size:
-                more = os.pread(self._descriptor(number), size - len(content), start + len(content))
+                more = self._pread(number, start + len(content), size - len(content))
                 if not more:
                     raise RdcError(
                         f"{self.name(number)}: it became shorter meanwhile; run again",
@@ -77,6 +81,10 @@ class OpenParts:
             raise self._unreadable(number, error) from error
         return content
 
+    def _pread(self, number: int, start: int, size: int) -> bytes:
+        with self._lock:
+            return os.pread(self._descriptor(number), size, start)
+
     def bytes(self, block: Block, at: int, size: int) -> bytes:
         """`size` bytes of a block from `at` on."""
         return self._read(block.part, block.start + at, size)
@@ -85,7 +93,8 @@ class OpenParts:
         """Fills `room` with some bytes of a part. `ranges`: offset and size of each range by turns, typecode
         'Q'."""
         try:
-            read = read_ranges_into(self._descriptor(number), room, ranges)
+            with self._lock:
+                read = read_ranges_into(self._descriptor(number), room, ranges)
         except OSError as error:
             raise self._unreadable(number, error) from error
         if not read:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import pytest
 
 from rdc.errors import ExitCode, UsageError
 from rdc.files.objects import object_source, object_url
+from rdc.files.objects.object_lister import ObjectLister
+from rdc.files.objects.object_listing import PageReader
 from rdc.files.objects.object_store import SILENT_CALLS, ObjectStore
 from rdc.library.scan import scan
 from rdc.model.filter_rules import DirectoryRules, RuleSyntax
@@ -247,15 +249,14 @@ def test_a_store_that_is_gone_is_not_asked_for_each_object(
         calls.append(method)
         raise TimeoutError
 
-    list_pages = ObjectStore._pages
+    take = ObjectLister.take
 
-    def listed(*words: Any, **named: Any) -> object:
-        pages = list_pages(*words, **named)
-        if "most" not in named:
-            monkeypatch.setattr("s3fs.S3FileSystem._call_s3", lost)
+    def listed(lister: ObjectLister, prefix: str, following: Sequence[str]) -> PageReader:
+        pages = take(lister, prefix, following)
+        monkeypatch.setattr("s3fs.S3FileSystem._call_s3", lost)
         return pages
 
-    monkeypatch.setattr(ObjectStore, "_pages", listed)
+    monkeypatch.setattr(ObjectLister, "take", listed)
     report = scan("s3://corpus/leaving", catalog=None)
     assert (len(report.errors) + report.more_errors, report.exit) == (60, ExitCode.PARTIAL)
     assert {one.message.partition(": cannot read it: ")[2] for one in report.errors} == {

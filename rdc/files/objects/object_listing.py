@@ -65,7 +65,8 @@ class PageReader:
         self._sizes, self._versions = array("Q"), array("Q")
         self._directories: set[bytes] = set()
         self._nameless = 0
-        self._bytes = 0
+        self.bytes = 0
+        """What the entries take of memory, as DIRECTORY_BYTES counts them."""
         self.is_empty = True
         """Whether the store lists nothing, not even an object that stands for the directory."""
 
@@ -99,8 +100,8 @@ class PageReader:
         name = key.removeprefix(self._prefix).encode()
         if not key.startswith(self._prefix) or len(name) > KEY_BYTES:
             raise ValueError("expected names below the one that was asked for, found others")
-        self._bytes += ENTRY_BYTES + len(name)
-        if self._bytes > DIRECTORY_BYTES:
+        self.bytes += ENTRY_BYTES + len(name)
+        if self.bytes > DIRECTORY_BYTES:
             raise ValueError(f"expected at most {DIRECTORY_BYTES >> 20} MiB of names, found more")
         return name
 

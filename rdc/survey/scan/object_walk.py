@@ -86,10 +86,13 @@ class ObjectWalk:
     def explore(self, url: ObjectUrl, operand: int, walked: int, choice: SliceChoice | None) -> WalkedObjects:
         """Finds what is at and below a URL, number `operand` of the paths of the scan, after `walked`
         directories."""
-        tree = ObjectTree(self._store, self._depths, url.bucket, url.name)
+        tree = self._tree(url.bucket, url.name)
         numbers = DirectoryNumbers(self._locations, operand)
         directories, files, size = 0, 0, 0
-        for listed in self._store.walk(url, self._enter, self._stopped):
+        walk = self._store.walk(
+            url, self._enter, self._stopped, left_out=self._left_out, depth=self._depths.listing
+        )
+        for listed in walk:
             if isinstance(listed, FileError):
                 self._report(Problem(listed.code, listed.path, str(listed)))
                 continue
@@ -119,14 +122,18 @@ class ObjectWalk:
     ) -> None:
         if own:
             above = url.name.rpartition("/")[0]
-            tree = ObjectTree(self._store, self._depths, url.bucket, above)
+            tree = self._tree(url.bucket, above)
             number = self._locations.add_directory(tree.shown(b"."), -1, operand, walked)
             self._found.add_objects(tree, number, b".", listed)
 
-    def _enter(self, directory: bytes, below: bytes) -> bool:
-        """Whether a directory is listed. One that a URL names is listed once."""
-        if self._filters.excluded(below.removesuffix(b"/"), True):
-            return False
+    def _tree(self, bucket: str, name: str) -> ObjectTree:
+        return ObjectTree(self._store, self._depths, bucket, name, self._stopped)
+
+    def _left_out(self, below: bytes) -> bool:
+        return self._filters.excluded(below, True)
+
+    def _enter(self, directory: bytes, _below: bytes) -> bool:
+        """Whether a directory is taken. One that a URL names is taken once."""
         if directory.removesuffix(b"/") in self._named:
             if directory in self._counted:
                 self._report_again(directory.removesuffix(b"/"))

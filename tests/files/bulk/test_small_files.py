@@ -19,7 +19,8 @@ from rdc.errors import FileError
 from rdc.files.base.temporary_names import is_temporary, is_temporary_of
 from rdc.files.bulk import _batch
 from rdc.files.bulk import small_files as small
-from rdc.files.bulk.small_files import StagedFiles, read_small, stage_small
+from rdc.files.bulk.read_listed import read_small
+from rdc.files.bulk.small_files import StagedFiles, stage_small
 from rdc.files.replace.replace import CommitGroup, Replacement, sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, PackedListing

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from itertools import accumulate
+from operator import attrgetter
 
 from rdc.errors import FileError
 from rdc.files.bulk.small_files import TEMPORARY_BYTES, StagedFiles, extension, inherits
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["rename_together", "stage_together"]
 
+COLUMNS = ("names", "sizes", "mtimes", "modes", "uids", "gids")
+"""What the C function takes of each listing, in this order."""
+
 FD_BYTES = 4
 """Bytes of a descriptor in a column."""
 
@@ -40,8 +44,43 @@ def stage_together(
     built = extension()
     sizes = [one.listing.total_size for one in files]
     entries = sum([one.listing.count for one in files])
+    runs: list[StagedFiles | None] = [None] * len(files)
     if built is None or root.stages_singly or not root.may_spend(sum(sizes), entries=entries):
-        return [None] * len(files)
+        return runs
+    directories = _opened(root, files)
+    starts = list(accumulate(sizes, initial=0))
+    fds, parts = array("i"), []
+    for number, directory in directories.items():
+        one = files[number]
+        if root.undo is not None:
+            root.undo.entering(one.directory, directory.fd)
+        root.spend(one.directory, sizes[number], entries=one.listing.count)
+        fds.extend(array("i", [directory.fd]) * one.listing.count)
+        parts.append(content[starts[number] : starts[number + 1]])
+    listings = [files[number].listing for number in directories]
+    depth = root.depths.writing
+    made, temporaries, seen = built.stage_small(
+        fds,
+        *(b"".join(map(attrgetter(column), listings)) for column in COLUMNS),
+        owner,
+        content if len(parts) == len(files) else b"".join(parts),
+        os.urandom(4 * len(fds)),
+        None,
+        depth.now,
+    )
+    depth.saw(RowsSeen(*seen))
+    at = 0
+    for number, directory in directories.items():
+        one, stop = files[number], at + files[number].listing.count
+        own = made[FD_BYTES * at : FD_BYTES * stop]
+        names = temporaries[TEMPORARY_BYTES * at : TEMPORARY_BYTES * stop]
+        runs[number] = StagedFiles(root, one.directory, directory, one.listing.names, own, names)
+        at = stop
+    return runs
+
+
+def _opened(root: Root, files: Sequence[ListedFiles]) -> dict[int, Directory]:
+    """Open the directories together. Return, by number, those that new files can be written in in bulk."""
 
     def opened(one: ListedFiles) -> Directory | None:
         try:
@@ -49,54 +88,12 @@ def stage_together(
         except FileError:
             return None
 
-    directories = [
-        None if directory is None or inherits(root, (directory,)) else directory
-        for directory in calls_at_once(opened, files, root.depths)
-    ]
-    starts = list(accumulate(sizes, initial=0))
-    chosen = [number for number, directory in enumerate(directories) if directory is not None]
-    fds, parts = array("i"), []
-    for number in chosen:
-        one, directory = files[number], directories[number]
-        assert directory is not None  # noqa: S101 - it was chosen for that
-        if root.undo is not None:
-            root.undo.entering(one.directory, directory.fd)
-        root.spend(one.directory, sizes[number], entries=one.listing.count)
-        fds.extend(array("i", [directory.fd]) * one.listing.count)
-        parts.append(content[starts[number] : starts[number + 1]])
-    listings = [files[number].listing for number in chosen]
-    depth = root.depths.writing
-    made, temporaries, seen = built.stage_small(
-        fds,
-        b"".join([listing.names for listing in listings]),
-        b"".join([listing.sizes for listing in listings]),
-        b"".join([listing.mtimes for listing in listings]),
-        b"".join([listing.modes for listing in listings]),
-        b"".join([listing.uids for listing in listings]),
-        b"".join([listing.gids for listing in listings]),
-        owner,
-        content if len(chosen) == len(files) else b"".join(parts),
-        os.urandom(4 * len(fds)),
-        None,
-        depth.now,
-    )
-    depth.saw(RowsSeen(*seen))
-    runs: list[StagedFiles | None] = [None] * len(files)
-    at = 0
-    for number in chosen:
-        one, directory = files[number], directories[number]
-        assert directory is not None  # noqa: S101 - it was chosen for that
-        stop = at + one.listing.count
-        runs[number] = StagedFiles(
-            root,
-            one.directory,
-            directory,
-            one.listing.names,
-            made[FD_BYTES * at : FD_BYTES * stop],
-            temporaries[TEMPORARY_BYTES * at : TEMPORARY_BYTES * stop],
-        )
-        at = stop
-    return runs
+    found = enumerate(calls_at_once(opened, files, root.depths))
+    return {
+        number: directory
+        for number, directory in found
+        if directory is not None and not inherits(root, (directory,))
+    }
 
 
 def rename_together(runs: Sequence[StagedFiles], passed_over: Sequence[Set[int]]) -> list[list[int]]:
@@ -104,7 +101,7 @@ def rename_together(runs: Sequence[StagedFiles], passed_over: Sequence[Set[int]]
     that still have their temporary names."""
     built = extension()
     columns = [run.rename_columns(rows) for run, rows in zip(runs, passed_over, strict=True)]
-    if built is None or len(runs) < 2 or runs[0].depth.now == 1 or any(each.expected for each in columns):
+    if built is None or any(each.expected for each in columns):
         return [run.rename(rows) for run, rows in zip(runs, passed_over, strict=True)]
     depth = runs[0].depth
     directories, fds = array("i"), array("i")

@@ -9,7 +9,6 @@ from types import TracebackType
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import flush, sync_directory, sync_file_systems
-from rdc.files.bulk.several_directories import rename_together, stage_together
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
@@ -204,6 +203,8 @@ class CommitGroup:
             size += one.listing.total_size
         if len(taken) < 2 or self._has_hole(content[:size]):
             return len(taken)
+        from rdc.files.bulk.several_directories import stage_together
+
         runs = stage_together(self._root, taken, content[:size], owner=owner)
         for one, run in zip(taken, runs, strict=True):
             if run is not None:
@@ -419,13 +420,21 @@ class CommitGroup:
             }
             for run in runs
         ]
-        for run, passed_over, failed in zip(runs, moved, rename_together(runs, moved), strict=True):
+        for run, passed_over, failed in zip(runs, moved, self._try_to_rename(runs, moved), strict=True):
             live = run.live
             unrenamed = passed_over.union(failed)
             if unrenamed:
                 live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
             renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
         return renamed
+
+    def _try_to_rename(self, runs: list[StagedFiles], passed_over: list[set[int]]) -> list[list[int]]:
+        """Rename the files of each run, but some. Return, for each run, the rows that were not renamed."""
+        if len(runs) < 2 or self._root.depths.renaming.now == 1:
+            return [run.rename(rows) for run, rows in zip(runs, passed_over, strict=True)]
+        from rdc.files.bulk.several_directories import rename_together
+
+        return rename_together(runs, passed_over)
 
     def _unmoved(self, runs: list[StagedFiles]) -> set[int]:
         """Return the descriptors of those directories of `runs` that are still where they were."""

@@ -106,7 +106,7 @@ def grouped(top: Path, wanted: list[Directory], depth: int, most: int, fsync: bo
     )
 
 
-@settings(max_examples=examples(45), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(directories, st.sampled_from((5, 16, 256)), st.booleans())
 def test_a_group_does_the_same_at_each_depth(wanted: list[Directory], most: int, fsync: bool) -> None:
     with tempfile.TemporaryDirectory() as place:

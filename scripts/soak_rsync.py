@@ -3,7 +3,8 @@
     scripts/soak rsync [CASES [SEED]]   10,000 cases and seed 1 by default; fails if a case differs
 
 Trees, lines of `-n -i` and of `-i`, and exit codes are equal but for the rows of
-tests/support/oracle/intended.py. Every fourth block is about filter rules and rule files.
+tests/support/oracle/intended.py. Every fourth block is about filter rules and rule files, every eighth about
+--link-dest and its like.
 Blocks of 100 cases run on all cores. Each case that differs is printed, with the seed of its
 block.
 """
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from tests.support.oracle.alternate_cases import alternate_cases
 from tests.support.oracle.cases import Case
 from tests.support.oracle.comparable import comparable
 from tests.support.oracle.comparison import differences
@@ -38,21 +40,23 @@ class Block:
     """What differs, one text a case."""
 
 
-def block(number: int, cases: int = BLOCK) -> Block:
+def block(number: int, most: int = BLOCK) -> Block:
     """The block of cases with that seed."""
-    of_filters = number % 4 == 3
+    of_filters, of_alternates = number % 4 == 3, number % 8 == 5
+    plain = st.builds(Case, scenes(specials=True), option_words())
+    cases = filter_cases() if of_filters else alternate_cases() if of_alternates else plain
     seen: set[str] = set()
     differing = []
 
     @seed(number)
     @settings(
-        max_examples=cases,
+        max_examples=most,
         deadline=None,
         database=None,
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(filter_cases() if of_filters else st.builds(Case, scenes(specials=True), option_words()))
+    @given(cases)
     def compare(case: Case) -> None:
         name = repr(case)
         if name in seen or not comparable(case):

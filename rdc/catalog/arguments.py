@@ -9,10 +9,10 @@ import os
 
 from rdc.catalog.location import UserCatalog
 from rdc.checks import check_argument, check_callable, check_method, found_type
-from rdc.errors import UsageError
+from rdc.errors import UsageError, printable
 from rdc.model.location import Location, RemoteShell, parse_location
 
-__all__ = ["check_far", "check_job", "location_of", "path_list"]
+__all__ = ["check_far", "check_job", "local_path_list", "location_of", "path_list"]
 
 
 def location_of(function: str, name: str, given: object) -> Location:
@@ -40,6 +40,21 @@ def path_list(function: str, name: str, paths: object) -> list[bytes]:
     for number, path in enumerate(given):
         check_argument(function, f"{name}[{number}]", path, str, bytes, os.PathLike)
     return [os.fsencode(path) for path in given]
+
+
+def local_path_list(function: str, name: str, paths: object) -> list[bytes]:
+    """As path_list, for a job that reads files of this machine alone. Raises UsageError for a URL as well."""
+    given = path_list(function, name, paths)
+    for path in given:
+        if b"://" in path:
+            from rdc.files.objects.object_url import is_url  # few paths look so
+
+            if is_url(path):
+                raise UsageError(
+                    f"{printable(path)}: rdc {function} reads files of this machine; rdc scan and rdc similar"
+                    " --text read objects of a store, and a local path begins with ./"
+                )
+    return given
 
 
 def check_job(function: str, reporter: object, catalog: object, stop: object) -> None:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
+    from rdc.files.bulk.read_many import Contents
 
-__all__ = ["SMALL_BYTES", "SmallOutcome", "sign_small"]
+__all__ = ["SMALL_BYTES", "SmallOutcome", "sign_contents", "sign_small"]
 
 SMALL_BYTES = 128 << 10
 """Bytes of the largest file that is signed in bulk. Above it, Python's cost per file is less than reading and
@@ -70,7 +71,6 @@ def _read(
     files: SmallFiles, params: ChunkParams, out: Collection[int]
 ) -> tuple[SignedFiles, list[tuple[int, int]]]:
     """Reads and signs all rows except those in `out`. Returns the signatures, and the rows that failed."""
-    # long because it checks stored bytes field by field, each check before the next read
     rows, wanted, paths = array("I", range(len(files))), array("Q", bytes(24 * len(files))), files.paths
     wanted[0::3], wanted[1::3], wanted[2::3] = files.devices, files.inodes, files.sizes
     if out:
@@ -82,7 +82,15 @@ def _read(
     if root.read_rate is not None:
         root.read_rate.take(sum(wanted[2::3]))
     found = read_contents(root.fileno(), paths, wanted, SMALL_BYTES, 0, root.depths.opening)
-    sizes, data, ctimes = wanted[2::3], found.data, found.ctimes
+    return sign_contents(found, rows, wanted[2::3], params)
+
+
+def sign_contents(
+    found: Contents, rows: array[int], sizes: array[int], params: ChunkParams
+) -> tuple[SignedFiles, list[tuple[int, int]]]:
+    """Signs what was read of `rows`, files of these sizes. Returns the signatures, and the rows that
+    failed."""
+    data, ctimes = found.data, found.ctimes
     failed = []
     if any(found.outcomes):
         failed = [(rows[number], outcome) for number, outcome in enumerate(found.outcomes) if outcome]

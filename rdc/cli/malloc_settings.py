@@ -18,12 +18,13 @@ MAPPED_BYTES = 4 << 20
 """The least size of an allocation that has its own mapping. No message is as large."""
 
 
-def keep_freed_memory() -> None:
+def keep_freed_memory(mapped: int = MAPPED_BYTES, untrimmed: int = UNTRIMMED_BYTES) -> None:
     """Sets malloc options for the whole process; only a program may call this, not a library.
 
     By default each message's pages return to the kernel and are cleared on reuse. That costs a fifth of
-    the CPU time of receiving. Does nothing if the C library is not glibc.
+    the CPU time of receiving. Does nothing if the C library is not glibc. `mapped` and `untrimmed`: as the
+    constants of this module.
     """
     with contextlib.suppress(OSError):
-        set_malloc_option(MMAP_THRESHOLD, MAPPED_BYTES)
-        set_malloc_option(TRIM_THRESHOLD, UNTRIMMED_BYTES)
+        set_malloc_option(MMAP_THRESHOLD, mapped)
+        set_malloc_option(TRIM_THRESHOLD, untrimmed)

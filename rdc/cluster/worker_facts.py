@@ -8,6 +8,7 @@ import socket
 from blake3 import blake3
 
 from rdc.errors import printable
+from rdc.files.objects.object_url import is_url
 from rdc.records import dataclass
 from rdc.version import __version__
 
@@ -28,7 +29,7 @@ class RootFacts:
 
     path: bytes
     inode: int
-    """0 if it could not be looked at."""
+    """0 if it could not be looked at, and of a URL."""
     names: tuple[int, ...]
     """The NAMES least hashes of names in a directory, increasing."""
 
@@ -47,6 +48,8 @@ def worker_facts(paths: Sequence[bytes], method: str) -> WorkerFacts:
 
 
 def _root(path: bytes) -> RootFacts:
+    if is_url(path):
+        return RootFacts(path, 0, ())
     try:
         inode = os.stat(path).st_ino
     except (OSError, ValueError):

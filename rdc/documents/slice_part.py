@@ -151,6 +151,6 @@ class _SliceWriter:
         check_stop(self._stop)
         for batch in reader.batches():
             check_stop(self._stop)
-            self._bytes += batch.offsets[-1]
+            self._bytes += batch.size
             self._reporter(Progressed("read", self._done + reader.done, units.bytes))
             yield batch

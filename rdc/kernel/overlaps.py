@@ -11,6 +11,7 @@ from rdc.kernel import choice
 
 __all__ = [
     "neighbour_pairs",
+    "ranked_numbers",
     "set_resemblances",
     "shared_numbers",
     "sorted_pairs",
@@ -31,5 +32,5 @@ else:
 
         _pairs = _windows = _module
     choice.bind(globals(), _module, ["set_resemblances"])
-    choice.bind(globals(), _pairs, ["neighbour_pairs", "sorted_pairs"])
+    choice.bind(globals(), _pairs, ["neighbour_pairs", "ranked_numbers", "sorted_pairs"])
     choice.bind(globals(), _windows, ["shared_numbers", "window_hashes", "window_sketch"])

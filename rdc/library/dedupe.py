@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.arguments import check_job, path_list
+from rdc.catalog.arguments import check_job, local_path_list
 from rdc.catalog.location import USER_CATALOG, opened_catalog
 from rdc.checks import check_argument
 from rdc.errors import UsageError
@@ -63,7 +63,7 @@ def dedupe(
         >>> os.path.samefile("data/a", "data/b")
         False
     """
-    given = path_list("dedupe", "paths", paths)
+    given = local_path_list("dedupe", "paths", paths)
     check_argument("dedupe", "options", options, DedupeOptions, None)
     check_argument("dedupe", "listing", listing, DuplicateListing, None)
     check_job("dedupe", reporter, catalog, stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.arguments import check_job, path_list
+from rdc.catalog.arguments import check_job, local_path_list
 from rdc.catalog.location import USER_CATALOG
 from rdc.checks import check_argument
 from rdc.library.codes import CodeReporter
@@ -46,7 +46,7 @@ def dupes(
         >>> report.summary.waste, report.exit
         (3, <ExitCode.OK: 0>)
     """
-    given = path_list("dupes", "paths", paths)
+    given = local_path_list("dupes", "paths", paths)
     check_argument("dupes", "options", options, DuplicateOptions, None)
     check_job("dupes", reporter, catalog, stop)
     from rdc.survey.duplicates import find_duplicates

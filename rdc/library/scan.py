@@ -33,7 +33,8 @@ def scan(
     stop: StopSignal | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> ScanReport:
-    """Measures what deduplication and compression would save below `paths` (several, or one).
+    """Measures what deduplication and compression would save below `paths` (several, or one): files and
+    directories, and URLs s3://BUCKET/NAME of objects.
 
     `part`: a file to write the counts to, for `rdc.merge`. `catalog` is asked before a file is read and gets
     new signatures. Once `stop` is set, the scan ends with the files read so far: the report's coverage

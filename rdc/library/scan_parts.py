@@ -7,6 +7,7 @@ import os
 from rdc.catalog.arguments import check_job, path_list
 from rdc.checks import check_argument, check_method
 from rdc.errors import UsageError
+from rdc.files.objects.object_url import is_url
 from rdc.model.scan import ScanOptions
 from rdc.progress import silent
 
@@ -71,6 +72,10 @@ def scan_parts(
         raise UsageError("a scan needs at least one path")
     if shared.slice is not None:
         raise UsageError("scan_parts: options.slice is of one slice; the argument slices gives their number")
+    if any(map(is_url, given)):
+        from rdc.survey.scan.object_walk import check_urls
+
+        check_urls(given, shared)
     from rdc.cluster.make_parts import make_parts
     from rdc.cluster.scan_job import ScanJob
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.catalog.arguments import check_job, path_list
+from rdc.catalog.arguments import check_job, local_path_list
 from rdc.catalog.location import USER_CATALOG, opened_catalog
 from rdc.checks import check_argument
 from rdc.errors import ExitCode, UsageError, printable
@@ -47,7 +47,7 @@ def similar(
         >>> [[file.path for file in group.files] for group in report.groups]
         [[b'texts/new', b'texts/old']]
     """
-    given = path_list("similar", "paths", paths)
+    given = local_path_list("similar", "paths", paths)
     check_argument("similar", "options", options, SimilarOptions, None)
     check_job("similar", reporter, catalog, stop)
     search = _Search(given, options or SimilarOptions(), stopping(reporter, stop), stop)

@@ -22,6 +22,13 @@ ENTRY_BYTES = 160
 """Bytes counted per entry besides its name and target: its row of columns, as much before sorting, and its
 slot in the sort."""
 
+KEY_BYTES = 1024
+"""Bytes of the name of an object in a store: as many as S3 takes."""
+
+LISTING_EMPTY_PAGES = 1000
+"""Pages without an entry that one listing of a store may have in a row. A store that never ends a listing
+would hold a walk for ever."""
+
 AHEAD_BYTES = 8 << 20
 """Bytes of directories that a walk listed before it came to them, counted like DIRECTORY_BYTES: some 40,000
 entries."""

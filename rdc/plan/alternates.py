@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from enum import IntEnum
 
-from rdc.model.entries import Kind
+from rdc.model.entries import DEVICES, Kind
 from rdc.plan.compare import Difference, row_difference
 from rdc.records import dataclass
 
@@ -29,7 +29,8 @@ class Likeness(IntEnum):
 
     KIND = 1
     CONTENT = 2
-    """Equal size and mtime, or an equal link target. Any two directories."""
+    """Equal size and mtime, an equal link target, or an equal device number. Any two directories, fifos or
+    sockets."""
     ALL = 3
     """The metadata are equal as well."""
 
@@ -89,6 +90,8 @@ def _same_content(
     kind = wanted.kinds[row]
     if kind == Kind.SYMLINK:
         return wanted.target(row) == listing.target(at)
+    if kind in DEVICES:
+        return wanted.sizes[row] == listing.sizes[at]
     if kind != Kind.FILE:
         return True
     if found & Difference.SIZE:

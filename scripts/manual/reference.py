@@ -95,7 +95,7 @@ PURPOSES = {
     "pyyaml": "tests: reading the workflow for hosted runners",
     "ray": "`rdc scan --cluster=ray://`; the extra `ray`",
     "ruff": "tests: format and lint",
-    "s3fs": "`rdc similar --text s3://`; the extra `s3`; BSD, 2026.9, a release a month; 50 MB",
+    "s3fs": "`rdc scan s3://`, `rdc similar --text s3://`; the extra `s3`; BSD, 2026.9, monthly; 50 MB",
 }
 
 

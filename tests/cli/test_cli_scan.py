@@ -71,9 +71,14 @@ def test_nonsense_is_named(words: str) -> None:
     assert re.split("[ =]", words)[0] in str(raised.value)
 
 
-def test_object_stores_are_for_documents() -> None:
-    with pytest.raises(UsageError, match="rdc scan reads local files; of object stores, rdc similar --text"):
-        read_scan(parse_scan(["x", "s3://bucket/x"]), lambda _: b"")
+def test_what_means_nothing_for_an_object_store_is_named() -> None:
+    for words, expected in (
+        (("-x", "s3://bucket/x"), "-x is for file systems, and a store has none"),
+        (("gs://bucket/x",), "gs://: expected s3://BUCKET/NAME"),
+    ):
+        code, out, err = run("scan", "--no-catalog", *words)
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert expected in err
 
 
 def test_a_scan_and_its_forms(tree: Path) -> None:

@@ -28,7 +28,8 @@ def found(module: Any, block: bytes, field: str = "text", most: int = 1 << 20) -
     texts, bounds, left = module.json_texts(block, field.encode(), most)
     ends = array("q", bounds)
     assert len(ends) == len(left) + 1 == block.count(b"\n") + 2
-    assert (ends[0], ends[-1]) == (0, len(texts))
+    assert ends[0] == 0
+    assert texts[ends[-1] :] == bytes(len(block) + reference.ZEROS - ends[-1])
     return [None if left[at] else texts[ends[at] : ends[at + 1]] for at in range(len(left))]
 
 

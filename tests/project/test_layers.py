@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "protocol": (("wire",), ("messages",), ("rules",)),
-    "files": (("base",), ("depth",), ("objects", "own", "root"), ("bulk", "facts"), ("replace",), ("names",)),
+    "files": (("base",), ("depth",), ("own", "root"), ("bulk", "facts", "objects"), ("replace",), ("names",)),
     "kernel": (
         ("constants",),
         ("columns", "cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),

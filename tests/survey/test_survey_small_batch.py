@@ -141,6 +141,7 @@ def test_what_the_catalog_knows_is_read_again_only_where_it_is_looked_at(
         sign_batch(batch, FINE_PARAMS, catalog, SharingDevices())
         catalog.flush()
         os.utime(tmp_path / "t/d/c", ns=(5, 5))
+        assert isinstance(batch.root, Root)
         again = batched(list(found_in(batch.root, b"", b"d", b"d/e").in_order()))
         result = sign_batch(again, FINE_PARAMS, catalog, SharingDevices())
     assert [path_of(again, row) for row in result.outcome.read.rows] == ["d/c"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from rdc.protocol.messages.registry import ListingPart, Message
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description
 from rdc.session.sync import sync
+from tests.support.running import syncing
 from tests.support.running.killed_sync import steps_of
 from tests.support.trees.old_or_new import check_old_or_new
 from tests.support.trees.trees import File, Tree, describe, read_tree, tree, write_tree
@@ -191,3 +193,26 @@ def test_kinds_of_several_sources(tmp_path: Path) -> None:
     assert done.problems == []
     kinds = {path: os.lstat(tmp_path / "d" / path).st_mode >> 12 for path in ("pipe", "s/fifo")}
     assert set(kinds.values()) == {1}, (kinds, Kind.FIFO)
+
+
+@pytest.mark.parametrize(
+    ("taken", "first"),
+    [
+        (("a/x", "b/x"), b"a/x"),
+        (("b/y", "a/x", "b/x"), b"a/x"),
+        (("b/y", "a/x", "b/"), b"a/x"),
+        (("b/y", "b/", "a/x"), b"b/x"),
+        (("a/y", "b/y", "c/x", "b/x", "a/x"), b"c/x"),
+    ],
+)
+def test_the_first_of_a_name_counts(taken: tuple[str, ...], first: bytes, tmp_path: Path) -> None:
+    """Also where another path in the directory of the second was named before."""
+    source = tree({f"{directory}/{name}": directory.encode() for directory in "abc" for name in "xy"})
+    write_tree(tmp_path / "s", source)
+    found = syncing.command(
+        "sync", "--no-catalog", *(f"{tmp_path}/s/{path}" for path in taken), f"{tmp_path}/d/"
+    )
+    assert found.code == 0
+    assert read_tree(tmp_path / "d")[b"x"] == source[first]
+    subprocess.run(["rsync", "-a", *(f"{tmp_path}/s/{path}" for path in taken), f"{tmp_path}/r/"], check=True)
+    assert read_tree(tmp_path / "r")[b"x"] == source[first]

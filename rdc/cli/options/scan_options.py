@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 from collections.abc import Callable
 
@@ -22,7 +21,6 @@ from rdc.cli.options.resource_options import (
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
-from rdc.files.objects.object_url import is_url
 from rdc.limits.survey import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions
@@ -140,8 +138,6 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
     """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     if not words.operands:
         raise UsageError("rdc scan needs a directory or a file (see rdc scan --help)")
-    if any(map(is_url, map(os.fsencode, words.operands))):
-        raise UsageError("rdc scan reads local files; of object stores, rdc similar --text reads documents")
     levels = tuple(dict.fromkeys(given.value for given in words.given if given.key == "--level"))
     for level in levels:
         if level not in FIXED_LEVELS:

@@ -31,6 +31,7 @@ Examples:
   rdc scan -x --time=30m /              what half an hour tells about a whole disk
   rdc scan --json data/ | jq .levels    for programs
   rdc scan -o a.rdcscan data/           on each machine, then: rdc merge a.rdcscan b.rdcscan
+  rdc scan s3://bucket/data             the objects of a store (needs s3fs)
   rdc scan --slice=1/8 -o 1.rdcscan /data   one of eight jobs that share a tree, then: rdc merge *.rdcscan
   rdc scan --cluster=dask://node:8786 -o /shared/parts /data   the same as tasks of a cluster
 

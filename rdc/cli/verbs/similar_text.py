@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.cli.environment import Environment
+from rdc.cli.malloc_settings import keep_freed_memory
 from rdc.cli.options.document_options import (
     DocumentOutput,
     read_document_options,
@@ -74,6 +75,7 @@ def _write_slice(
     assert slicing.slice is not None  # noqa: S101 - the caller asked
     assert output.part is not None  # noqa: S101 - read_slicing refuses it
     check_output(os.fsencode(output.part))
+    _keep_freed_memory()
     terminal = Trouble(environment.talk, environment.progress(quiet=output.quiet))
     try:
         found = document_slice(words.operands, slicing.slice, output.part, options, reporter=terminal)
@@ -116,6 +118,7 @@ def print_documents(
         raise UsageError(f"{names[-1]}: two results cannot go to one file")
     for name in names:
         check_output(os.fsencode(name))
+    _keep_freed_memory()
     report = _as_json(search, environment) if output.json else _as_text(search, output, environment)
     if output.keep is not None:
         from rdc.report.documents.keep_lines import keep_lines
@@ -126,6 +129,13 @@ def print_documents(
 
         write_output(os.fsencode(output.html), documents_page(report))
     return report.exit
+
+
+def _keep_freed_memory() -> None:
+    """Batches of texts take the memory of those before them."""
+    from rdc.limits.documents import BATCH_BYTES
+
+    keep_freed_memory(mapped=2 * BATCH_BYTES, untrimmed=BATCH_BYTES)
 
 
 def _as_text(

@@ -40,14 +40,6 @@ class Forest:
         """Whether it is the least of its set."""
         return self._above[position] == position
 
-    def tops(self) -> Iterator[int]:
-        """The least of each set, in order."""
-        return (position for position, above in enumerate(self._above) if position == above)
-
-    def is_alone(self, top: int) -> bool:
-        """Returns whether the document is alone in its set."""
-        return self._chains()[top] == top
-
     def members(self, top: int) -> Iterator[int]:
         """The positions of a set, in order."""
         chain = self._chains()
@@ -59,10 +51,10 @@ class Forest:
     def _chains(self) -> array[int]:
         """The next position of each set, and the least after the last."""
         if self._next is None:
-            count = len(self._above)
-            chain = self._next = array("I", range(count))
-            for position in range(count - 1, -1, -1):
-                top = self.top(position)
-                if top != position:
+            above = self._above
+            chain = self._next = array("I", range(len(above)))
+            for position in range(len(above) - 1, -1, -1):
+                if above[position] != position:
+                    top = self.top(position)
                     chain[position], chain[top] = chain[top], position
         return self._next

@@ -5,8 +5,9 @@ from __future__ import annotations
 from array import array
 
 from rdc.documents.find.shingle_sets import ShingleSets
-from rdc.kernel.overlaps import set_resemblances
+from rdc.kernel.overlaps import ranked_numbers, set_resemblances
 from rdc.limits.documents import OVERLAP_BYTES
+from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,24 +29,32 @@ def resemblances(
     found = array("d")
     for at in range(0, len(pairs), _SLICE):
         # Halves of the same pair lie side by side, in either order.
-        halves = array("I", array("Q", pairs[at : at + _SLICE]).tobytes())
-        positions = sorted(set(halves))
-        sets = ShingleSets(corpus, [compared[position] for position in positions])
-        found += _compared(sets, _numbered(halves, positions), threshold)
+        ranked = _Ranked.of(array("Q", pairs[at : at + _SLICE]))
+        documents = array("I", map(compared.__getitem__, ranked.different))
+        found += _compared(ShingleSets(corpus, documents), ranked.ranks, threshold)
     return found
 
 
 def _compared(sets: ShingleSets, numbers: array[int], threshold: float) -> array[float]:
     """`numbers`: the positions in `sets`, two a pair. They are halved until their shingles are few."""
-    chosen = sorted(set(numbers))
+    ranked = _Ranked.of(numbers)
+    chosen = ranked.different
     if len(numbers) > 2 and sets.size(chosen) > OVERLAP_BYTES:
         half = len(numbers) // 4 * 2
         return _compared(sets, numbers[:half], threshold) + _compared(sets, numbers[half:], threshold)
-    pairs = _numbered(numbers, chosen)
-    return array("d", set_resemblances(sets.values(chosen), sets.offsets(chosen), pairs, threshold))
+    return array("d", set_resemblances(sets.values(chosen), sets.offsets(chosen), ranked.ranks, threshold))
 
 
-def _numbered(numbers: array[int], chosen: list[int]) -> array[int]:
-    """Replaces each number by its position among the chosen ones."""
-    order = dict(zip(chosen, range(len(chosen)), strict=True))
-    return array("I", map(order.__getitem__, numbers))
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Numbers as positions among the different ones of them. Typecode 'I'."""
+
+    different: array[int]
+    """In order."""
+    ranks: array[int]
+
+    @classmethod
+    def of(cls, numbers: array[int]) -> _Ranked:
+        """`numbers`: any typecode, taken as numbers of 32 bits."""
+        different, ranks = ranked_numbers(numbers)
+        return cls(array("I", different), array("I", ranks))

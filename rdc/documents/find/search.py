@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from array import array
 from itertools import compress
+from operator import eq
 
 from rdc.documents.find.band_keys import BandKeys
 from rdc.documents.find.candidates import candidate_batches
@@ -15,7 +16,6 @@ from rdc.documents.find.resemblances import resemblances
 from rdc.documents.parts.block import SAMPLES
 from rdc.model.documents import DocumentGroup, DocumentSummary, SimilarDocument
 from rdc.progress import Progressed, check_stop
-from rdc.similarity.samples import Samples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,13 +81,8 @@ class Search:
         """The groups in the order of their labels."""
         if self._across:
             return
-        compared, empty = self.distinct.compared, self.distinct.empty
-        kinds, forest = self.distinct.kinds, self._forest
-        tops = (
-            (compared[top], top)
-            for top in forest.tops()
-            if kinds[compared[top]] == COPIED or not forest.is_alone(top)
-        )
+        compared, empty, forest = self.distinct.compared, self.distinct.empty, self._forest
+        tops = ((compared[position], position) for position in self._grouped() if forest.is_top(position))
         for number, top in heapq.merge(tops, ((number, _NONE) for number in empty)):
             if top == _NONE:
                 if self.distinct.copies(number):
@@ -131,7 +126,7 @@ class Search:
                 documents += run.count
                 size += sum(corpus.column(run, "Q", run.block.layout.sizes))
             number += run.count
-        groups, grouped = self._grouped()
+        groups, grouped = self._group_counts()
         return DocumentSummary(
             documents=documents,
             bytes=size,
@@ -145,7 +140,7 @@ class Search:
             left_out=left_out,
         )
 
-    def _grouped(self) -> tuple[int, int]:
+    def _group_counts(self) -> tuple[int, int]:
         """The number of groups and of documents in them. Across: 0 and the documents that match."""
         compared, distinct = self.distinct.compared, self.distinct
         groups = grouped = 0
@@ -154,31 +149,32 @@ class Search:
                 if like != _NONE and not self._is_old(position):
                     grouped += 1 + len(distinct.copies(compared[position]))
             return 0, grouped
-        joined = bytearray(len(compared))
-        for position in range(len(compared)):
-            if not self._forest.is_top(position):
-                joined[position] = joined[self._forest.top(position)] = 1
-        for position, number in enumerate(compared):
-            copied = distinct.kinds[number] == COPIED
-            if copied or joined[position]:
-                grouped += 1 + (len(distinct.copies(number)) if copied else 0)
-                groups += self._forest.is_top(position)
+        for position in self._grouped():
+            grouped += 1 + len(distinct.copies(compared[position]))
+            groups += self._forest.is_top(position)
         for number in distinct.empty:
             count = len(distinct.copies(number))
             if count:
                 groups, grouped = groups + 1, grouped + 1 + count
         return groups, grouped
 
+    def _grouped(self) -> Iterator[int]:
+        """The positions that have copies or are like another one, in order."""
+        kinds = self.distinct.kinds
+        for position, (number, like) in enumerate(zip(self.distinct.compared, self._like, strict=True)):
+            if like != _NONE or kinds[number] == COPIED:
+                yield position
+
     def _similar(self, position: int) -> SimilarDocument:
         number, like = self.distinct.compared[position], self._like[position]
         if like == _NONE:
             return self._alone(number)
         other = self.distinct.compared[like]
-        both = self._corpus.samples_of(number) + self._corpus.samples_of(other)
+        samples = (array("I", self._corpus.samples_of(one)) for one in (number, other))
         return SimilarDocument(
             self._corpus.document(number),
             self._best[position],
-            Samples(both, SAMPLES).estimate(0, 1).jaccard,
+            sum(map(eq, *samples)) / SAMPLES,
             self._corpus.document(other),
             self._copies(number),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import sys
 from array import array
 
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from rdc.documents.parts.part_file import Block
 
 __all__ = ["ShingleSets"]
+
+LARGE_PAGES = 4 << 20
+"""Bytes that are worth pages of 2 MiB."""
 
 
 class ShingleSets:
@@ -34,25 +39,30 @@ class ShingleSets:
         """Bytes of the shingles of these documents."""
         return 4 * (sum([self._ends[at] for at in positions]) - sum([self._starts[at] for at in positions]))
 
-    def values(self, positions: Sequence[int]) -> bytearray:
-        """The shingles of these documents: u32, native, one set after another."""
-        found = bytearray()
+    def values(self, positions: Sequence[int]) -> memoryview:
+        """The shingles of these documents: u32, native, one set after another. It may be written to."""
+        room, filled = _large_pages(self.size(positions)), 0
+        starts, ends, blocks = self._starts, self._ends, self._blocks
         block, start, end = None, 0, 0
+        # Adjacent rows are read with one call.
         for at in positions:
-            # Adjacent rows are read with one call.
-            if self._blocks[at] is block and self._starts[at] == end:
-                end = self._ends[at]
-                continue
-            if block is not None:
-                found += self._corpus.shingles(block, start, end)
-            block, start, end = self._blocks[at], self._starts[at], self._ends[at]
-        if block is not None:
-            found += self._corpus.shingles(block, start, end)
+            if blocks[at] is not block or starts[at] != end:
+                filled = self._read(block, start, end, room, filled)
+                block, start = blocks[at], starts[at]
+            end = ends[at]
+        self._read(block, start, end, room, filled)
         if sys.byteorder == "big":
-            column = array("I", bytes(found))
+            column = array("I", room)
             column.byteswap()
-            return bytearray(column)
-        return found
+            return memoryview(column)
+        return room
+
+    def _read(self, block: Block | None, start: int, end: int, room: memoryview, filled: int) -> int:
+        """Reads some shingles of a block behind those that are there. Returns how many bytes then are."""
+        size = 4 * (end - start)
+        if block is not None and size:
+            self._corpus.read_shingles(block, start, room[filled : filled + size])
+        return filled + size
 
     def offsets(self, positions: Sequence[int]) -> array[int]:
         """Where each set begins in values(), and where the last one ends: typecode 'q'."""
@@ -61,3 +71,15 @@ class ShingleSets:
             end += self._ends[at] - self._starts[at]
             offsets.append(end)
         return offsets
+
+
+def _large_pages(size: int) -> memoryview:
+    """Zeros to write to. Pages of 4 KiB cost a tenth of the time of a search."""
+    if size < LARGE_PAGES:
+        return memoryview(bytearray(size))
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    memory = mmap.mmap(-1, size, flags=flags)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)

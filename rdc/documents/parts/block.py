@@ -95,15 +95,19 @@ def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
     """The columns of a block, in order; a column may be several spans. Threads may call it in parallel."""
     samples: list[bytes] = []
     sets: list[bytes] = []
-    ends = array("Q")
+    digests: list[bytes] = []
+    sizes, ends = array("Q"), array("Q")
     shingles = 0
-    for offsets in _slices(batch.offsets):
-        column = text_features(batch.text, offsets, unit)
-        samples.append(one_permutation(column.features, column.offsets, SAMPLES, SEED).data)
-        sets.append(upper_halves(column.features))
-        ends.extend([shingles + end for end in array("q", column.offsets[8:])])
-        shingles += len(sets[-1]) // 4
-    sizes = array("Q", map(sub, batch.offsets[1:], batch.offsets))
+    for span in batch.spans:
+        for offsets in _slices(span.offsets):
+            column = text_features(span.text, offsets, unit)
+            samples.append(one_permutation(column.features, column.offsets, SAMPLES, SEED).data)
+            sets.append(upper_halves(column.features))
+            ends.extend([shingles + end for end in array("q", column.offsets[8:])])
+            shingles += len(sets[-1]) // 4
+        lengths = array("Q", map(sub, span.offsets[1:], span.offsets))
+        digests.append(_digests(name_parts(span.content(), lengths), len(lengths)))
+        sizes += lengths
     names, name_ends = bytearray(), array("Q")
     for path in batch.paths:
         names += path
@@ -115,7 +119,7 @@ def encode_block(batch: TextBatch, unit: str) -> list[bytes]:
         little_endian(batch.sources),
         little_endian(batch.rows),
         little_endian(sizes),
-        _digests(name_parts(batch.text, sizes), len(batch)),
+        *digests,
         *map(_little_endian, samples),
         little_endian(ends),
         *map(_little_endian, sets),

@@ -79,6 +79,15 @@ class OpenParts:
             raise self._unreadable(block.part, error) from error
         return content
 
+    def read_into(self, block: Block, at: int, room: memoryview) -> None:
+        """Fills `room` with the bytes of a block from `at` on."""
+        try:
+            count = os.preadv(self._descriptor(block.part), [room], block.start + at)
+        except OSError as error:
+            raise self._unreadable(block.part, error) from error
+        if count < len(room):
+            room[count:] = self.bytes(block, at + count, len(room) - count)
+
     def _descriptor(self, number: int) -> int:
         source = self.sources[number]
         if source.file is not None:

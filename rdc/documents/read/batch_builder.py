@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 
-from rdc.documents.read.text_batch import TextBatch
+from rdc.documents.read.text_batch import TextBatch, TextSpan
 from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS
 
 TYPE_CHECKING = False
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["BatchBuilder"]
+
+SPANS = 16
+"""Most spans of a batch. More are joined, as each takes some calls of the kernel."""
 
 
 class BatchBuilder:
@@ -23,9 +26,9 @@ class BatchBuilder:
         self._start()
 
     def _start(self) -> None:
-        self._spans: list[bytes | memoryview] = []
+        self._spans: list[TextSpan] = []
         self._rows = array("Q")
-        self._offsets = array("q", [0])
+        self._size = 0
 
     def add(self, row: int, text: bytes) -> Iterator[TextBatch]:
         """Adds one text. Yields the batch that it fills."""
@@ -38,13 +41,13 @@ class BatchBuilder:
         """
         at, count = 0, len(bounds) - 1
         while at < count:
-            size, start = self._offsets[-1], bounds[at]
-            full = bisect_left(bounds, start + BATCH_BYTES - size, at + 1)
+            full = bisect_left(bounds, bounds[at] + BATCH_BYTES - self._size, at + 1)
             end = min(full, count, at + BATCH_DOCUMENTS - len(self._rows))
-            self._spans.append(memoryview(texts)[start : bounds[end]])
+            span = TextSpan(texts, bounds[at : end + 1])
+            self._spans.append(span)
             self._rows.extend(range(first + at, first + end))
-            self._offsets.extend([bound - start + size for bound in bounds[at + 1 : end + 1]])
-            if self._offsets[-1] >= BATCH_BYTES or len(self._rows) == BATCH_DOCUMENTS:
+            self._size += span.size
+            if self._size >= BATCH_BYTES or len(self._rows) == BATCH_DOCUMENTS:
                 yield self._batch()
             at = end
 
@@ -54,9 +57,16 @@ class BatchBuilder:
             yield self._batch()
 
     def _batch(self) -> TextBatch:
-        rows = self._rows
-        batch = TextBatch(
-            [self._path], array("I", bytes(4 * len(rows))), rows, b"".join(self._spans), self._offsets
-        )
+        rows, spans = self._rows, self._spans
         self._start()
-        return batch
+        if len(spans) > SPANS:
+            spans = [_joined(spans)]
+        return TextBatch.of_rows(self._path, rows, spans)
+
+
+def _joined(spans: list[TextSpan]) -> TextSpan:
+    offsets = array("q", [0])
+    for span in spans:
+        before = offsets[-1] - span.offsets[0]
+        offsets.extend([before + offset for offset in span.offsets[1:]])
+    return TextSpan(b"".join([span.content() for span in spans]), offsets)

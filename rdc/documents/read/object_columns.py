@@ -6,6 +6,7 @@ from array import array
 
 from rdc.errors import FileError, UsageError, printable
 from rdc.files.objects.object_url import parse_url
+from rdc.model.entries import strings
 from rdc.model.filter_rules import are_plain
 from rdc.progress import Problem, check_stop
 from rdc.tree.filter_list import filter_list
@@ -107,10 +108,10 @@ def list_objects(
             if isinstance(listed, FileError):
                 reporter(Problem(listed.code, listed.path, str(listed)))
                 continue
-            for entry in listed.objects:
-                path = listed.directory + entry.name
-                if not listed.single and filters.excluded(listed.below + entry.name, False):
+            for name, size in zip(strings(listed.names), listed.sizes, strict=True):
+                path = listed.directory + name
+                if not name or (not listed.single and filters.excluded(listed.below + name, False)):
                     continue
-                if slice_ is None or slice_.has_file(path, entry.size):
-                    found.add(path, entry.size)
+                if slice_ is None or slice_.has_file(path, size):
+                    found.add(path, size)
     return found

@@ -25,6 +25,11 @@ class ObjectUrl:
         """As fsspec names it."""
         return f"{self.bucket}/{self.name}" if self.name else self.bucket
 
+    @property
+    def prefix(self) -> str:
+        """Of the names of all objects below it."""
+        return f"{self.name}/" if self.name else ""
+
 
 def is_url(path: bytes) -> bool:
     """Whether a path is a URL. A file of such a name is given as ./NAME."""

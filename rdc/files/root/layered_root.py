@@ -110,7 +110,7 @@ class LayeredRoot(Root):
 
     def reals(self, path: bytes) -> tuple[bytes, ...]:
         """Return the paths below the base of all directories that are shown as the one at `path`."""
-        return tuple(layer.path for layer in self._layers_of(path))
+        return tuple(dict.fromkeys(layer.path for layer in self._layers_of(path)))
 
     def _layers_of(self, path: bytes) -> Sequence[Layer]:
         found = self._layers.get(path)
@@ -260,11 +260,13 @@ class LayeredRoot(Root):
             return
         for name, some in parents.items():
             entry = join(path, name)
-            if name not in givers or (len(some) == 1 and entry not in self._layers):
+            one = len({layer.path for layer in some}) == 1
+            if name not in givers or (one and entry not in self._layers):
                 continue
-            named = {layer.path: layer for layer in self._layers.get(entry, ())}
-            below = [join(layer.path, name) for layer in some]
-            self._layers[entry] = tuple(named.get(real) or Layer(real, None) for real in below)
+            below = dict.fromkeys(join(layer.path, name) for layer in some)
+            named = [layer for layer in self._layers.get(entry, ()) if layer.path in below]
+            known = {layer.path for layer in named}
+            self._layers[entry] = (*named, *(Layer(real, None) for real in below if real not in known))
         self._givers[path] = givers
 
     def _listing(

@@ -13,24 +13,22 @@ static PyObject *texts_of(const Py_buffer *block, const Py_buffer *field, size_t
     Py_BEGIN_ALLOW_THREADS
     lines = rdc_count_lines(block->buf, (size_t)block->len);
     Py_END_ALLOW_THREADS
-    if (lines > (size_t)PY_SSIZE_T_MAX / 8 - 1 || block->len > PY_SSIZE_T_MAX - 16)
+    if (lines > (size_t)PY_SSIZE_T_MAX / 8 - 1 || block->len > PY_SSIZE_T_MAX - RDC_JSON_BLOCK)
         return PyErr_NoMemory();
-    /* Room that never shrinks comes from the heap again and again. Bytes that did would be mapped anew each time. */
-    uint8_t *room = malloc((size_t)block->len + 16);
+    /* Texts are shorter than their lines. What is behind them stays, as shrinking or copying takes longer. */
+    const size_t room = (size_t)block->len + RDC_JSON_BLOCK;
+    texts = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)room);
     bounds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * (lines + 1)));
     left = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)lines);
-    if (!room)
-        PyErr_NoMemory();
-    if (room && bounds && left) {
+    if (texts && bounds && left) {
+        uint8_t *const to = (uint8_t *)PyBytes_AS_STRING(texts);
         Py_BEGIN_ALLOW_THREADS
-        size = rdc_json_texts(block->buf, (size_t)block->len, field->buf, (size_t)field->len, most, room,
+        size = rdc_json_texts(block->buf, (size_t)block->len, field->buf, (size_t)field->len, most, to,
                               (int64_t *)(void *)PyBytes_AS_STRING(bounds), (uint8_t *)PyBytes_AS_STRING(left));
+        memset(to + size, 0, room - size);
         Py_END_ALLOW_THREADS
-        texts = PyBytes_FromStringAndSize((const char *)room, (Py_ssize_t)size);
-        if (texts)
-            result = PyTuple_Pack(3, texts, bounds, left);
+        result = PyTuple_Pack(3, texts, bounds, left);
     }
-    free(room);
     Py_XDECREF(texts);
     Py_XDECREF(bounds);
     Py_XDECREF(left);

@@ -17,49 +17,42 @@
 #define NUMBER_BYTES 64 /* Python has limits for longer ones */
 
 typedef struct {
-    const uint8_t *at, *end; /* of the line */
+    const uint8_t *at, *end; /* of the lines from this one on */
 } rdc_line;
 
-/* Copies plain text: until a quote, a backslash, a control character, a byte that is no ASCII, or the last few bytes.
- * Returns how many bytes. A byte of any kind may follow them in `to`. */
+#define BLOCK RDC_JSON_BLOCK
+
+/* A bit for each byte of a block that ends plain text: quotes, backslashes, control characters, bytes that are no
+ * ASCII. */
 #if defined(__SSE2__)
 
-static inline size_t copy_plain(const uint8_t *from, size_t size, uint8_t *to)
+static inline uint64_t rare_bytes(const uint8_t *block)
 {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(' ');
-    size_t at = 0;
-    for (; size - at >= 16; at += 16) {
-        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + at));
+    uint64_t found = 0;
+    for (int at = 0; at < BLOCK; at += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(block + at));
         /* Bytes from 0x80 on are negative. */
         const __m128i rare = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
                                           _mm_cmplt_epi8(bytes, space));
-        const unsigned found = (unsigned)_mm_movemask_epi8(rare);
-        _mm_storeu_si128((__m128i *)(void *)(to + at), bytes);
-        if (found)
-            return at + (unsigned)__builtin_ctz(found);
+        found |= (uint64_t)(unsigned)_mm_movemask_epi8(rare) << at;
     }
-    return at;
+    return found;
 }
 
 #else
 
-static inline uint64_t rare_bytes(uint64_t x)
+static inline uint64_t rare_bytes(const uint8_t *block)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    const uint64_t quote = x ^ 0x22 * ones, backslash = x ^ 0x5c * ones;
-    return (((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) | ((x - 0x20 * ones) & ~x) | x) & 0x80 * ones;
-}
-
-static inline size_t copy_plain(const uint8_t *from, size_t size, uint8_t *to)
-{
-    size_t at = 0;
-    for (; size - at >= 8; at += 8) {
-        const uint64_t word = rdc_load64(from + at), rare = rare_bytes(word);
-        rdc_store64(to + at, word);
-        if (rare)
-            return at + (unsigned)__builtin_ctzll(rare) / 8;
+    const uint64_t ones = UINT64_C(0x0101010101010101), low = 0x7f * ones;
+    uint64_t found = 0;
+    for (int at = 0; at < BLOCK; at += 8) {
+        const uint64_t x = rdc_load64(block + at), quote = x ^ 0x22 * ones, backslash = x ^ 0x5c * ones;
+        /* Bit 7 of each byte: no sum reaches the next byte. */
+        const uint64_t plain = ((quote & low) + low) & ((backslash & low) + low) & ((x & low) + 0x60 * ones);
+        found |= (((~plain | x) & 0x80 * ones) >> 7) * UINT64_C(0x0102040810204080) >> 56 << at;
     }
-    return at;
+    return found;
 }
 
 #endif
@@ -84,22 +77,34 @@ static size_t character_bytes(const uint8_t *at, const uint8_t *end)
     return 0;
 }
 
+/* The values of hexadecimal digits plus one; 0 for other bytes. */
+static const uint8_t digit_values[256] = {
+    ['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8, ['8'] = 9, ['9'] = 10,
+    ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
+/* What a letter behind a backslash stands for; 0 for other bytes. */
+static const uint8_t meanings[256] = {
+    ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
+};
+
 /* Four hexadecimal digits, or -1. */
-static int32_t hexadecimal(const uint8_t *at, const uint8_t *end)
+static inline int32_t hexadecimal(const uint8_t *at, const uint8_t *end)
 {
     int32_t code = 0;
     if (end - at < 4)
         return -1;
     for (int i = 0; i < 4; i++) {
-        const unsigned digit = at[i] - 0u - '0', letter = (at[i] | 0x20u) - 'a';
-        if (digit > 9 && letter > 5)
+        const uint8_t value = digit_values[at[i]];
+        if (!value)
             return -1;
-        code = code << 4 | (int32_t)(digit > 9 ? letter + 10 : digit);
+        code = code << 4 | (value - 1);
     }
     return code;
 }
 
-static uint8_t *put_character(uint8_t *to, uint32_t code)
+static inline uint8_t *put_character(uint8_t *to, uint32_t code)
 {
     if (code < 0x80) {
         *to++ = (uint8_t)code;
@@ -119,20 +124,10 @@ static uint8_t *put_character(uint8_t *to, uint32_t code)
     return to;
 }
 
-/* Takes the escape behind a backslash. Returns the end of what it wrote, or NULL for a bad one and half of a pair. */
-static uint8_t *take_escape(rdc_line *line, uint8_t *to)
+/* Takes what follows a backslash and a u. Returns the end of what it wrote, or NULL for a bad escape and half of a
+ * pair. */
+static inline uint8_t *take_code(rdc_line *line, uint8_t *to)
 {
-    static const uint8_t letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
-    if (line->at == line->end)
-        return NULL;
-    const uint8_t letter = *line->at++;
-    if (letter != 'u') {
-        const uint8_t *found = memchr(letters, letter, sizeof letters - 1);
-        if (!found)
-            return NULL;
-        *to++ = meanings[found - letters];
-        return to;
-    }
     int32_t code = hexadecimal(line->at, line->end);
     if (code < 0 || (code >= 0xdc00 && code < 0xe000))
         return NULL;
@@ -149,40 +144,79 @@ static uint8_t *take_escape(rdc_line *line, uint8_t *to)
     return put_character(to, (uint32_t)code);
 }
 
+typedef struct {
+    const uint8_t *at;
+    uint8_t *to; /* NULL: the line is left */
+} rdc_taken;
+
+/* Takes one character that is not plain, other than a quote. */
+static inline rdc_taken take_rare(const uint8_t *at, const uint8_t *end, uint8_t *to)
+{
+    rdc_taken taken = {at, NULL};
+    if (*at == '\\' && end - at > 1) {
+        const uint8_t meaning = meanings[at[1]];
+        rdc_line line = {at + 2, end};
+        *to = meaning;
+        taken.to = meaning ? to + 1 : at[1] == 'u' ? take_code(&line, to) : NULL;
+        taken.at = line.at;
+    } else if (*at >= 0x80) {
+        const size_t size = character_bytes(at, end);
+        for (size_t i = 0; i < size; i++)
+            to[i] = at[i];
+        taken.to = size ? to + size : NULL;
+        taken.at = at + size;
+    }
+    return taken;
+}
+
 /* Takes a string behind its first quote, without escapes, and writes it to `to`, which has room for the rest of the
- * line. Returns the end of what it wrote, or NULL. */
+ * line and a block. Returns the end of what it wrote, or NULL. */
 static uint8_t *take_string(rdc_line *line, uint8_t *to)
 {
-    const uint8_t *at = line->at, *const end = line->end;
-    for (;;) {
-        const size_t plain = copy_plain(at, (size_t)(end - at), to);
-        at += plain;
-        to += plain;
-        if (at == end)
-            return NULL;
-        const uint8_t byte = *at;
-        if (byte >= 0x80) {
-            const size_t size = character_bytes(at, end);
-            if (!size)
+    rdc_taken taken = {line->at, to};
+    const uint8_t *const end = line->end;
+    /* What is plain behind each rare byte is copied with a whole block, of which the next rare byte overwrites the rest.
+     * So only the number of rare bytes in a block is hard to predict. */
+    while (end - taken.at >= 2 * BLOCK) {
+        const uint8_t *const block = taken.at;
+        uint64_t rare = rare_bytes(block);
+        memcpy(taken.to, block, BLOCK);
+        while (rare) {
+            const uint8_t *const next = block + __builtin_ctzll(rare);
+            taken.to += next - taken.at;
+            if (*next == '"') {
+                line->at = next + 1;
+                return taken.to;
+            }
+            taken = take_rare(next, end, taken.to);
+            if (!taken.to)
                 return NULL;
-            for (size_t i = 0; i < size; i++)
-                *to++ = *at++;
-        } else if (byte == '"') {
-            line->at = at + 1;
-            return to;
-        } else if (byte == '\\') {
-            line->at = at + 1;
-            to = take_escape(line, to);
-            if (!to)
-                return NULL;
-            at = line->at;
-        } else if (byte < 0x20) {
-            return NULL;
-        } else {
-            *to++ = byte;
-            at++;
+            if (taken.at - block >= BLOCK)
+                break;
+            memcpy(taken.to, taken.at, BLOCK);
+            rare &= UINT64_MAX << (taken.at - block);
+        }
+        if (taken.at - block < BLOCK) {
+            taken.to += block + BLOCK - taken.at;
+            taken.at = block + BLOCK;
         }
     }
+    while (taken.at < end) {
+        const uint8_t byte = *taken.at;
+        if (byte == '"') {
+            line->at = taken.at + 1;
+            return taken.to;
+        }
+        if (byte >= 0x20 && byte < 0x80 && byte != '\\') {
+            *taken.to++ = byte;
+            taken.at++;
+            continue;
+        }
+        taken = take_rare(taken.at, end, taken.to);
+        if (!taken.to)
+            return NULL;
+    }
+    return NULL;
 }
 
 static inline int skip_spaces(rdc_line *line)
@@ -306,7 +340,8 @@ static uint8_t *take_object(rdc_line *line, const uint8_t *field, size_t size, u
     } while (next_is(line, ','));
     if (!next_is(line, '}'))
         return NULL;
-    return skip_spaces(line) < 0 ? text_end : NULL;
+    const int behind = skip_spaces(line);
+    return behind < 0 || behind == '\n' ? text_end : NULL;
 }
 
 size_t rdc_count_lines(const uint8_t *block, size_t size)
@@ -324,14 +359,15 @@ size_t rdc_json_texts(const uint8_t *block, size_t size, const uint8_t *field, s
     uint8_t *to = texts;
     *bounds++ = 0;
     for (;;) {
-        const uint8_t *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        rdc_line line = {at, stop ? stop : end};
+        /* No part of an object of one line goes on behind a newline, so the object says where its line ends. */
+        rdc_line line = {at, end};
         uint8_t *const text_end = take_object(&line, field, field_size, to);
         const int taken = text_end && (size_t)(text_end - to) <= most;
+        const uint8_t *const stop = text_end ? line.at : at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
         *left++ = !taken;
         to = taken ? text_end : to;
         *bounds++ = to - texts;
-        if (!stop)
+        if (!stop || stop == end)
             return (size_t)(to - texts);
         at = stop + 1;
     }

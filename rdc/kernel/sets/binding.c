@@ -9,6 +9,8 @@
 #include "sets/overlaps.h"
 #include "sets/windows.h"
 
+#define UNSORTED SIZE_MAX
+
 typedef struct {
     Py_buffer values, offsets, pairs;
     size_t sets, count; /* sets, pairs */
@@ -78,9 +80,14 @@ static PyObject *set_resemblances(PyObject *module, PyObject *args)
         double *found = (double *)(void *)PyBytes_AS_STRING(result);
         Py_BEGIN_ALLOW_THREADS
         for (size_t i = 0; i < r.sets; i++)
-            sizes[i] = rdc_sorted_set(values + offset[i], (size_t)(offset[i + 1] - offset[i]), room);
+            sizes[i] = UNSORTED;
         for (size_t i = 0; i < r.count; i++) {
             const size_t a = pair[2 * i], b = pair[2 * i + 1];
+            for (int half = 0; half < 2; half++) {
+                const size_t set = half ? b : a;
+                if (sizes[set] == UNSORTED)
+                    sizes[set] = rdc_sorted_set(values + offset[set], (size_t)(offset[set + 1] - offset[set]), room);
+            }
             found[i] = rdc_resemblance(values + offset[a], sizes[a], values + offset[b], sizes[b], threshold);
         }
         Py_END_ALLOW_THREADS
@@ -96,6 +103,7 @@ done:
 
 static PyMethodDef methods[] = {
     {"neighbour_pairs", rdc_py_neighbour_pairs, METH_VARARGS, NULL},
+    {"ranked_numbers", rdc_py_ranked_numbers, METH_O, NULL},
     {"set_resemblances", set_resemblances, METH_VARARGS, NULL},
     {"shared_numbers", rdc_py_shared_numbers, METH_VARARGS, NULL},
     {"sorted_pairs", rdc_py_sorted_pairs, METH_O, NULL},

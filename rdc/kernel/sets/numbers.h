@@ -16,8 +16,8 @@ static inline int rdc_whole_numbers(const Py_buffer *view, Py_ssize_t width)
 
 /* pair_binding.c */
 PyObject *rdc_py_neighbour_pairs(PyObject *module, PyObject *args);
+PyObject *rdc_py_ranked_numbers(PyObject *module, PyObject *argument);
 PyObject *rdc_py_sorted_pairs(PyObject *module, PyObject *argument);
-
 
 /* window_binding.c */
 PyObject *rdc_py_window_hashes(PyObject *module, PyObject *args);

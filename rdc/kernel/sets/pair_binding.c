@@ -70,3 +70,42 @@ PyObject *rdc_py_sorted_pairs(PyObject *module, PyObject *argument)
     PyBuffer_Release(&pairs);
     return result;
 }
+
+PyObject *rdc_py_ranked_numbers(PyObject *module, PyObject *argument)
+{
+    Py_buffer numbers;
+    PyObject *different = NULL, *ranks = NULL, *result = NULL;
+    (void)module;
+    if (PyObject_GetBuffer(argument, &numbers, PyBUF_SIMPLE))
+        return NULL;
+    const size_t count = (size_t)numbers.len / 4;
+    uint64_t *room = NULL;
+    if (rdc_whole_numbers(&numbers, 4))
+        goto done;
+    if (count > UINT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "at most %u numbers are expected", UINT32_MAX);
+        goto done;
+    }
+    room = malloc(16 * count + 1);
+    if (!room) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    different = PyBytes_FromStringAndSize(NULL, numbers.len);
+    ranks = PyBytes_FromStringAndSize(NULL, numbers.len);
+    if (different && ranks) {
+        size_t found = 0;
+        Py_BEGIN_ALLOW_THREADS
+        found = rdc_ranked_numbers(numbers.buf, count, room, room + count, (uint32_t *)(void *)PyBytes_AS_STRING(different),
+                                   (uint32_t *)(void *)PyBytes_AS_STRING(ranks));
+        Py_END_ALLOW_THREADS
+        if (!_PyBytes_Resize(&different, (Py_ssize_t)(4 * found)))
+            result = PyTuple_Pack(2, different, ranks);
+    }
+done:
+    free(room);
+    Py_XDECREF(different);
+    Py_XDECREF(ranks);
+    PyBuffer_Release(&numbers);
+    return result;
+}

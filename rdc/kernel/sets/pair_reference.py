@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["neighbour_pairs", "sorted_pairs"]
+__all__ = ["neighbour_pairs", "ranked_numbers", "sorted_pairs"]
 
 
 def neighbour_pairs(
@@ -40,3 +40,14 @@ def neighbour_pairs(
 def sorted_pairs(pairs: ReadableBuffer, /) -> bytes:
     """The different numbers of a column (u64, native) in order. ValueError for an incomplete number."""
     return array("Q", sorted(set(number_column("Q", pairs)))).tobytes()
+
+
+def ranked_numbers(numbers: ReadableBuffer, /) -> tuple[bytes, bytes]:
+    """The different numbers of a column in order, and for each number of the column which of them it is: u32,
+    native. ValueError for an incomplete number, and for more than 2^32 - 1."""
+    column = number_column("I", numbers)
+    if len(column) > 0xFFFFFFFF:
+        raise ValueError(f"at most {0xFFFFFFFF} numbers are expected")
+    different = array("I", sorted(set(column)))
+    order = {number: rank for rank, number in enumerate(different)}
+    return different.tobytes(), array("I", map(order.__getitem__, column)).tobytes()

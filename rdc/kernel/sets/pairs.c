@@ -58,3 +58,19 @@ size_t rdc_sorted_pairs(uint64_t *pairs, size_t count, uint64_t *room)
             pairs[different++] = from[i];
     return different;
 }
+
+size_t rdc_ranked_numbers(const uint32_t *numbers, size_t count, uint64_t *pairs, uint64_t *room, uint32_t *different,
+                          uint32_t *ranks)
+{
+    for (size_t i = 0; i < count; i++)
+        pairs[i] = (uint64_t)numbers[i] << 32 | i;
+    rdc_sorted_pairs(pairs, count, room);
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t number = (uint32_t)(pairs[i] >> 32);
+        if (!found || number != different[found - 1])
+            different[found++] = number;
+        ranks[(uint32_t)pairs[i]] = (uint32_t)(found - 1);
+    }
+    return found;
+}

@@ -19,7 +19,7 @@ def set_resemblances(
     """The Jaccard resemblance of each pair of sets: the elements in both, divided by those in either.
 
     Sets are a column: all elements one after another (u32, native), and offsets (i64), one more than there
-    are sets. Elements may repeat and have no order; the C form leaves them in another order. `pairs`: numbers
+    are sets. Elements may repeat and have no order; the C form sorts those of sets in pairs. `pairs`: numbers
     of two sets each (u32). The result has an f64 a pair: 0 if it is below the threshold, 1 for two empty
     sets. ValueError for buffers that are no whole numbers, offsets that decrease or exceed the elements, sets
     that do not exist, and a threshold that is not 0 to 1.

@@ -45,6 +45,6 @@ static int usable(void)
     return rdc_cpu_has(RDC_CPU_AVX2 | RDC_CPU_BMI | RDC_CPU_BMI2 | RDC_CPU_POPCNT);
 }
 
-const rdc_shingling rdc_shingling_avx2 = {"avx2", usable, classify, avx2_count, avx2_edges, avx2_hash_words, avx2_combine};
+const rdc_shingling rdc_shingling_avx2 = {"avx2", usable, classify, avx2_edges, avx2_hash_words, avx2_combine};
 
 #endif

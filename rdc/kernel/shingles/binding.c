@@ -14,7 +14,7 @@
 
 static const rdc_shingling *const variants[] = {
 #if defined(__x86_64__)
-    &rdc_shingling_avx2,
+    &rdc_shingling_avx512, &rdc_shingling_avx2,
 #elif defined(__aarch64__)
     &rdc_shingling_neon,
 #endif
@@ -65,16 +65,12 @@ static int grow(rdc_feature_list *list, size_t more)
     return result;
 }
 
-/* About how many features a column has: exact for words of ASCII, so that a result need not move. */
-static size_t about_features(rdc_units *units, const rdc_text_column *column, size_t k, size_t less)
+/* Room for the features of nearly every column: of words of three bytes with one between them, and of characters of
+ * one byte. Memory behind the last feature is never touched. */
+static size_t about_features(const rdc_text_column *column, int by_characters)
 {
-    size_t found = 0;
-    for (size_t i = 0; i < column->texts; i++) {
-        const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
-        const size_t count = rdc_about_units(units, column->bytes + column->offset[i], size);
-        found += count >= k ? count - less : count > 0;
-    }
-    return found;
+    const size_t size = (size_t)(column->offset[column->texts] - column->offset[0]);
+    return (by_characters ? size : size / 4) + column->texts;
 }
 
 /* Shingles for a k above 0, otherwise bigrams of URLs. */
@@ -98,7 +94,7 @@ static PyObject *features_of(rdc_text_column *column, size_t k, int by_character
         rdc_shingler_start(shingler, chosen, k, by_characters, wrap, &to.list);
     else
         rdc_bigrams_start(shingler, chosen, &to.list);
-    failed = grow(&to.list, about_features(&shingler->units, column, k, wrap || !k ? 0 : k - 1));
+    failed = grow(&to.list, about_features(column, by_characters));
     for (size_t i = 0; i < column->texts && !failed; i++) {
         const uint8_t *text = column->bytes + column->offset[i];
         const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);

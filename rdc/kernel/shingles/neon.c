@@ -45,6 +45,6 @@ static int usable(void)
     return 1;
 }
 
-const rdc_shingling rdc_shingling_neon = {"neon", usable, classify, neon_count, neon_edges, neon_hash_words, neon_combine};
+const rdc_shingling rdc_shingling_neon = {"neon", usable, classify, neon_edges, neon_hash_words, neon_combine};
 
 #endif

@@ -45,4 +45,4 @@ static int usable(void)
     return 1;
 }
 
-const rdc_shingling rdc_shingling_plain = {"c", usable, classify, plain_count, plain_edges, plain_hash_words, plain_combine};
+const rdc_shingling rdc_shingling_plain = {"c", usable, classify, plain_edges, plain_hash_words, plain_combine};

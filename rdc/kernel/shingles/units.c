@@ -302,13 +302,3 @@ int rdc_units_of(rdc_units *units, const uint8_t *text, size_t size)
     flush(units);
     return units->failed ? -1 : 0;
 }
-
-size_t rdc_about_units(rdc_units *units, const uint8_t *text, size_t size)
-{
-    rdc_text_counts counts = {0};
-    for (size_t at = 0; at < size; at += RDC_TEXT_CHUNK) {
-        const size_t some = size - at < RDC_TEXT_CHUNK ? size - at : RDC_TEXT_CHUNK;
-        units->variant->count(units->masks, classify_chunk(units, text + at, some), &counts);
-    }
-    return (units->kind == RDC_BY_CHARACTERS ? counts.letters : counts.words) + counts.high / 3;
-}

@@ -39,7 +39,7 @@ typedef struct {
 
     rdc_text_masks masks[RDC_TEXT_CHUNK / RDC_TEXT_BLOCK];
     uint8_t lower[RDC_TEXT_CHUNK + 16];  /* what is behind the text has any value */
-    uint16_t edges[RDC_TEXT_CHUNK + 16];
+    uint16_t edges[RDC_TEXT_CHUNK + RDC_TEXT_BLOCK];
 } rdc_units;
 
 void rdc_units_start(rdc_units *units, const rdc_shingling *variant, rdc_unit_kind kind,
@@ -47,8 +47,5 @@ void rdc_units_start(rdc_units *units, const rdc_shingling *variant, rdc_unit_ki
 
 /* Gives all units of one text to `take`. Returns -1 if it failed. */
 int rdc_units_of(rdc_units *units, const uint8_t *text, size_t size);
-
-/* About how many units a text has: exact for words of ASCII. `units` was started. */
-size_t rdc_about_units(rdc_units *units, const uint8_t *text, size_t size);
 
 #endif

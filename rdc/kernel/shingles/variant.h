@@ -14,24 +14,15 @@ typedef struct {
 } rdc_text_masks;
 
 typedef struct {
-    size_t words;   /* that begin */
-    size_t letters; /* bytes of words */
-    size_t high;    /* bytes that are no ASCII */
-    uint64_t open;  /* 1: the last byte was in a word */
-} rdc_text_counts;
-
-typedef struct {
     const char *name;
     int (*usable)(void);
 
     /* Writes the masks of so many blocks, and their bytes with ASCII letters in lower case. */
     void (*classify)(const uint8_t *text, size_t blocks, uint8_t *lower, rdc_text_masks *masks);
 
-    /* Counts what so many more blocks have. */
-    void (*count)(const rdc_text_masks *masks, size_t blocks, rdc_text_counts *counts);
-
     /* Writes where words begin and end, from byte `skip` of the first block on. A word that reaches the end of the
-     * blocks has an end there. Returns the number of edges. Up to 8 behind them are overwritten. */
+     * blocks has an end there. Returns the number of edges. Up to RDC_TEXT_BLOCK behind them
+     * are overwritten. */
     size_t (*edges)(const rdc_text_masks *masks, size_t blocks, unsigned skip, uint16_t *edges);
 
     /* Writes the hashes of so many words. 16 bytes behind the last one's start may be read. */
@@ -42,7 +33,7 @@ typedef struct {
     void (*combine)(uint64_t *sums, size_t k, uint64_t power, const uint64_t *hashes, size_t count, uint64_t *features);
 } rdc_shingling;
 
-/* The first where the architecture is x86, the second on ARM64. */
-extern const rdc_shingling rdc_shingling_avx2, rdc_shingling_neon, rdc_shingling_plain;
+/* The first two where the architecture is x86, the third on ARM64. */
+extern const rdc_shingling rdc_shingling_avx512, rdc_shingling_avx2, rdc_shingling_neon, rdc_shingling_plain;
 
 #endif

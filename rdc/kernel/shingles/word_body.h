@@ -2,7 +2,8 @@
  *
  *   FN         attributes of its functions
  *   NAME(f)    the name of its form of f
- *   LOWEST(x)  the number of the lowest bit that is set, anything if none is
+ *   LOWEST(x)  the number of the lowest bit that is set, anything if none is; or
+ *   WRITE_POSITIONS(bits, base, to)  writes base + i for each bit i that is set, and anything up to to[63]
  *
  * All loops are the same everywhere. They are compiled once a variant, because instructions for bits make half of
  * the speed. */
@@ -21,26 +22,19 @@ FN size_t NAME(edges)(const rdc_text_masks *masks, size_t blocks, unsigned skip,
         const unsigned base = (unsigned)(RDC_TEXT_BLOCK * block);
         const size_t next = found + (size_t)__builtin_popcountll(turns);
         before = words >> 63;
+#ifdef WRITE_POSITIONS
+        WRITE_POSITIONS(turns, base, edges + found);
+#else
         /* Eight at a time, whether there are as many or not: the next block overwrites the rest. */
         for (; found < next; found += 8)
             for (int i = 0; i < 8; i++, turns &= turns - 1)
                 edges[found + (size_t)i] = (uint16_t)(base + (unsigned)LOWEST(turns));
+#endif
         found = next;
     }
     if (before)
         edges[found++] = (uint16_t)(RDC_TEXT_BLOCK * blocks);
     return found;
-}
-
-FN void NAME(count)(const rdc_text_masks *masks, size_t blocks, rdc_text_counts *counts)
-{
-    for (size_t block = 0; block < blocks; block++) {
-        const uint64_t words = masks[block].words;
-        counts->words += (size_t)__builtin_popcountll(words & ~(words << 1 | counts->open));
-        counts->letters += (size_t)__builtin_popcountll(words);
-        counts->high += (size_t)__builtin_popcountll(masks[block].high);
-        counts->open = words >> 63;
-    }
 }
 
 FN void NAME(hash_words)(const uint8_t *lower, const uint16_t *edges, size_t words, uint64_t *hashes)
@@ -59,7 +53,18 @@ FN void NAME(hash_words)(const uint8_t *lower, const uint16_t *edges, size_t wor
 FN void NAME(combine)(uint64_t *sums, size_t k, uint64_t power, const uint64_t *hashes, size_t count, uint64_t *features)
 {
     uint64_t total = sums[k - 1];
-    for (size_t i = 0; i < count; i++) {
+    size_t i = 0;
+    /* Two units at a time: a product waits for one that is two units back. */
+    for (; i + 2 <= count; i += 2) {
+        const uint64_t both = hashes[i] * RDC_SHINGLE_BASE + hashes[i + 1];
+        const uint64_t first = total * RDC_SHINGLE_BASE + hashes[i];
+        total = total * (RDC_SHINGLE_BASE * RDC_SHINGLE_BASE) + both;
+        sums[k + i] = first;
+        features[i] = rdc_unit_step(0, first - sums[i] * power, 0);
+        sums[k + i + 1] = total;
+        features[i + 1] = rdc_unit_step(0, total - sums[i + 1] * power, 0);
+    }
+    for (; i < count; i++) {
         total = total * RDC_SHINGLE_BASE + hashes[i];
         sums[k + i] = total;
         features[i] = rdc_unit_step(0, total - sums[i] * power, 0);

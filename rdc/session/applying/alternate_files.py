@@ -97,8 +97,8 @@ class AlternateFiles:
     def make(self, entry: AlternateEntry) -> bool:
         """Makes an entry, or starts to fetch its content. Returns True if that touches its directory."""
         try:
-            if entry.kind == Kind.SYMLINK:
-                return self._make_symlink(entry)
+            if entry.kind != Kind.FILE:
+                return self._make_link_or_node(entry)
             if entry.match.likeness is Likeness.KIND:
                 self._fetch(entry, based=True)
                 return True
@@ -117,17 +117,27 @@ class AlternateFiles:
             except FileError as error:
                 self._events.report(Problem(writing_code(error), error.path, str(error)))
 
-    # Symlinks
+    # Symlinks and special files
 
-    def _make_symlink(self, entry: AlternateEntry) -> bool:
+    def _make_link_or_node(self, entry: AlternateEntry) -> bool:
+        """Makes what holds no content anew. As in rsync, the report names it only if it differs from what was
+        found."""
         match = entry.match
+        path, metadata, kind = entry.path, entry.metadata, Kind(entry.kind)
         if match.likeness is not Likeness.ALL:
-            changed = Decision(Change.CONTENT, -1, -1, match.difference)
-            return self._entries.change_symlink(entry.path, entry.target, entry.metadata, changed)
+            if kind == Kind.SYMLINK:
+                changed = Decision(Change.CONTENT, -1, -1, match.difference)
+                return self._entries.change_symlink(path, entry.target, metadata, changed)
+            differing = match.difference & ~Difference.SIZE | Difference.CHECKSUM
+            changed = Decision(Change.CONTENT, -1, -1, differing)
+            return self._entries.change_node(path, kind, entry.size, metadata, changed)
         if self._alternates.use is AlternateUse.COMPARE:
             return self._leave_out(entry)
         if not self._dry:
-            self._root.replace_symlink(entry.path, entry.target, entry.metadata, owner=self._owner)
+            if kind == Kind.SYMLINK:
+                self._root.replace_symlink(path, entry.target, metadata, owner=self._owner)
+            else:
+                self._root.replace_node(path, kind, entry.size, metadata, owner=self._owner, new=False)
         self._landing.changed += 1
         return True
 
@@ -149,8 +159,13 @@ class AlternateFiles:
         """Leaves an entry to the alternate directory, and removes what the destination has of it."""
         if self._skipped is not None:
             self._skipped.add((entry.file,))
-        if self._root.kind(entry.path) is None:
-            return False
+        try:
+            if self._root.kind(entry.path) is None:
+                return False
+        except FileError:
+            if not self._dry:
+                raise
+            return False  # a symlink may be where a directory above would be made
         if not self._dry:
             self._root.remove_file(entry.path)
         self._landing.changed += 1

@@ -25,13 +25,14 @@ __all__ = ["AlternateEntry", "AlternateMatches", "find_alternates"]
 
 @dataclass(frozen=True, slots=True)
 class AlternateEntry:
-    """A file or symlink of the source, and what an alternate directory has at its path."""
+    """A file, symlink or special file of the source, and what an alternate directory has at its path."""
 
     file: int
     """Its row in the source's manifest."""
     path: bytes
     kind: int
     size: int
+    """A device's is its number."""
     metadata: Metadata
     """As the source announced it."""
     target: bytes
@@ -47,7 +48,7 @@ class AlternateMatches:
     """What alternate directories have of one directory, by the row of the source's entry."""
 
     entries: Mapping[int, AlternateEntry]
-    """Files and symlinks, which are made from what was found."""
+    """All but directories. They are made from what was found."""
     directories: Mapping[int, AlternateMatch]
     """New directories, which are made as usual."""
 
@@ -71,7 +72,7 @@ def find_alternates(
     found: dict[int, AlternateMatch] = {}
     directories: dict[int, AlternateMatch] = {}
     fresh = {one.row for one in comparison.decisions if one.change in (Change.CREATE, Change.REPLACE)}
-    for row in fresh - _replacing_symlinks(directory, comparison):
+    for row in fresh - _replacing_others(directory, comparison):
         match = look.match(row)
         if match is not None and directory.listing.kinds[row] == Kind.DIRECTORY:
             directories[row] = match
@@ -82,13 +83,14 @@ def find_alternates(
     return AlternateMatches({row: look.entry(row, match) for row, match in found.items()}, directories)
 
 
-def _replacing_symlinks(directory: ComparedDirectory, comparison: Comparison) -> Set[int]:
-    """Symlinks that replace another entry. As in rsync, only a new symlink is looked for elsewhere."""
+def _replacing_others(directory: ComparedDirectory, comparison: Comparison) -> Set[int]:
+    """Symlinks and special files that replace another entry. As in rsync, only new ones are looked for
+    elsewhere."""
     kinds = directory.listing.kinds
     return {
         one.row
         for one in comparison.decisions
-        if one.change is Change.REPLACE and kinds[one.row] == Kind.SYMLINK
+        if one.change is Change.REPLACE and kinds[one.row] >= Kind.SYMLINK
     }
 
 

@@ -65,7 +65,7 @@ class EntryChanges:
             return self.change_symlink(path, target, metadata, decision)
         if kind in NODES:
             number, metadata = listing.sizes[decision.row], listing.metadata(decision.row)
-            return self._change_node(path, Kind(kind), number, metadata, decision)
+            return self.change_node(path, Kind(kind), number, metadata, decision)
         if decision.change is Change.METADATA:
             metadata = self._permissions.guarded(file, listing.metadata(decision.row))
             self._landing.set_metadata(path, metadata, decision, _is_as_listed(existing, path))
@@ -148,7 +148,7 @@ class EntryChanges:
         self._landing.report(ItemChanged(code, path, target))
         return replaced
 
-    def _change_node(
+    def change_node(
         self, path: bytes, kind: Kind, number: int, metadata: Metadata, decision: Decision
     ) -> bool:
         """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its
@@ -186,7 +186,7 @@ class EntryChanges:
                 self.change_symlink(path, entry.target, entry.metadata, decision)
                 continue
             if entry.kind in NODES:
-                self._change_node(path, Kind(entry.kind), entry.size, entry.metadata, decision)
+                self.change_node(path, Kind(entry.kind), entry.size, entry.metadata, decision)
                 continue
             self._landing.decide(file, decision)
             self._router.create(file, path, entry.size)

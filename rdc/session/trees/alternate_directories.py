@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.errors import FileError, RdcError, TrustError, printable
+from rdc.errors import FileError, RdcError, TrustError, UsageError, printable
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.model.sync import AlternateUse
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing, Metadata
     from rdc.model.preserved import Preserved
-    from rdc.model.sync import Alternates
+    from rdc.model.sync import Alternates, SyncOptions
     from rdc.plan.compare import Difference
 
 __all__ = ["AlternateDirectories", "open_alternates"]
@@ -108,11 +108,18 @@ def _directory_id(root: Root, path: bytes) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def open_alternates(alternates: Alternates, open_directory: Callable[[bytes], Root]) -> AlternateDirectories:
-    """Opens the alternate directories, each by `open_directory`.
+def open_alternates(
+    alternates: Alternates, options: SyncOptions, open_directory: Callable[[bytes], Root]
+) -> AlternateDirectories:
+    """Opens the alternate directories, each by `open_directory`. They show what the destination shows.
 
-    As in rsync, one that is missing is no error. Raises TrustError if one lies outside of what is served.
+    As in rsync, one that is missing is no error. Raises TrustError if one lies outside of what is served, and
+    UsageError beside what does not go with them.
     """
+    if options.overwrites and alternates.use is AlternateUse.LINK:
+        raise UsageError(
+            "--inplace or --append and --link-dest exclude each other: a link shares its content"
+        )
     roots, missing = [], []
     for directory in alternates.directories:
         try:
@@ -121,4 +128,12 @@ def open_alternates(alternates: Alternates, open_directory: Callable[[bytes], Ro
             raise
         except RdcError as error:
             missing.append(f"{alternates.option}={printable(directory)} is not looked at: {error}")
+    for root in roots:
+        root.shown_nodes = options.nodes
+        if options.open_noatime:
+            root.keep_atimes()
+        if options.untimed:
+            from rdc.files.root.listing_view import omit_times
+
+            omit_times(root, options.untimed)
     return AlternateDirectories(alternates.use, roots, missing)

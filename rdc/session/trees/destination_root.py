@@ -11,13 +11,12 @@ from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import Preserved
-from rdc.model.sync import AlternateUse
 from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import Alternates, Backup, SyncOptions
+    from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
     from rdc.session.trees.directory_links import DirectoryLinks
@@ -256,26 +255,13 @@ def open_destination(
 
         return replace(destination_root, dirlinks=follow_directory_links(destination_root.root))
     if options.alternates is not None:
-        opened = _opened_alternates(options.alternates, here, options, site)
+        from rdc.session.trees.alternate_directories import open_alternates
+
+        opened = open_alternates(
+            options.alternates, options, lambda directory: site.open(site.beside(here, directory))
+        )
         return replace(destination_root, alternates=opened)
     return destination_root
-
-
-def _opened_alternates(
-    alternates: Alternates, here: bytes, options: SyncOptions, site: Site
-) -> AlternateDirectories:
-    """Opens the alternate directories of the destination at `here`. Raises UsageError beside what does not go
-    with them."""
-    if options.overwrites and alternates.use is AlternateUse.LINK:
-        raise UsageError(
-            "--inplace or --append and --link-dest exclude each other: a link shares its content"
-        )
-    from rdc.session.trees.alternate_directories import open_alternates
-
-    opened = open_alternates(alternates, lambda directory: site.open(site.beside(here, directory)))
-    for root in opened.roots if options.open_noatime else ():
-        root.keep_atimes()
-    return opened
 
 
 def make_nodes(root: Root, options: SyncOptions) -> None:

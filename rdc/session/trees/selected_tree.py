@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.metadata import kind_of
@@ -19,7 +20,7 @@ from rdc.tree.selection import Selection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.files.root.followed_links import FollowedLinks
     from rdc.model.selection import SelectedPaths
@@ -247,55 +248,85 @@ class _LookUp:
         self.problems.append(Problem(ExitCode.PARTIAL, os.path.normpath(os.path.join(origin, name)), text))
 
 
-_Parts = dict[bytes, dict[bytes, "set[bytes] | None"]]
-"""For each shown directory: the names that it gets from each real one, None for all."""
+class _Given:
+    """What one shown directory gets of real ones, in the order in which it was given: of two entries with one
+    name the first counts, whichever directory was named first."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[bytes, set[bytes] | None]] = []
+        """A real directory, and names that were given one after another; None: all of them."""
+        self._known: set[bytes] = set()
+        self._whole: set[bytes] = set()
+
+    def add(self, real: bytes, names: set[bytes] | None) -> bool:
+        """Adds entries of a real directory, all of them with None. Returns True if it gave some before."""
+        known = real in self._known
+        self._known.add(real)
+        if real in self._whole:
+            return known
+        follows = bool(self._runs) and self._runs[-1][0] == real
+        if names is None:
+            self._whole.add(real)
+            if follows:
+                self._runs.pop()
+            self._runs.append((real, None))
+        elif follows and (last := self._runs[-1][1]) is not None:
+            last.update(names)
+        else:
+            self._runs.append((real, set(names)))
+        return known
+
+    def layers(self) -> list[Layer]:
+        return [Layer(real, None if names is None else frozenset(names)) for real, names in self._runs]
 
 
 def _layers(
     found: Sequence[_Found], above_missing: Sequence[_Found], *, recursive: bool
 ) -> dict[bytes, list[Layer]]:
-    """The layers of every directory that has several or not all entries. The first path of a name wins."""
+    """The layers of every directory that has several or not all entries. The first path of a name wins, so a
+    real directory has one layer for each run of paths that are in it."""
     covered = _Covered(found if recursive else ())
-    parts: _Parts = {b"": {}}
+    uncovered = [each for each in found if not covered.above(each.origin, each.name.path)]
+    shared = {path for each in uncovered for path in _above(each.name.path)}
+    parts: defaultdict[bytes, _Given] = defaultdict(_Given)
     for each in found:
         if not covered.above(each.origin, each.name.path):
             _give(parts, each, contents=each.name.contents and not recursive)
-    for each in found if recursive else ():
         # A directory that is selected, and has selected paths below it from elsewhere.
-        if each.kind is Kind.DIRECTORY and each.name.path in parts:
-            parts[each.name.path][each.real] = None
+        if recursive and each.kind is Kind.DIRECTORY and each.name.path in shared:
+            parts[each.name.path].add(each.real, None)
     _give_above_missing(parts, above_missing, covered)
-    if not parts[b""]:
-        parts[b""][found[0].origin if found else b""] = set()
-    return {
-        path: [Layer(real, None if names is None else frozenset(names)) for real, names in some.items()]
-        for path, some in parts.items()
-    }
+    if b"" not in parts:
+        parts[b""].add(found[0].origin if found else b"", set())
+    return {path: given.layers() for path, given in parts.items()}
 
 
-def _give(parts: _Parts, found: _Found, *, contents: bool) -> None:
+def _above(path: bytes) -> Iterator[bytes]:
+    """The directories above `path`."""
+    while path:
+        path = path.rpartition(b"/")[0]
+        yield path
+
+
+def _give(parts: defaultdict[bytes, _Given], found: _Found, *, contents: bool) -> None:
     """Adds a path to the directories above it, and, with `contents`, its own entries."""
     path = found.name.path
     if contents or not path:
-        parts.setdefault(path, {})[found.real] = None
+        parts[path].add(found.real, None)
     while path:
         above, _, component = path.rpartition(b"/")
-        giving = parts.setdefault(above, {})
-        real = _below(found.origin, above)
-        known = real in giving
-        names = giving.setdefault(real, set())
-        if names is not None:
-            names.add(component)
-        if known:
+        if parts[above].add(_below(found.origin, above), {component}):
             return  # the directories above it give theirs, too
         path = above
 
 
-def _give_above_missing(parts: _Parts, above_missing: Sequence[_Found], covered: _Covered) -> None:
+def _give_above_missing(
+    parts: defaultdict[bytes, _Given], above_missing: Sequence[_Found], covered: _Covered
+) -> None:
     """Adds directories without any entry, and those above them."""
     for each in above_missing:
         if not covered.holds(each):
-            parts.setdefault(each.name.path, {}).setdefault(each.real, set())
+            parts[each.name.path].add(each.real, set())
             _give(parts, each, contents=False)
 
 

@@ -21,7 +21,7 @@ __all__ = ["CappedStore"]
 
 class CappedStore:
     """A SignatureStore over another one. Lookups pass through; of new entries, about `most` bytes are
-    stored."""
+    stored. Objects of a store have no descriptor, and nothing of them is looked up or stored."""
 
     def __init__(self, store: SignatureStore, most: int, *, finds: bool = True) -> None:
         """`finds`: False makes every lookup fail, for callers that need each file's content."""
@@ -34,12 +34,14 @@ class CappedStore:
         return self._store.now()
 
     def get(self, source: SourceFile, params: ChunkParams) -> SignatureTree | None:
-        return self._store.get(source, params) if self._finds else None
+        return self._store.get(source, params) if self._finds and source.fileno() >= 0 else None
 
     def root(self, source: SourceFile, params: ChunkParams) -> bytes | None:
-        return self._store.root(source, params) if self._finds else None
+        return self._store.root(source, params) if self._finds and source.fileno() >= 0 else None
 
     def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
+        if source.fileno() < 0:
+            return
         size = tree.levels[0].records * 36 + 200
         with self._lock:
             if size > self._left:

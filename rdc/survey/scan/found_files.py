@@ -8,6 +8,7 @@ from bisect import bisect_right
 
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
+from rdc.files.root.root import Root
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.records import dataclass
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from rdc.files.root.root import Root
+    from rdc.files.objects.object_listing import ListedObjects
+    from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity, PackedInodes, PackedListing
 
@@ -33,7 +35,7 @@ RUN_FILES = 64
 class FoundFile:
     """One file to read."""
 
-    root: Root
+    root: Root | ObjectTree
     directory: int
     """Number of its directory in ChunkLocations."""
     path: bytes
@@ -41,7 +43,7 @@ class FoundFile:
     size: int
     """Bytes, as listed."""
     inode: tuple[int, int]
-    """Device and inode number, as listed."""
+    """Device and inode number, as listed; 0 and the version of an object."""
 
     @property
     def shown(self) -> bytes:
@@ -49,8 +51,10 @@ class FoundFile:
         return self.root.shown(self.path)
 
     def open(self) -> SourceFile:
-        """Opens whatever file has this path now. Raises FileError."""
-        return self.root.open_read(self.path)
+        """Opens whatever file has this path now, or an object as it was listed. Raises FileError."""
+        if isinstance(self.root, Root):
+            return self.root.open_read(self.path)
+        return self.root.open_object(self.path, self.size, self.inode[1])
 
     def read_again(self, identity: Identity, offset: int, length: int) -> bytes | None:
         """Reads content if the file still has this identity, else returns None."""
@@ -79,7 +83,7 @@ class FoundDirectory:
         "sizes",
     )
 
-    def __init__(self, root: Root, number: int, path: bytes, first: int) -> None:
+    def __init__(self, root: Root | ObjectTree, number: int, path: bytes, first: int) -> None:
         self.root = root
         self.number = number
         self.path = path
@@ -100,6 +104,18 @@ class FoundDirectory:
         self.links = little_endian_integers("I", inodes.links)
         self.mtimes = little_endian_integers("q", listing.mtimes)
         self.ctimes = little_endian_integers("q", inodes.ctimes)
+
+    def take_objects(self, listed: ListedObjects) -> None:
+        """Fills the columns with objects. They have no links and no times."""
+        zeros = bytes(8 * len(listed.sizes))
+        self.names, self.sizes, self.inodes, self.allocated = (
+            listed.names,
+            listed.sizes,
+            listed.versions,
+            listed.sizes,
+        )
+        self.devices, self.links = array("Q", zeros), array("I", zeros[::2])
+        self.mtimes, self.ctimes = array("q", zeros), array("q", zeros)
 
     def take_one(self, name: bytes, found: os.stat_result) -> None:
         self.names = name + b"\0"
@@ -168,6 +184,12 @@ class Found:
         """Adds a single regular file directly below `root`."""
         directory = FoundDirectory(root, number, b"", self.files)
         directory.take_one(name, found)
+        self._append(directory)
+
+    def add_objects(self, tree: ObjectTree, number: int, path: bytes, listed: ListedObjects) -> None:
+        """Adds the objects of directory `number`, whose path is `path` in `tree`."""
+        directory = FoundDirectory(tree, number, path, self.files)
+        directory.take_objects(listed)
         self._append(directory)
 
     def _append(self, directory: FoundDirectory) -> None:

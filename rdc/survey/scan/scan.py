@@ -7,6 +7,7 @@ import time
 
 from rdc.catalog.location import opened_catalog
 from rdc.errors import UsageError
+from rdc.files.objects.object_url import is_url
 from rdc.limits.catalog import CATALOG_BYTES
 from rdc.model.scan import ScanOptions
 from rdc.progress import silent
@@ -45,8 +46,13 @@ def survey(
         raise UsageError("a scan needs at least one path")
     if options.sample is not None and not 0 < options.sample <= 1:
         raise UsageError(f"a sample of {options.sample:g}: above 0 and at most 1 is expected")
+    given = [os.fsencode(path) for path in paths]
+    if any(map(is_url, given)):
+        from rdc.survey.scan.object_walk import check_urls
+
+        check_urls(given, options)
     with opened_catalog(catalog, reporter) as store:
         # One scan may store at most half of the catalog. The other half stays for syncs.
         capped = CappedStore(store, CATALOG_BYTES // 2, finds=not options.fixed)
         scanner = Scanner(options, capped, reporter, stopped, clock, threads)
-        return scanner.run([os.fsencode(path) for path in paths])
+        return scanner.run(given)

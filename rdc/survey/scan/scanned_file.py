@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import islice
 
+from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
 from rdc.limits.survey import SCAN_HOLES
 from rdc.survey.count.holes import NO_HOLES, Holes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.objects.object_source import ObjectSource
     from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity
     from rdc.survey.count.fixed_blocks import FixedBlocks
@@ -26,7 +28,8 @@ class SharingDevices:
     """Remembers which devices hold file systems that share extents between files. Threads may share one."""
 
     def __init__(self) -> None:
-        self._known: dict[int, bool] = {}
+        self._known: dict[int, bool] = {0: False}
+        """By device. Objects have device 0."""
 
     def has(self, source: SourceFile) -> bool:
         """Whether the open file lies on such a file system."""
@@ -42,7 +45,17 @@ class SharingDevices:
 class ScannedFile:
     """A file to be read. `identity`, `allocated`, `shared` and `holes` are set when it is opened."""
 
-    __slots__ = ("_sharing", "allocated", "blocks", "found", "holes", "identity", "shared")
+    __slots__ = (
+        "_object",
+        "_sharing",
+        "allocated",
+        "blocks",
+        "content",
+        "found",
+        "holes",
+        "identity",
+        "shared",
+    )
 
     identity: Identity
     """Identity of the opened file."""
@@ -56,11 +69,19 @@ class ScannedFile:
         self.shared = 0
         """Bytes in shared extents."""
         self.holes = NO_HOLES
+        self.content: bytes | FileError | None = None
+        """What an object has, if it was read with others, or why it could not be read."""
+        self._object: ObjectSource | None = None
+        """An object that was opened. It has its last ranges in memory, which would be requests."""
 
     def open(self) -> SourceFile:
         """Opens the file; runs in any thread. Raises FileError."""
+        if isinstance(self.content, FileError):
+            raise self.content
         source = self.found.open()
         try:
+            if source.fileno() < 0:
+                self._take_object(source)
             self.identity = source.identity
             self.allocated = source.allocated
             if source.allocated < source.size:
@@ -74,6 +95,19 @@ class ScannedFile:
             raise
         return source
 
+    def _take_object(self, source: SourceFile) -> None:
+        from rdc.files.objects.object_source import ObjectSource
+
+        assert isinstance(source, ObjectSource)  # noqa: S101 - all others have descriptors
+        if isinstance(self.content, bytes):
+            source.fill(self.content)
+        self._object = source
+
     def read(self, offset: int, length: int) -> bytes | None:
         """Reads content again. None if the file has changed or is gone."""
+        if self._object is not None:
+            try:
+                return self._object.pread(offset, length)
+            except FileError:
+                return None
         return self.found.read_again(self.identity, offset, length)

@@ -14,6 +14,7 @@ from rdc.catalog.small_files import SMALL_BYTES
 from rdc.catalog.streaming import replayed
 from rdc.errors import ExitCode, FileError
 from rdc.files.bulk.read_many import TOUCHED, content_error
+from rdc.files.root.root import Root
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.progress import Problem, Progressed
 from rdc.survey.count.chunk_locations import suffix_of
@@ -41,7 +42,7 @@ from rdc.survey.walk.slice_choice import SliceChoice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.small_columns import SignedFiles
@@ -106,7 +107,9 @@ class Scanner:
         choice = None
         if self._options.slice is not None:
             choice = SliceChoice(self._options.slice, by_inode=any(map(is_single_file, paths)))
-        explorer = Explorer(self._options, found, outcome.locations, self._report, budget.stopped, choice)
+        explorer = Explorer(
+            self._options, found, outcome.locations, self._report, budget.stopped, choice, paths
+        )
         for path in paths:
             explorer.explore(path)
         self._every_inode = explorer.single_files
@@ -181,8 +184,8 @@ class Scanner:
 
     def _is_first(self, directory: FoundDirectory, row: int) -> bool:
         """Whether this file was not seen under another name. Of several names, the first in the walk's order
-        counts."""
-        if directory.links[row] <= 1 and not self._every_inode:
+        counts. An object has no other name."""
+        if directory.links[row] <= 1 and not (self._every_inode and directory.links[row]):
             return True
         before = len(self._linked)
         self._linked.add((directory.devices[row], directory.inodes[row]))
@@ -190,6 +193,10 @@ class Scanner:
 
     def _sign(self, batch: SmallBatch) -> SignedBatch:
         """Signs a batch. Runs in any thread."""
+        if not isinstance(batch.root, Root):
+            from rdc.survey.scan.object_batch import sign_objects
+
+            return sign_objects(batch, batch.root, FINE_PARAMS)
         return sign_batch(batch, FINE_PARAMS, self._store, self._sharing)
 
     def _count_batch(self, done: SignedBatch) -> None:
@@ -242,10 +249,16 @@ class Scanner:
             blocks = FixedBlocks(tuple(mean_of(level) for level in self._options.fixed))
         return ScannedFile(found, self._sharing, blocks)
 
-    def _tasks(self, files: Iterable[FoundFile]) -> Iterator[SignTask[ScannedFile]]:
-        for found in files:
-            file = self._opening(found)
-            yield SignTask(file, found.size, file.open)
+    def _tasks(self, files: Sequence[FoundFile]) -> Iterator[SignTask[ScannedFile]]:
+        opening = [self._opening(found) for found in files]
+        if not all(isinstance(found.root, Root) for found in files):
+            from rdc.survey.scan.object_batch import fetch_objects
+
+            fetch_objects(opening)
+            if self._budget.over:
+                return
+        for file in opening:
+            yield SignTask(file, file.found.size, file.open)
 
     def _count(self, signed: Signed[ScannedFile]) -> None:
         file, tree = signed.key, signed.tree

@@ -12,6 +12,7 @@ from rdc.catalog.small_columns import SmallFiles
 from rdc.catalog.small_files import sign_small
 from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
+from rdc.files.root.root import Root
 from rdc.records import dataclass
 from rdc.survey.count.counters import CountedFiles
 from rdc.typed import TypeVar
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rdc.catalog.small_files import SmallOutcome
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
-    from rdc.files.root.root import Root
+    from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.root.source_file import SourceFile
     from rdc.survey.scan.found_files import FoundFile, Run
     from rdc.survey.scan.scanned_file import SharingDevices
@@ -71,7 +72,7 @@ class SmallBatch:
         self.bytes += sum(run.directory.sizes[run.start : run.stop])
 
     @property
-    def root(self) -> Root:
+    def root(self) -> Root | ObjectTree:
         """Root of the tree. The batch must not be empty."""
         return self._runs[0].directory.root
 
@@ -101,6 +102,9 @@ class SmallBatch:
 
     @cached_property
     def files(self) -> SmallFiles:
+        """The listed files, which are not objects."""
+        root = self.root
+        assert isinstance(root, Root)  # noqa: S101 - objects have no such columns
         paths: list[bytes] = []
         devices, inodes, sizes = (array("Q") for _ in range(3))
         mtimes, ctimes = array("q"), array("q")
@@ -113,7 +117,7 @@ class SmallBatch:
             sizes += here.sizes[part]
             mtimes += here.mtimes[part]
             ctimes += here.ctimes[part]
-        return SmallFiles(self.root, b"".join(paths), devices, inodes, sizes, mtimes, ctimes)
+        return SmallFiles(root, b"".join(paths), devices, inodes, sizes, mtimes, ctimes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ def _read_again(batch: SmallBatch, row: int, offset: int, length: int) -> bytes 
 def sign_batch(
     batch: SmallBatch, params: ChunkParams, catalog: SignatureStore, sharing: SharingDevices
 ) -> SignedBatch:
-    """Signs the files of `batch`. Threads may run this in parallel."""
+    """Signs the files of `batch`, which are not objects. Threads may run this in parallel."""
     files = batch.files
     hollow: list[int] = []
     if any(map(lt, batch.allocated, files.sizes)):

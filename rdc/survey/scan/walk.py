@@ -7,6 +7,7 @@ import stat
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
+from rdc.files.objects.object_url import is_url, parse_url
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.progress import Problem
@@ -17,12 +18,13 @@ from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.model.scan import ScanOptions
     from rdc.progress import Event, Reporter
     from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.scan.found_files import Found
+    from rdc.survey.scan.object_walk import ObjectWalk
     from rdc.survey.walk.slice_choice import SliceChoice
     from rdc.tree.inode_walk import InodeDirectory
 
@@ -32,7 +34,7 @@ __all__ = ["Explorer", "is_single_file"]
 def is_single_file(path: bytes) -> bool:
     """Whether a path of a scan is a file or leads to one."""
     try:
-        return stat.S_ISREG(os.stat(path).st_mode)
+        return not is_url(path) and stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False
 
@@ -52,7 +54,13 @@ class Explorer:
         reporter: Reporter,
         stopped: Callable[[], bool],
         choice: SliceChoice | None = None,
+        paths: Sequence[bytes] = (),
     ) -> None:
+        """`paths`: all that will be explored, if some are URLs of object stores."""
+        self._options = options
+        self._paths = paths
+        self._stopped = stopped
+        self._objects: ObjectWalk | None = None
         self._choice = choice
         self._reporter = reporter
         self._walk = UniqueWalk(
@@ -74,6 +82,10 @@ class Explorer:
 
     def explore(self, path: bytes) -> None:
         """Lists the files below `path`, or `path` itself if it is a file."""
+        if is_url(path):
+            self.roots.append(0)
+            self._explore_objects(path)
+            return
         try:
             found = os.stat(path)
             mode, inode = found.st_mode, found.st_ino
@@ -93,6 +105,24 @@ class Explorer:
                 self._add_tree(Root.open(path))
         except FileError as error:
             self._report(Problem(error.code, path, str(error)))
+
+    def _explore_objects(self, path: bytes) -> None:
+        if self._objects is None:
+            from rdc.survey.scan.object_walk import ObjectWalk
+
+            self._objects = ObjectWalk(
+                self._options,
+                self._paths,
+                self._found,
+                self._locations,
+                self._report,
+                self._stopped,
+                self._walk.use.rate,
+            )
+        walked = self._objects.explore(parse_url(path), self._operand, self.directories, self._choice)
+        self.directories += walked.directories
+        self.files += walked.files
+        self.bytes += walked.bytes
 
     def _add_file(self, root: Root, shown: bytes, name: bytes) -> None:
         """Adds a single file."""

@@ -17,7 +17,7 @@
 static const rdc_shingling *const variants[] = {
     &rdc_shingling_plain,
 #if defined(__x86_64__)
-    &rdc_shingling_avx2,
+    &rdc_shingling_avx512, &rdc_shingling_avx2,
 #elif defined(__aarch64__)
     &rdc_shingling_neon,
 #endif
@@ -59,7 +59,6 @@ static rdc_feature_list features_of(const rdc_shingling *variant, way how, const
     else
         rdc_bigrams_start(shingler, variant, &list);
     const int failed = how.k ? rdc_shingle(shingler, text, size) : rdc_url_bigrams(shingler, text, size);
-    rdc_about_units(&shingler->units, text, size);
     free(shingler);
     if (failed)
         exit(2);

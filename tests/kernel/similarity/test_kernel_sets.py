@@ -93,6 +93,15 @@ def test_pairs_in_order(numbers: list[int]) -> None:
     assert given.tolist() == numbers
 
 
+@settings(max_examples=examples(40))
+@given(st.lists(st.integers(0, 9) | st.integers(0, (1 << 32) - 1)))
+def test_numbers_by_rank(numbers: list[int]) -> None:
+    given = array("I", numbers)
+    different, ranks = _sets.ranked_numbers(given)
+    assert (different, ranks) == pair_reference.ranked_numbers(given)
+    assert [array("I", different)[rank] for rank in array("I", ranks)] == numbers
+
+
 @pytest.mark.parametrize("module", [_sets, pair_reference])
 def test_bad_pairs(module: Any) -> None:
     for members, counts, numbers in (
@@ -107,3 +116,5 @@ def test_bad_pairs(module: Any) -> None:
             module.neighbour_pairs(members, counts, *numbers)
     with pytest.raises(ValueError, match="whole"):
         module.sorted_pairs(b"1234")
+    with pytest.raises(ValueError, match="whole"):
+        module.ranked_numbers(b"123")

@@ -19,7 +19,7 @@ from rdc.kernel.shingles.generate_tables import keys_text, tables_text
 from tests.support.project_paths import KERNEL
 from tests.support.share import examples
 
-VARIANTS = ("avx2", "neon", "c")
+VARIANTS = ("avx512", "avx2", "neon", "c")
 
 characters_drawn = st.sampled_from(
     "abzAZ09_ .\n\x00éÉß\u017fK½ﬁ…\xad\u200b\u0301\u0323가각ᄀ世界カーだไทยИ😀\ue000\U000e0001"

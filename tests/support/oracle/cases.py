@@ -9,7 +9,8 @@ import stat
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.support.oracle.operands import CONTENTS, Operands
@@ -27,6 +28,11 @@ REMARKS = (
     "skipping non-regular file ",
 )
 """Lines of rsync that rdc writes on stderr, if at all."""
+
+RULE_LINES = b"; what two tools read alike\n\n# nothing\n/b/a\na-*\n*.b/\n"
+"""The file of --exclude-from and --include-from."""
+BESIDE_SOURCE = "{beside}"
+"""In a word: the directory that SRC is in."""
 
 PATIENCE = 60
 """Seconds for one run."""
@@ -62,6 +68,8 @@ class Outcome:
     """The paths that SRC has then, if files leave it."""
     accessed: tuple[tuple[bytes, int], ...] = ()
     """With -U, the access times at DST of what SRC has, in seconds."""
+    shared: tuple[bytes, ...] = ()
+    """The paths of files at DST that are names of a file of an alternate tree."""
 
 
 def run_case(case: Case) -> tuple[Outcome, Outcome]:
@@ -69,11 +77,18 @@ def run_case(case: Case) -> tuple[Outcome, Outcome]:
     with tempfile.TemporaryDirectory(prefix="rdc-oracle-") as place:
         top = Path(place)
         source = case.scene.source.write(top / "source")
+        (top / "temporary").mkdir()
+        (top / "rules").write_bytes(RULE_LINES)
         outcomes = []
         for run in (_rsync, _rdc):
-            destination = case.scene.destination.write(top / run.__name__)
+            within = top / run.__name__
+            within.mkdir()
+            destination = case.scene.destination.write(within / "destination")
+            others = _alternates(case, within)
+            elsewhere = list(map(_files, others))
             before = view(os.fsencode(destination))
-            words = [*case.words, *_taken(case, source), f"{destination}/"]
+            words = [word.replace(BESIDE_SOURCE, str(top)) for word in case.words]
+            words += [*_taken(case, source), f"{destination}/"]
             planned_code, plan, _ = run("-n", "-i", *words)
             assert _unchanged(before, view(os.fsencode(destination))), f"{run.__name__} -n changed something"
             began = time.time_ns() - 10**9
@@ -85,8 +100,30 @@ def run_case(case: Case) -> tuple[Outcome, Outcome]:
                 left = tuple(sorted(view(os.fsencode(source))))
                 shutil.rmtree(source)
                 case.scene.source.write(source)
-            outcomes.append(Outcome(planned_code, plan, code, lines, found, said, left, accessed))
+            shared = _shared(destination, others)
+            assert list(map(_files, others)) == elsewhere, f"{run.__name__} changed another tree"
+            outcomes.append(Outcome(planned_code, plan, code, lines, found, said, left, accessed, shared))
         return outcomes[0], outcomes[1]
+
+
+def _alternates(case: Case, within: Path) -> list[Path]:
+    """The alternate trees, made beside DST."""
+    return [side.write(within / f"alternate{n}") for n, side in enumerate(case.scene.alternates)]
+
+
+def _shared(destination: Path, alternates: Sequence[Path]) -> tuple[bytes, ...]:
+    """See Outcome.shared."""
+    inodes = {seen.inode for other in alternates for seen in _files(other).values()}
+    return tuple(path for path, seen in _files(destination).items() if seen.inode in inodes)
+
+
+def _files(top: Path) -> View:
+    """The files of a tree, without what a further name changes."""
+    return {
+        path: replace(seen, names=0, ctime_ns=0)
+        for path, seen in view(os.fsencode(top)).items()
+        if seen.kind == stat.S_IFREG
+    }
 
 
 def _taken(case: Case, source: Path) -> list[str]:
@@ -145,8 +182,6 @@ def _timed(found: View, began: int) -> View:
 
 
 def _comparable(seen: Seen, group: bytes, began: int) -> Seen:
-    from dataclasses import replace
-
     return replace(
         seen,
         inode=0,

@@ -48,6 +48,10 @@ def comparable(case: Case) -> bool:
         return False  # refused; or the metadata go to another entry
     if _changes_kind_of_device(case.scene.source, case.scene.destination):
         return False  # rsync leaves it alone
+    if words & ALTERNATES and not _comparable_alternates(case, words):
+        return False
+    if words & {"-y", "--fuzzy"} and _links_in_the_way(wanted, held):
+        return False  # rsync -n looks for similar names through such a link
     if "--max-delete" in words and _moves(wanted, held):
         return False  # rdc renames the file, which is no deletion
     if words & MAPPING and "--numeric-ids" in words:
@@ -103,6 +107,23 @@ def comparable(case: Case) -> bool:
         isinstance(node, entered) and path in held and not isinstance(held[path], Directory)
         for path, node in wanted.items()
     )
+
+
+def _comparable_alternates(case: Case, words: set[str]) -> bool:
+    wanted, held = case.scene.source.tree, case.scene.destination.tree
+    if words & KEEPING or (words & WRITING_INTO and "--link-dest" in words):
+        return False  # refused
+    if words & {"--append", "--append-verify"}:
+        return False  # rsync leaves out what is no shorter there, whatever else it differs in
+    if words & {"-c", "--checksum"}:
+        return False  # rsync looks there for what DST has already, too
+    if any(
+        isinstance(held.get(path), Directory) and not isinstance(wanted[path], Directory) for path in wanted
+    ):
+        return False  # rdc fetches what a directory was in the way of
+    directories = [path for path, node in wanted.items() if isinstance(node, Directory)]
+    # rsync follows links on the way to a file.
+    return not any(isinstance(side.tree.get(p), Link) for side in case.scene.alternates for p in directories)
 
 
 def _bears_what_rewriting_loses(case: Case) -> bool:

@@ -88,6 +88,9 @@ def filter_differences(case: Case) -> list[str]:
     if theirs.code in {1, 2, 11}:
         # A mistake in a rule ends rsync. rdc names it; in a rule file it leaves its directory alone.
         # With --delete-after, rule files count that only the run itself puts there.
+        # Where both sides are equal, rdc looks for nothing to delete, and reads no rules about it.
+        if not (ours.code or ours.lines or ours.plan):
+            return []
         named = ours.code and (ours.code == ours.planned_code or "--delete-after" in case.words)
         if named or _has_no_say(case, theirs.said):
             return []

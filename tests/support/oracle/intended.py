@@ -12,6 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tests.support.oracle.cases import Case, Outcome
+from tests.support.oracle.found_elsewhere import (
+    FOUND,
+    UNTIMED,
+    timeless_symlinks,
+    unnamed_attributes,
+    unnamed_times,
+)
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.scenes import Side
 from tests.support.running.compared_trees import Seen, View
@@ -22,6 +29,7 @@ __all__ = ["INTENDED", "Intended", "adjusted"]
 BACKUP_DIRECTORIES = (b"o/l/d/", b"old/")
 BACKUP_SUFFIXES = (b"~", b".old", b".1")
 FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
+ATTRIBUTES = ("-A", "--acls", "-X", "--xattrs")
 EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
 IN_THE_WAY = re.compile(
     r"^could not make way for [^:]*: (.*)$|^rdc: (.*): a directory is in the way", re.MULTILINE
@@ -41,6 +49,10 @@ class Intended:
 
 def _has(*names: str) -> Callable[[Case], bool]:
     return lambda case: bool(set(names) & {word.partition("=")[0] for word in case.words})
+
+
+def _both(some: Iterable[str], others: Iterable[str]) -> Callable[[Case], bool]:
+    return lambda case: _has(*some)(case) and _has(*others)(case)
 
 
 def _always(look_past: Callable[[Outcome], Outcome]) -> Callable[[Case, Outcome], Outcome]:
@@ -103,7 +115,7 @@ def _still_linked(case: Case, outcome: Outcome) -> Outcome:
 
 def _changed_alone(line: str) -> list[str]:
     """No line for an unchanged entry, which a second -i lists."""
-    return [] if re.match(r"[.h][fdLDS] {9} ", line) else [line]
+    return [] if re.match(r"[.hc][fdLDS] {9} ", line) else [line]
 
 
 def _attributes_apart(line: str) -> list[str]:
@@ -119,6 +131,8 @@ def _seen(change: Callable[[Seen], Seen]) -> Callable[[Outcome], Outcome]:
 
 def _timeless_directories(outcome: Outcome) -> Outcome:
     outcome = _lines(lambda line: _without_flag(line, "d", "t"))(outcome)
+    # What is left of it is unchanged, which a second -i names.
+    outcome = _lines(lambda line: [] if line.startswith(".d          ") else [line])(outcome)
     return _seen(lambda seen: replace(seen, mtime_ns=0) if seen.kind == stat.S_IFDIR else seen)(outcome)
 
 
@@ -303,8 +317,13 @@ def _above(path: bytes) -> Iterable[bytes]:
 def _planned_without_nodes(outcome: Outcome) -> Outcome:
     """The plan without special files, and the exit code of the run: there rsync -n follows the symlink."""
     plan = tuple(line for line in outcome.plan if not re.match(r"[hc][SD]", line))
+    return _as_the_run_ends(replace(outcome, plan=plan))
+
+
+def _as_the_run_ends(outcome: Outcome) -> Outcome:
+    """The exit code of the run for that of -n, where this failed in part."""
     failed = outcome.planned_code == EXIT_PARTIAL
-    return replace(outcome, plan=plan, planned_code=outcome.code if failed else outcome.planned_code)
+    return replace(outcome, planned_code=outcome.code if failed else outcome.planned_code)
 
 
 def _read_otherwise(case: Case) -> bool:
@@ -323,6 +342,7 @@ def _read_otherwise(case: Case) -> bool:
         "-U",
         "-UU",
         "--atimes",
+        *FOUND,
     )(case)
 
 
@@ -357,6 +377,10 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_first_names)),
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_lines(_first_name))),
     Intended("`-n -H`, a special file below", _nodes_below_links, _always(_planned_without_nodes)),
+    Intended("`-i` with `-A` or `-X`", _both(ATTRIBUTES, FOUND), _always(_lines(unnamed_attributes))),
+    Intended("`-n -X` with", _both(ATTRIBUTES, FOUND), _always(_as_the_run_ends)),
+    Intended("`-i` with `-O` or `-J`", _both(UNTIMED, FOUND), _always(_lines(unnamed_times))),
+    Intended("`--link-dest` with symlinks", _both(UNTIMED, FOUND), _always(timeless_symlinks)),
     Intended("`-i`, where an entry with set-id bits", _has_set_id, _always(_unnamed_owners)),
     Intended("`-n --delete` with rules", _has(*FILTERS), _always(_emptied)),
     Intended("`--max-delete`", _has("--max-delete"), _always(_stopped)),

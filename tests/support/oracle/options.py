@@ -19,6 +19,7 @@ RULES = (
     "--filter=- .h", "--filter=+ /c/*", "--exclude=n?", "--include=n1", "--filter=P a",
     "--filter=protect /a/**", "--filter=H b/", "--filter=S n1", "--filter=R *", "--filter=-! */",
     "--filter=-p n?", "--filter=-s c", "--filter=+r a", "--filter=-r b", "--filter=!",
+    "--exclude-from={beside}/rules", "--include-from={beside}/rules",
 )  # fmt: skip
 
 MODES = ("D755,F644", "go-w", "u=rwX,go=", "+x", "F600", "Dg+s,ug+w,Fo-w,+X", "a=r")
@@ -50,6 +51,12 @@ MANNERS = (
     "--stop-after=100",
     "--time-limit=100",
     "--stop-at=2099-12-31T23:59",
+    "-q",
+    "--super",
+    "--info=none",
+    "--stderr=client",
+    "--max-alloc=1g",
+    "--temp-dir={beside}/temporary",
 )
 
 
@@ -142,7 +149,8 @@ SHARED: tuple[SharedOption, ...] = (
     _plain("--inplace"),
     _plain("--append", "--append-verify"),
     SharedOption(
-        ("--exclude", "--include", "--filter", "-f"), tuple((rule,) for rule in RULES), several=True
+        ("--exclude", "--include", "--filter", "-f", "--exclude-from", "--include-from"),
+        tuple((rule,) for rule in RULES), several=True
     ),
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.trees.tree_strategies import pairs, plain_trees
 from tests.support.trees.trees import Directory, File, Link, Tree, parent_of, write_tree
 
-__all__ = ["Scene", "Side", "Special", "scenes"]
+__all__ = ["Scene", "Side", "Special", "carried", "scenes", "sides"]
 
 OWNERS = ((0, 0), (0, 1), (1, 1), (65534, 65534), (12_345, 54_321))
 """User and group: with names, and without."""
@@ -84,6 +84,8 @@ class Scene:
 
     source: Side
     destination: Side
+    alternates: tuple[Side, ...] = ()
+    """Trees beside DST, for --link-dest and its like."""
 
 
 def _acl(user: int, permissions: int, mode: int) -> bytes:
@@ -149,11 +151,11 @@ def scenes(draw: st.DrawFn, *, specials: bool) -> Scene:
     one = draw(sides(source, specials=specials))
     other = draw(sides(destination, specials=specials))
     if draw(st.booleans()):
-        other = _carried(one, other)
+        other = carried(one, other)
     return Scene(one, other)
 
 
-def _carried(source: Side, destination: Side) -> Side:
+def carried(source: Side, destination: Side) -> Side:
     """`destination` with the extras of `source` where its tree has the same entries: an earlier copy."""
     same = {path for path, node in source.tree.items() if destination.tree.get(path) == node}
     specials = tuple(

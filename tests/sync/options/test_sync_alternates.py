@@ -336,3 +336,24 @@ def test_several_sources_find_what_is_elsewhere_as_with_rsync(
         left[where] = found, linked(tmp_path / where, elsewhere)
     assert describe(left["theirs"][0], left["ours"][0]) == []
     assert left["ours"][1] == left["theirs"][1]
+
+
+@pytest.mark.parametrize("use", AlternateUse)
+def test_special_files_and_times_of_directories(use: AlternateUse, tmp_path: Path) -> None:
+    """As in rsync, what equals an entry elsewhere is not named, and --compare-dest leaves it out."""
+    for top in ("s", "old"):
+        (tmp_path / top / "d").mkdir(parents=True)
+        for name in ("same", "other"):
+            os.mkfifo(tmp_path / top / name, 0o600)
+            os.utime(tmp_path / top / name, (1, 1))
+        os.utime(tmp_path / top / "d", (2, 2 if top == "s" else 3))
+        os.utime(tmp_path / top, (1, 1))
+    (tmp_path / "old/other").chmod(0o644)
+    words = [f"--{use.value}-dest=../old", f"{tmp_path}/s/"]
+    code, lines = rsync("-i", *words, f"{tmp_path}/theirs/")
+    assert lines == ["cSc..p..... other", "cd..t...... d/"]
+    assert rdc("-i", *words, f"{tmp_path}/ours/") == (code, lines)
+    # With -O rsync names a time that it does not set.
+    assert rdc("-n", "-i", "-O", *words, f"{tmp_path}/timeless/") == (code, lines[:1])
+    assert os.path.exists(tmp_path / "ours/same") == (use is not AlternateUse.COMPARE)
+    assert sorted(os.listdir(tmp_path / "ours")) == sorted(os.listdir(tmp_path / "theirs"))

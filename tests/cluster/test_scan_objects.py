@@ -1,0 +1,47 @@
+"""Slices of a scan of objects as tasks: merged, they are one scan. Credentials stay where they are."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import rdc
+from rdc.errors import UsageError
+from rdc.report.scan.json_document import scan_json
+from tests.support.object_server import SECRET, Bucket, object_server
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
+    with object_server(tmp_path_factory.mktemp("store")) as bucket:
+        yield bucket
+
+
+def process_pool() -> Executor:
+    """Workers have the environment of now, in which the server is. One that forks others may be older."""
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+
+
+def test_slices_in_processes(bucket: Bucket, tmp_path: Path) -> None:
+    for number in range(24):
+        bucket.put(f"tree/d{number % 5}/{number}.txt", b"%d" % (number % 7) * 30_000)
+    (tmp_path / "file").write_bytes(b"3" * 30_000)
+    (tmp_path / "out").mkdir()
+    paths = ["s3://corpus/tree", str(tmp_path / "file")]
+    parts = rdc.scan_parts(paths, process_pool, 4, tmp_path / "out")
+    assert scan_json(rdc.merge(parts)) == scan_json(rdc.scan(paths, catalog=None))
+    for part in parts:
+        content = Path(part).read_bytes()
+        assert SECRET.encode() not in content
+        assert b"access-key" not in content
+    # What was done stays, and what cannot be is said before a worker begins.
+    assert rdc.scan_parts(paths, process_pool, 4, tmp_path / "out") == parts
+    with pytest.raises(UsageError, match=r"^s3://corpus/tree: -x is for file systems"):
+        rdc.scan_parts(paths, process_pool, 4, tmp_path / "new", rdc.ScanOptions(one_file_system=True))
+    with pytest.raises(UsageError, match=r"^gs://: expected s3://BUCKET/NAME"):
+        rdc.scan_parts("gs://corpus/tree", process_pool, 4, tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,41 @@
+"""How a comparison looks past what rdc does otherwise with --link-dest and its like."""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import replace
+
+from tests.support.oracle.cases import Outcome
+from tests.support.oracle.comparable import ALTERNATES
+from tests.support.running.compared_trees import Seen
+
+__all__ = ["FOUND", "UNTIMED", "timeless_symlinks", "unnamed_attributes", "unnamed_times"]
+
+FOUND = tuple(sorted(ALTERNATES))
+UNTIMED = ("-O", "--omit-dir-times", "-J", "--omit-link-times")
+
+
+def unnamed_attributes(line: str) -> list[str]:
+    """`line` without the letters of ACLs and attributes; none if those were all of it."""
+    if not re.match(r"[.c>]\S[.cstpogu]{7}[.ax]{2} ", line):
+        return [line]
+    return [] if set(line[2:9]) == {"."} else [line[:9] + ".." + line[11:]]
+
+
+def unnamed_times(line: str) -> list[str]:
+    """`line` without the time of a new directory or symlink that is like one elsewhere; none if that was
+    all."""
+    if not re.match(r"c[dL][.cstpogaux]{9} ", line):
+        return [line]
+    line = line[:4] + "." + line[5:]
+    return [] if set(line[2:11]) == {"."} else [line]
+
+
+def timeless_symlinks(outcome: Outcome) -> Outcome:
+    """Without the times of symlinks: rsync has those of the ones that it links to."""
+
+    def timeless(seen: Seen) -> Seen:
+        return replace(seen, mtime_ns=0) if seen.kind == stat.S_IFLNK else seen
+
+    return replace(outcome, tree={path: timeless(seen) for path, seen in outcome.tree.items()})

@@ -214,7 +214,7 @@ def test_a_scan_that_is_stopped_reports_what_it_read(bucket: Bucket) -> None:
     report = scan("s3://corpus/stopped", catalog=None, stop=AtOnce())
     assert (report.files, report.exit) == (0, ExitCode.INTERRUPTED)
     for size in (100, 200_000):
-        for number in range(90):
+        for number in range(50):
             bucket.put(f"stopping/{size}/{number}", b"x" * size)
         # More calls than a walk makes, and fewer than there are objects.
         report = scan(f"s3://corpus/stopping/{size}", catalog=None, stop=StopAfter(30))

@@ -7,9 +7,11 @@ from itertools import pairwise
 
 from blake3 import blake3
 
+from rdc.errors import ExitCode, printable
 from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, KEY_BYTES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import strings
+from rdc.progress import Problem
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -40,6 +42,11 @@ class ListedObjects:
     """Objects that are left out, since their names contain NUL."""
     single: bool = False
     """Whether it is of one object that a URL names."""
+
+    def nameless_problem(self) -> Problem:
+        """What is to be said of the objects that are left out."""
+        text = f"{printable(self.directory)}: {self.nameless} names with NUL bytes; rename these objects"
+        return Problem(ExitCode.PARTIAL, self.directory, text)
 
 
 def version_of(answer: Mapping[str, Any]) -> int:

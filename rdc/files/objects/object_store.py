@@ -255,6 +255,8 @@ def failure(error: Exception, path: bytes, doing: str) -> FileError:
         reason = f"{error}; run again once it is left alone"
     elif _code(error) == "InvalidRange":
         reason = "expected the size that was listed, found another one; run again once it is left alone"
+    elif _code(error) == "InvalidObjectState":
+        reason = "it is archived; restore it, and run again"
     elif isinstance(error, PermissionError):
         reason = "the store denies access; check the credentials and what they may read"
     elif name == "NoCredentialsError":

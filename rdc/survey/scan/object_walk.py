@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ObjectWalk", "WalkedObjects", "check_urls"]
 
+FIRST_DEPTH = 8
+"""Calls in flight until waits were measured. A store makes each call wait, so there is no reason to begin
+with one."""
+
 
 def check_urls(paths: Sequence[bytes], options: ScanOptions) -> None:
     """Raises UsageError for a URL of another kind, if what reads it is not installed, and for options that
@@ -72,7 +76,7 @@ class ObjectWalk:
     ) -> None:
         """`paths`: all of the scan, of which the URLs matter. `rate`: bounds how fast objects are read."""
         self._store = ObjectStore(rate)
-        self._depths = Depths(options.depth)
+        self._depths = Depths(options.depth, FIRST_DEPTH)
         self._filters = filter_list(options.rules)
         self._found = found
         self._locations = locations
@@ -111,7 +115,7 @@ class ObjectWalk:
                     if chosen.sizes:
                         self._found.add_objects(tree, number, path, chosen)
                 if listed.nameless:
-                    self._report_nameless(tree.shown(path), listed.nameless)
+                    self._report(listed.nameless_problem())
             directories += 1
             files += len(chosen.sizes)
             size += sum(chosen.sizes)
@@ -172,7 +176,3 @@ class ObjectWalk:
 
     def _report_again(self, shown: bytes) -> None:
         self._report(Problem(ExitCode.OK, shown, f"{printable(shown)}: counted already under another path"))
-
-    def _report_nameless(self, shown: bytes, count: int) -> None:
-        text = f"{printable(shown)}: {count} names with NUL bytes; rename these objects"
-        self._report(Problem(ExitCode.PARTIAL, shown, text))

@@ -7,8 +7,8 @@ Question:  how long does a first copy of many small files take, an index, or a w
 Metrics:   wall: seconds of one run; cpu: user and system seconds; threads: started in all processes. Waits
            are injected by tests/kernel/native/slow_calls.c. Without waits: medians of interleaved pairs of
            runs at a depth of 1 and by default.
-Corpora:   --files small files in directories of 100, seeded, and a tree of --entries empty files in
-           directories of 12; both in --place.
+Corpora:   --files small files, seeded, --per-directory of them in each directory, and a tree of --entries
+           empty files in directories of 12; both in --place.
 Commands:  .venv/bin/python scripts/bench_depth.py --place /dev/shm/bench [--open-us 2000] [--runs 15]
 """
 
@@ -29,7 +29,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.storage.slow_storage import SlowRun, SlowStorage
 
-FILES_PER_DIRECTORY = 100
 ENTRIES_PER_DIRECTORY = 12
 DIRECTORIES_TOGETHER = 16
 
@@ -66,6 +65,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Calls in flight on storage that makes one wait.")
     parser.add_argument("--place", type=Path, required=True, help="a new directory; removed at the end")
     parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--per-directory", type=int, default=100)
+    parser.add_argument("--only", default="", help="cases whose names begin with this")
     parser.add_argument("--entries", type=int, default=129_000)
     parser.add_argument("--open-us", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=15, help="pairs of runs without waits")
@@ -74,10 +75,13 @@ def main() -> None:
     place.mkdir()
     try:
         storage = SlowStorage(place)
-        small = make_small_files(place / "small", given.files)
+        small = make_small_files(place / "small", given.files, given.per_directory)
         wide = make_entries(place / "wide", given.entries)
         print("| case | depth 1 | depth 16 | by itself | 1 : 16 |\n|---|---|---|---|---|")
-        for case in cases(place, small, wide, given.open_us):
+        chosen = [
+            case for case in cases(place, small, wide, given.open_us) if case.name.startswith(given.only)
+        ]
+        for case in chosen:
             show(case, [measure(storage, case, depth) for depth in (1, 16, 0)])
         without_waits(storage, cases(place, small, wide, 0)[:1], given.runs)
     finally:
@@ -135,11 +139,11 @@ def without_waits(storage: SlowStorage, chosen: Sequence[Case], runs: int) -> No
             print(f"{case.name}, no waits, {name}: {wall:.3f} s, {cpu:.3f} s of CPU, {threads:.0f} threads")
 
 
-def make_small_files(top: Path, files: int) -> Path:
+def make_small_files(top: Path, files: int, per_directory: int) -> Path:
     rng = random.Random(1)
     for number in range(files):
-        place = directory_of(top, number // FILES_PER_DIRECTORY)
-        if number % FILES_PER_DIRECTORY == 0:
+        place = directory_of(top, number // per_directory)
+        if number % per_directory == 0:
             place.mkdir(parents=True)
         (place / f"f{number:06}").write_bytes(rng.randbytes(rng.randrange(3000)))
     return top

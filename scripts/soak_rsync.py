@@ -1,15 +1,17 @@
 """Compares rdc with rsync over random trees and random options.
 
-    scripts/soak rsync [CASES [SEED]]   10,000 cases and seed 1 by default; fails if a case differs
+    scripts/soak rsync [CASES [SEED]] [--depth=N]   10,000 cases and seed 1 by default
 
-Trees, lines of `-n -i` and of `-i`, and exit codes are equal but for the rows of
+Fails if a case differs. Trees, lines of `-n -i` and of `-i`, and exit codes are equal but for the rows of
 tests/support/oracle/intended.py. Every fourth block is about filter rules and rule files. Of eight blocks
 one is about --link-dest and its like, and one about several SRC and lists of paths. Blocks of 100 cases run
 on all cores. Each case that differs is printed, with the seed of its block.
+--depth: rdc has so many calls to storage in flight, however long they take.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import sys
@@ -28,6 +30,7 @@ from tests.support.oracle.operand_cases import operand_cases
 from tests.support.oracle.operands import CONTENTS
 from tests.support.oracle.options import option_words
 from tests.support.oracle.scenes import scenes
+from tests.support.storage.forced_depth import force_depth
 
 BLOCK = 100
 
@@ -74,10 +77,17 @@ def block(number: int, most: int = BLOCK) -> Block:
 
 
 def main() -> int:
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cases", nargs="?", type=int, default=10_000, metavar="CASES")
+    parser.add_argument("seed", nargs="?", type=int, default=1, metavar="SEED")
+    parser.add_argument("--depth", type=int, default=0)
+    given = parser.parse_args()
+    wanted: int = given.cases
+    first: int = given.seed
     compared = differ = 0
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), initializer=force_depth, initargs=(given.depth,)) as pool:
         numbers = itertools.count(first * 1_000_000)
         while compared < wanted:
             several = itertools.islice(numbers, min(10, -(-(wanted - compared) // BLOCK)))

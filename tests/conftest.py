@@ -12,11 +12,11 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rdc.files.depth.depth import Depths
 from rdc.session import sync_run
 from rdc.transport import child
 from tests.support.children.far_process import FarServer
 from tests.support.share import examples
+from tests.support.storage.forced_depth import force_depth
 from tests.support.trees.loop_images import fresh_directory, image_directory, mounted
 
 # A runner in the background ignores Ctrl-C, and whatever the tests start would inherit that.
@@ -32,7 +32,7 @@ settings.load_profile("any machine")
 
 # RDC_DEPTH reaches command lines as a setting. Here it holds for what runs in this process, too.
 if "RDC_DEPTH" in os.environ:
-    Depths.__init__.__defaults__ = (int(os.environ["RDC_DEPTH"]),)
+    force_depth(int(os.environ["RDC_DEPTH"]))
 
 
 @pytest.fixture(autouse=True)

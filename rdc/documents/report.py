@@ -7,12 +7,14 @@ from rdc.documents.find.search import Search
 from rdc.errors import ExitCode
 from rdc.model.documents import DocumentReport
 from rdc.records import dataclass
+from rdc.survey.read.ordered_threads import usable_workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rdc.documents.gather import Gathered
+    from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
 
 __all__ = ["search_report"]
@@ -29,12 +31,18 @@ class _Again:
 
 
 def search_report(
-    gathered: Gathered, threshold: float, reporter: Reporter, stop: StopSignal | None, *, older: bool = False
+    gathered: Gathered,
+    options: DocumentOptions,
+    reporter: Reporter,
+    stop: StopSignal | None,
+    *,
+    older: bool = False,
 ) -> DocumentReport:
-    """Searches what was gathered. `older`: the last part is that of an older corpus."""
+    """Searches what was gathered. Of `options`, threshold and workers count. `older`: the last part is of an
+    older corpus."""
     old = frozenset([len(gathered.parts) - 1]) if older else frozenset()
     corpus = Corpus(gathered.parts, gathered.blocks, old)
-    search = Search(corpus, threshold, across=older)
+    search = Search(corpus, options.threshold, options.workers or usable_workers(), across=older)
     search.run(reporter, stop)
     code = ExitCode.PARTIAL if any(problem.code for problem in gathered.problems) else ExitCode.OK
     return DocumentReport(

@@ -63,9 +63,9 @@ def merge_documents(
     """Finds documents that resemble each other among those of several parts.
 
     The report is that of one search of all documents, however they were divided and in whatever order the
-    parts come. Of `options`, threshold and against count. `part`: a file to write all of it to, as a part
-    again. Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of different
-    shingles; both name the part.
+    parts come. Of `options`, threshold, against and workers count. `part`: a file to write all of it to, as a
+    part again. Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
+    different shingles; both name the part.
 
         >>> import json, rdc
         >>> for name, word in (("a", "more"), ("b", "else")):
@@ -124,4 +124,4 @@ def _searched(
     older = options.against is not None
     if options.against is not None:
         gathered = with_older(gathered, os.fsdecode(options.against))
-    return search_report(gathered, options.threshold, reporter, stop, older=older)
+    return search_report(gathered, options, reporter, stop, older=older)

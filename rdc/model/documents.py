@@ -49,7 +49,7 @@ class DocumentOptions:
     stage: str | bytes | None = None
     """A directory that keeps what was read of each file, so that a run after a kill reads only the rest."""
     workers: int | None = None
-    """Threads that sample; None for one per CPU of this process, at most four."""
+    """Threads that sample and compare; None for one per CPU of this process, at most four."""
     depth: int = 0
     """Calls to storage in flight at a time while files are listed, at most 64; 0: one, or more while they
     wait."""

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rdc.documents.find import candidates, equal_keys, resemblances
+from rdc.documents.parts import open_parts
 from rdc.errors import ExitCode, UsageError
-from rdc.library.similar_documents import similar_documents
+from rdc.library.similar_documents import merge_documents, similar_documents
 from rdc.model.documents import DocumentOptions
 from tests.documents.corpora import (
     defined_clusters,
@@ -78,17 +79,36 @@ def test_case_and_punctuation_do_not_count(tmp_path: Path) -> None:
     assert report.summary.copies == 0
 
 
-def test_limits_of_memory_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("workers", [1, 3])
+def test_limits_of_memory_change_nothing(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same results when pairs wait on disk, keys are sorted by ranges and few shingles are in memory."""
     texts = [" ".join(edited(1, 60, 1, variant)) for variant in range(36)] + families(12)
     path = write_jsonl(tmp_path / "a.jsonl", texts)
-    options = DocumentOptions(threshold=0.5)
+    options = DocumentOptions(threshold=0.5, workers=workers)
     before = everything(similar_documents(path, options))
     monkeypatch.setattr(candidates, "PAIRS", 50)
     monkeypatch.setattr(candidates, "_WAITING", 16)
     monkeypatch.setattr(equal_keys, "RANGE_ROWS", 10)
     monkeypatch.setattr(resemblances, "OVERLAP_BYTES", 1000)
     assert everything(similar_documents(path, options)) == before
+
+
+def test_threads_compare_documents_of_more_parts_than_stay_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [" ".join(edited(1, 60, 1, variant)) for variant in range(24)] + families(12)
+    parts = []
+    for number in range(3):
+        path = write_jsonl(tmp_path / f"{number}.jsonl", texts[number::3])
+        parts.append(tmp_path / f"{number}.rdcdocs")
+        similar_documents(path, part=parts[-1])
+    before = everything(merge_documents(parts, DocumentOptions(workers=1)))
+    assert before[0]
+    monkeypatch.setattr(open_parts, "OPEN_PARTS", 1)
+    monkeypatch.setattr(resemblances, "OVERLAP_BYTES", 1000)
+    assert everything(merge_documents(parts, DocumentOptions(workers=4))) == before
 
 
 def test_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rdc.files.depth.depth import Depths
 from scripts.soak_rsync import block
 
 CASES = 25
@@ -15,3 +16,12 @@ def test_a_block_ends_as_with_rsync(number: int) -> None:
     found = block(number, CASES)
     assert found.differing == ()
     assert found.compared > CASES // 3
+
+
+@pytest.mark.parametrize("number", range(21_000_000, 21_000_004))
+def test_a_block_ends_as_with_rsync_with_16_calls_in_flight(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A sample of `scripts/soak rsync --depth=16`."""
+    monkeypatch.setattr(Depths.__init__, "__defaults__", (16,))
+    assert block(number, 8).differing == ()

@@ -32,8 +32,9 @@ class Bucket:
         self._client = boto3.client("s3")
         self._client.create_bucket(Bucket="corpus")
 
-    def put(self, key: str, content: bytes) -> None:
-        self._client.put_object(Bucket="corpus", Key=key, Body=content)
+    def put(self, key: str, content: bytes, **options: str) -> None:
+        """`options`: more words of put_object."""
+        self._client.put_object(Bucket="corpus", Key=key, Body=content, **options)
 
     def put_tree(self, tree: Path, name: str) -> None:
         for file in tree.rglob("*"):

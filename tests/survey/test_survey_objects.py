@@ -27,6 +27,7 @@ from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.summary import report_of
+from tests.library.stop_after import StopAfter
 from tests.support.object_server import SECRET, Bucket, object_server
 from tests.support.share import examples
 from tests.support.trees.linked_tree import linked_tree
@@ -212,5 +213,12 @@ def test_a_scan_that_is_stopped_reports_what_it_read(bucket: Bucket) -> None:
 
     report = scan("s3://corpus/stopped", catalog=None, stop=AtOnce())
     assert (report.files, report.exit) == (0, ExitCode.INTERRUPTED)
+    for size in (100, 200_000):
+        for number in range(50):
+            bucket.put(f"stopping/{size}/{number}", b"x" * size)
+        # More calls than a walk makes, and fewer than there are objects.
+        report = scan(f"s3://corpus/stopping/{size}", catalog=None, stop=StopAfter(30))
+        assert (report.exit, report.errors, report.coverage.reason) == (20, (), "interrupted")
+        assert report.files <= 30
     report = scan("s3://corpus/stopped", ScanOptions(sample=0.5), catalog=None)
     assert report.files == 4

@@ -25,9 +25,6 @@ _FILES = 64
 _WAITING = 1 << 20
 """Pairs in memory, before some are written."""
 
-_READ = 1 << 16
-"""Pairs that are read from a file at a time."""
-
 _MEMBERS = 1 << 14
 """Members of groups whose pairs are made at a time: 4 MiB at most."""
 
@@ -77,6 +74,8 @@ class _WaitingPairs:
         """Documents of one range."""
         self._waiting: list[array[int]] = [array("Q") for _ in range(0, count, self._span)]
         self._files: list[NamelessFile | None] = [None] * len(self._waiting)
+        self._ends = [array("Q") for _ in self._waiting]
+        """Where each run of pairs in order ends in a file, in bytes."""
 
     def add(self, pairs: bytes) -> None:
         """Adds pairs (u64), each with the smaller position first."""
@@ -103,6 +102,7 @@ class _WaitingPairs:
             file = self._files[number] = NamelessFile()
         waiting = self._waiting[number]
         file.append([sorted_pairs(waiting)])
+        self._ends[number].append(file.size)
         del waiting[:]
 
     def batches(self) -> Iterator[Sequence[int]]:
@@ -123,9 +123,10 @@ class _WaitingPairs:
         for one in range(passes):
             low = start + self._span * one // passes << 32
             high = start + self._span * (one + 1) // passes << 32
-            found: set[int] = set()
-            for at in range(0, file.size, 8 * _READ):
-                span = file.read(at, min(8 * _READ, file.size - at))
-                found.update([pair for pair in array("Q", span) if low <= pair < high])
+            found, at = array("Q"), 0
+            for end in self._ends[number]:
+                run = array("Q", file.read(at, end - at))
+                found += run[bisect_left(run, low) : bisect_left(run, high)]
+                at = end
             if found:
-                yield sorted(found)
+                yield array("Q", sorted_pairs(found))

@@ -241,9 +241,9 @@ class Corpus:
         """Shingles of a block by their positions there: u32, little-endian, in the order of the texts."""
         return self._parts.bytes(block, block.layout.sets + 4 * start, 4 * (end - start))
 
-    def read_shingles(self, block: Block, start: int, room: memoryview) -> None:
-        """Fills `room` with the shingles of a block from the position `start` on, as shingles() has them."""
-        self._parts.read_into(block, block.layout.sets + 4 * start, room)
+    def read_ranges(self, part: int, ranges: array[int], room: memoryview) -> None:
+        """Fills `room` with some bytes of a part. `ranges`: offset and size of each range by turns."""
+        self._parts.read_ranges(part, ranges, room)
 
     def spans(self, numbers: Sequence[int]) -> Iterator[_Span]:
         """The documents of these numbers, which increase, by block."""

@@ -12,7 +12,7 @@ from rdc.documents.find.candidates import candidate_batches
 from rdc.documents.find.corpus import Corpus
 from rdc.documents.find.distinct import COPIED, COPY, distinct_documents
 from rdc.documents.find.forest import Forest
-from rdc.documents.find.resemblances import resemblances
+from rdc.documents.find.resemblances import compared_pairs
 from rdc.documents.parts.block import SAMPLES
 from rdc.model.documents import DocumentGroup, DocumentSummary, SimilarDocument
 from rdc.progress import Progressed, check_stop
@@ -36,10 +36,11 @@ class Search:
     Results depend on the set of documents only: not on parts, their order, threads or the kernel.
     """
 
-    def __init__(self, corpus: Corpus, threshold: float, *, across: bool) -> None:
-        """`across`: only pairs of a new document with one of the older corpus count."""
+    def __init__(self, corpus: Corpus, threshold: float, workers: int, *, across: bool) -> None:
+        """`workers`: threads that compare. `across`: only pairs of a new document with an old one count."""
         self._corpus = corpus
         self._threshold = threshold
+        self._workers = workers
         self._across = across
         self.distinct = distinct_documents(corpus)
         count = len(self.distinct.compared)
@@ -56,13 +57,13 @@ class Search:
         keys = BandKeys.of(self._corpus, compared, self._threshold)
         check_stop(stop)
         is_old = self._is_old if self._across else None
-        for batch in candidate_batches(keys, len(compared), is_old):
+        batches = candidate_batches(keys, len(compared), is_old)
+        for done in compared_pairs(self._corpus, compared, batches, self._threshold, self._workers):
             check_stop(stop)
-            self.candidates += len(batch)
-            found = resemblances(self._corpus, compared, batch, self._threshold)
-            for pair, one in compress(zip(batch, found, strict=True), found):
+            self.candidates += len(done.pairs)
+            for pair, one in compress(zip(done.pairs, done.resemblances, strict=True), done.resemblances):
                 self._add(pair >> 32, pair & _NONE, one)
-            reporter(Progressed("compare", batch[-1] >> 32, len(compared)))
+            reporter(Progressed("compare", done.pairs[-1] >> 32, len(compared)))
         reporter(Progressed("compare", len(compared), len(compared)))
 
     def _is_old(self, position: int) -> bool:

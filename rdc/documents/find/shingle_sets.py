@@ -6,13 +6,13 @@ import contextlib
 import mmap
 import sys
 from array import array
+from itertools import accumulate, groupby
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.documents.find.corpus import Corpus
-    from rdc.documents.parts.part_file import Block
 
 __all__ = ["ShingleSets"]
 
@@ -26,51 +26,48 @@ class ShingleSets:
     def __init__(self, corpus: Corpus, documents: Sequence[int]) -> None:
         """`documents`: numbers of the corpus, increasing."""
         self._corpus = corpus
-        self._blocks: list[Block] = []
+        self._parts = array("I")
         self._starts = array("Q")
+        """Bytes of the part before the shingles of each document."""
         self._ends = array("Q")
         for run, rows in corpus.spans(documents):
+            before = run.block.start + run.block.layout.sets
             bounds = corpus.shingle_bounds(run)
-            self._blocks += [run.block] * len(rows)
-            self._starts.extend([bounds[row - run.first] for row in rows])
-            self._ends.extend([bounds[row - run.first + 1] for row in rows])
+            self._parts.extend([run.block.part] * len(rows))
+            self._starts.extend([before + 4 * bounds[row - run.first] for row in rows])
+            self._ends.extend([before + 4 * bounds[row - run.first + 1] for row in rows])
 
     def size(self, positions: Sequence[int]) -> int:
         """Bytes of the shingles of these documents."""
-        return 4 * (sum([self._ends[at] for at in positions]) - sum([self._starts[at] for at in positions]))
+        return sum([self._ends[at] for at in positions]) - sum([self._starts[at] for at in positions])
 
     def values(self, positions: Sequence[int]) -> memoryview:
         """The shingles of these documents: u32, native, one set after another. It may be written to."""
-        room, filled = _large_pages(self.size(positions)), 0
-        starts, ends, blocks = self._starts, self._ends, self._blocks
-        block, start, end = None, 0, 0
-        # Adjacent rows are read with one call.
-        for at in positions:
-            if blocks[at] is not block or starts[at] != end:
-                filled = self._read(block, start, end, room, filled)
-                block, start = blocks[at], starts[at]
-            end = ends[at]
-        self._read(block, start, end, room, filled)
+        room = _large_pages(self.size(positions))
+        filled = 0
+        for part, group in groupby(positions, self._parts.__getitem__):
+            ranges, size, end = array("Q"), 0, -1
+            for at in group:
+                start, before = self._starts[at], end
+                end = self._ends[at]
+                size += end - start
+                # Adjacent rows are one range.
+                if start == before:
+                    ranges[-1] += end - start
+                else:
+                    ranges.extend((start, end - start))
+            self._corpus.read_ranges(part, ranges, room[filled : filled + size])
+            filled += size
         if sys.byteorder == "big":
             column = array("I", room)
             column.byteswap()
             return memoryview(column)
         return room
 
-    def _read(self, block: Block | None, start: int, end: int, room: memoryview, filled: int) -> int:
-        """Reads some shingles of a block behind those that are there. Returns how many bytes then are."""
-        size = 4 * (end - start)
-        if block is not None and size:
-            self._corpus.read_shingles(block, start, room[filled : filled + size])
-        return filled + size
-
     def offsets(self, positions: Sequence[int]) -> array[int]:
         """Where each set begins in values(), and where the last one ends: typecode 'q'."""
-        offsets, end = array("q", [0]), 0
-        for at in positions:
-            end += self._ends[at] - self._starts[at]
-            offsets.append(end)
-        return offsets
+        starts, ends = self._starts, self._ends
+        return array("q", accumulate([(ends[at] - starts[at]) // 4 for at in positions], initial=0))
 
 
 def _large_pages(size: int) -> memoryview:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from array import array
 from collections import OrderedDict
 
 from rdc.documents.parts.part_file import Part, read_part
 from rdc.errors import ExitCode, RdcError, printable
+from rdc.files.root.source_file import read_ranges_into
 from rdc.limits.documents import OPEN_PARTS
 from rdc.model.entries import little_endian_integers
 
@@ -30,11 +32,14 @@ class PartSource:
 
 
 class OpenParts:
-    """Parts by number. Raises RdcError for one that cannot be read; it names the part."""
+    """Parts by number. Raises RdcError for one that cannot be read; it names the part. Threads may read in
+    parallel."""
 
     def __init__(self, sources: Sequence[PartSource]) -> None:
         self.sources = sources
         self._open: OrderedDict[int, int] = OrderedDict()
+        self._lock = allocate_lock()
+        """Held while a descriptor is in use, so that no other thread closes it."""
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -61,32 +66,42 @@ class OpenParts:
         width = array(typecode).itemsize
         return little_endian_integers(typecode, self.bytes(block, column + width * first, width * count))
 
-    def bytes(self, block: Block, at: int, size: int) -> bytes:
-        """`size` bytes of a block from `at` on."""
+    def _read(self, number: int, start: int, size: int) -> bytes:
         try:
-            content = os.pread(self._descriptor(block.part), size, block.start + at)
+            content = self._pread(number, start, size)
             while len(content) < size:
-                more = os.pread(
-                    self._descriptor(block.part), size - len(content), block.start + at + len(content)
-                )
+                more = self._pread(number, start + len(content), size - len(content))
                 if not more:
                     raise RdcError(
-                        f"{self.name(block.part)}: it became shorter meanwhile; run again",
+                        f"{self.name(number)}: it became shorter meanwhile; run again",
                         code=ExitCode.STREAM,
                     )
                 content += more
         except OSError as error:
-            raise self._unreadable(block.part, error) from error
+            raise self._unreadable(number, error) from error
         return content
 
-    def read_into(self, block: Block, at: int, room: memoryview) -> None:
-        """Fills `room` with the bytes of a block from `at` on."""
+    def _pread(self, number: int, start: int, size: int) -> bytes:
+        with self._lock:
+            return os.pread(self._descriptor(number), size, start)
+
+    def bytes(self, block: Block, at: int, size: int) -> bytes:
+        """`size` bytes of a block from `at` on."""
+        return self._read(block.part, block.start + at, size)
+
+    def read_ranges(self, number: int, ranges: array[int], room: memoryview) -> None:
+        """Fills `room` with some bytes of a part. `ranges`: offset and size of each range by turns, typecode
+        'Q'."""
         try:
-            count = os.preadv(self._descriptor(block.part), [room], block.start + at)
+            with self._lock:
+                read = read_ranges_into(self._descriptor(number), room, ranges)
         except OSError as error:
-            raise self._unreadable(block.part, error) from error
-        if count < len(room):
-            room[count:] = self.bytes(block, at + count, len(room) - count)
+            raise self._unreadable(number, error) from error
+        if not read:
+            filled = 0
+            for start, size in zip(ranges[0::2], ranges[1::2], strict=True):
+                room[filled : filled + size] = self._read(number, start, size)
+                filled += size
 
     def _descriptor(self, number: int) -> int:
         source = self.sources[number]

@@ -108,6 +108,8 @@ def list_objects(
             if isinstance(listed, FileError):
                 reporter(Problem(listed.code, listed.path, str(listed)))
                 continue
+            if listed.nameless:
+                reporter(listed.nameless_problem())
             for name, size in zip(strings(listed.names), listed.sizes, strict=True):
                 path = listed.directory + name
                 if not name or (not listed.single and filters.excluded(listed.below + name, False)):

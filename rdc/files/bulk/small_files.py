@@ -1,8 +1,7 @@
-"""Small files in bulk: read whole, or written aside for a CommitGroup. In C, on Linux.
+"""Small files in bulk, written aside for a CommitGroup. In C, on Linux.
 
-A file that meets any difficulty is left to the caller, who repeats it with SourceFile or Replacement, which
-handle and name every case. So nothing here raises errors for single files, and without the C part no file is
-processed.
+A file that meets any difficulty is left to the caller, who repeats it with Replacement, which handles and
+names every case. So nothing here raises errors for single files, and without the C part no file is written.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ from array import array
 from contextlib import suppress
 
 from rdc.errors import FileError
-from rdc.files.base.relative_path import join
 from rdc.files.depth.depth import RowsSeen
-from rdc.model.entries import little_endian_integers, strings
+from rdc.model.entries import strings
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -28,7 +26,16 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, PackedListing
 
-__all__ = ["NewVersions", "StagedFiles", "StagedVersions", "read_small", "stage_small", "stage_versions"]
+__all__ = [
+    "NewVersions",
+    "RenameColumns",
+    "StagedFiles",
+    "StagedVersions",
+    "extension",
+    "inherits",
+    "stage_small",
+    "stage_versions",
+]
 
 FAILED, NOT_EXPECTED = -1, -2
 """Values in place of the descriptors of files that were not written."""
@@ -48,59 +55,9 @@ def _built() -> ModuleType | None:
 _extension = _built()
 
 
-def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
-    """Read the files of `listing` whole. Return the contents of those that are as listed, joined, and a byte
-    per entry: 1 if its file is among them.
-
-    Such a file did not change while it was read.
-    """
-    nothing = b"", bytes(listing.count)
-    if _extension is None:
-        return nothing
-    depth = root.depths.opening
-    if root.keeps_atimes or depth.now > 1:
-        return _read_opened(root, directory, listing)
-    try:
-        fd = root.directory(directory)
-    except FileError:
-        return nothing
-    some = listing if listing.count <= depth.rows else listing.slice(0, depth.rows)
-    content, good, seen = _extension.read_small(fd.fd, some.names, some.sizes, some.mtimes, some.total_size)
-    depth.saw(RowsSeen(*seen))
-    if some.count == listing.count:
-        return content, good
-    more_content, more_good = read_small(root, directory, listing.slice(some.count, listing.count))
-    return content + more_content, good + more_good
-
-
-def _read_opened(root: Root, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
-    """Do what `read_small` does with several files open: at a depth past 1, or so that they keep their access
-    times."""
-    from rdc.files.bulk.open_many import OpenedFiles, can_open, most_opened
-
-    good = bytearray(listing.count)
-    if not can_open():
-        return b"", bytes(good)
-    paths = [join(directory, name) + b"\0" for name in strings(listing.names)]
-    sizes = little_endian_integers("Q", listing.sizes)
-    mtimes = little_endian_integers("q", listing.mtimes)
-    parts = []
-    first = 0
-    while first < len(paths):
-        with OpenedFiles(root, b"".join(paths[first : first + most_opened(root)])) as opened:
-            failed = set(opened.failed)
-            rows = [
-                row
-                for row in range(len(opened))
-                if row not in failed
-                and (opened.sizes[row], opened.mtimes[row]) == (sizes[first + row], mtimes[first + row])
-            ]
-            content, read = opened.read(rows)
-            parts.append(content)
-            for row, is_good in zip(rows, read, strict=True):
-                good[first + row] = is_good
-            first += len(opened)
-    return b"".join(parts), bytes(good)
+def extension() -> ModuleType | None:
+    """Return the C part, None if there is none."""
+    return _extension
 
 
 def stage_small(
@@ -118,7 +75,7 @@ def stage_small(
         opened = root.directory(directory)
     except FileError:
         return None
-    if _inherits(root, (opened,)):
+    if inherits(root, (opened,)):
         return None
     if root.undo is not None:
         root.undo.entering(directory, opened.fd)
@@ -142,7 +99,7 @@ def stage_small(
     return StagedFiles(root, directory, opened, listing.names, fds, temporaries)
 
 
-def _inherits(root: Root, directories: Iterable[Directory]) -> bool:
+def inherits(root: Root, directories: Iterable[Directory]) -> bool:
     """Return whether new files in one of the directories would inherit an ACL that `root` must remove."""
     if not root.sheds_acls:
         return False
@@ -198,7 +155,7 @@ def stage_versions(
                 directories[parent] = root.directory(parent)
     except FileError:
         return None
-    if _inherits(root, directories.values()):
+    if inherits(root, directories.values()):
         return None
     root.spend(b"", size, entries=len(versions))
     where = [directories[parent] for parent in parents]
@@ -237,15 +194,30 @@ def _columns(expected: Sequence[Identity]) -> bytes | None:
     return b"".join(columns)
 
 
+@dataclass(frozen=True, slots=True)
+class RenameColumns:
+    """What the C function takes to rename files."""
+
+    directories: array[int]
+    """A descriptor per row."""
+    temporaries: bytes
+    names: bytes
+    fds: array[int]
+    """FAILED for a row that is passed over."""
+    expected: bytes | None
+    """The packed identities that are to be replaced; None if all names are free."""
+
+
 class StagedFiles:
     """Files of one directory under temporary names, open and locked. The bulk form of Replacement."""
 
-    __slots__ = ("_depth", "_fds", "_names", "_temporaries", "_unrenamed", "directory", "names", "path")
+    __slots__ = ("_fds", "_names", "_temporaries", "_unrenamed", "depth", "directory", "names", "path")
 
     def __init__(
         self, root: Root, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
     ) -> None:
-        self._depth = root.depths.renaming
+        self.depth = root.depths.renaming
+        """How many files are renamed at a time."""
         self.path = path
         """Path of the directory."""
         self.directory = directory
@@ -303,15 +275,28 @@ class StagedFiles:
         """
         if _extension is None:
             raise RuntimeError("nothing can have been staged")
+        columns = self.rename_columns(passed_over)
+        packed, seen = _extension.rename_small(
+            columns.directories,
+            columns.temporaries,
+            columns.names,
+            columns.fds,
+            columns.expected,
+            self.depth.now,
+        )
+        self.depth.saw(RowsSeen(*seen))
+        return self.note_renamed(array("i", packed), passed_over)
+
+    def rename_columns(self, passed_over: Set[int]) -> RenameColumns:
+        """Return what the C function takes to rename each file but `passed_over`."""
         fds = self._fds
         if passed_over:
             fds = array("i", [FAILED if row in passed_over else fd for row, fd in enumerate(fds)])
         directories, expected = self._where()
-        packed, seen = _extension.rename_small(
-            directories, self._temporaries, self._names, fds, expected, self._depth.now
-        )
-        self._depth.saw(RowsSeen(*seen))
-        errors = array("i", packed)
+        return RenameColumns(directories, self._temporaries, self._names, fds, expected)
+
+    def note_renamed(self, errors: array[int], passed_over: Set[int]) -> list[int]:
+        """Take in the error of each row, 0 for none, and return the rows that have one."""
         failed = [row for row, error in enumerate(errors) if error] if any(errors) else []
         self._unrenamed = {*failed, *passed_over}
         return failed

@@ -2,7 +2,8 @@
 
 One is enough where calls do not wait: on files in the page cache a second thread only costs. Where they wait,
 as on a network or a disk that is not cached, the rate grows with the depth until the storage is busy. So the
-depth starts at 1. It is doubled while calls wait and the last doubling made them so much faster.
+depth starts at 1, or at more where calls are known to wait. It is doubled while calls wait and the last
+doubling made them so much faster.
 """
 
 from __future__ import annotations
@@ -76,12 +77,13 @@ class Depth:
         "now",
     )
 
-    def __init__(self, fixed: int = 0) -> None:
-        """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits."""
+    def __init__(self, fixed: int = 0, first: int = 1) -> None:
+        """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits. `first`: the depth
+        until waits were measured."""
         self.most = share_of_descriptors(min(fixed, DEPTH_LIMIT) or DEPTH_MOST)
         """What `now` never exceeds."""
         self.fixed = min(fixed, self.most)
-        self.now = self.fixed or 1
+        self.now = self.fixed or min(first, self.most)
         """Calls to have in flight, at least 1."""
         self._steady = self._looked = False
         self._before = 0.0
@@ -141,12 +143,13 @@ class Depths:
 
     __slots__ = ("listing", "looking", "opening", "reading", "renaming", "setting", "writing")
 
-    def __init__(self, fixed: int = 0) -> None:
-        self.listing = Depth(fixed)
+    def __init__(self, fixed: int = 0, first: int = 1) -> None:
+        """As of a Depth. `first` is of what a store of objects is asked."""
+        self.listing = Depth(fixed, first)
         """Lists of directories. The wait of one is the mean of its calls."""
         self.looking = Depth(fixed)
         """Stats of the entries of one directory."""
-        self.opening = Depth(fixed)
+        self.opening = Depth(fixed, first)
         self.reading = Depth(fixed)
         """Reads of files that are open."""
         self.writing = Depth(fixed)

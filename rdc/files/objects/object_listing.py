@@ -7,9 +7,11 @@ from itertools import pairwise
 
 from blake3 import blake3
 
+from rdc.errors import ExitCode, printable
 from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, KEY_BYTES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import strings
+from rdc.progress import Problem
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -41,6 +43,11 @@ class ListedObjects:
     single: bool = False
     """Whether it is of one object that a URL names."""
 
+    def nameless_problem(self) -> Problem:
+        """What is to be said of the objects that are left out."""
+        text = f"{printable(self.directory)}: {self.nameless} names with NUL bytes; rename these objects"
+        return Problem(ExitCode.PARTIAL, self.directory, text)
+
 
 def version_of(answer: Mapping[str, Any]) -> int:
     """64 bits that differ if the store says that the content does: its ETag, or the time where it gives
@@ -65,7 +72,8 @@ class PageReader:
         self._sizes, self._versions = array("Q"), array("Q")
         self._directories: set[bytes] = set()
         self._nameless = 0
-        self._bytes = 0
+        self.bytes = 0
+        """What the entries take of memory, as DIRECTORY_BYTES counts them."""
         self.is_empty = True
         """Whether the store lists nothing, not even an object that stands for the directory."""
 
@@ -99,8 +107,8 @@ class PageReader:
         name = key.removeprefix(self._prefix).encode()
         if not key.startswith(self._prefix) or len(name) > KEY_BYTES:
             raise ValueError("expected names below the one that was asked for, found others")
-        self._bytes += ENTRY_BYTES + len(name)
-        if self._bytes > DIRECTORY_BYTES:
+        self.bytes += ENTRY_BYTES + len(name)
+        if self.bytes > DIRECTORY_BYTES:
             raise ValueError(f"expected at most {DIRECTORY_BYTES >> 20} MiB of names, found more")
         return name
 

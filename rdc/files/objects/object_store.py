@@ -7,14 +7,16 @@ are in no path, part or message.
 from __future__ import annotations
 
 from rdc.errors import FileError, one_line, printable
+from rdc.files.depth.depth import Depth
 from rdc.files.objects.object_file import AHEAD_BYTES, ObjectFile
-from rdc.files.objects.object_listing import PageReader, version_of
-from rdc.limits.paths import LISTING_EMPTY_PAGES
+from rdc.files.objects.object_lister import ObjectLister
+from rdc.files.objects.object_listing import version_of
 from rdc.limits.sessions import DEPTH_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
     from typing import Any
 
     from rdc.files.depth.read_rate import ReadRate
@@ -55,6 +57,7 @@ class ObjectStore:
             "s3",
             skip_instance_cache=True,
             use_listings_cache=False,
+            session=_session(),
             # s3fs repeats what fails. Repetitions of repetitions would take minutes.
             config_kwargs={"max_pool_connections": CONNECTIONS, "retries": {"total_max_attempts": 1}},
         )
@@ -65,28 +68,49 @@ class ObjectStore:
         url: ObjectUrl,
         enter: Callable[[bytes, bytes], bool],
         stopped: Callable[[], bool] = lambda: False,
+        *,
+        left_out: Callable[[bytes], bool] = lambda _: False,
+        depth: Depth | None = None,
     ) -> Iterator[ListedObjects | FileError]:
         """Yields the object that the URL names, if there is one, and the directories at and below it,
         each before those in it. Yields the error of one that cannot be listed.
 
         `enter` is called with a directory as the user would type it, and relative to the URL. It returns
-        whether the directory is listed. `stopped` is asked before each page; True ends the walk.
+        whether the directory is taken. `left_out`: whether a directory, relative to the URL and without a
+        slash at its end, need not even be listed. `stopped` is asked before each page; True ends the
+        walk. `depth`: how many directories are listed at a time; one without it.
         """
+        lister = ObjectLister(self._list_page, url.bucket, Depth(1) if depth is None else depth, stopped)
         try:
-            single = self._single(url, stopped)
+            yield from self._walked(url, lister, enter, stopped, left_out)
+        finally:
+            lister.close()
+
+    def _walked(
+        self,
+        url: ObjectUrl,
+        lister: ObjectLister,
+        enter: Callable[[bytes, bytes], bool],
+        stopped: Callable[[], bool],
+        left_out: Callable[[bytes], bool],
+    ) -> Iterator[ListedObjects | FileError]:
+        try:
+            single = _single(url, lister)
         except Exception as error:  # noqa: BLE001 - a store may raise anything that is its own
             yield failure(error, f"s3://{url.key}".encode(), "list it")
             return
         if single is not None:
             yield single
-        waiting = [b""]
+        top = len(url.prefix)
+        waiting = [url.prefix]
         while waiting and not stopped():
-            below = waiting.pop()
+            prefix = waiting.pop()
+            below = prefix[top:].encode()
             directory = f"s3://{url.key}/".encode() + below
             if not enter(directory, below):
                 continue
             try:
-                pages = self._pages(url.bucket, url.prefix + below.decode(), stopped)
+                pages = lister.take(prefix, waiting)
                 if not below and url.name and pages.is_empty:
                     if single is not None:
                         return
@@ -96,43 +120,12 @@ class ObjectStore:
                 yield failure(error, directory.removesuffix(b"/"), "list it")
                 continue
             yield found
-            waiting += [below + name + b"/" for name in reversed(found.directories)]
+            for name in reversed(found.directories):
+                if not left_out(below + name):
+                    waiting.append(f"{prefix}{name.decode()}/")
 
-    def _single(self, url: ObjectUrl, stopped: Callable[[], bool]) -> ListedObjects | None:
-        """The object that a URL names. Of all names that begin with its own, that comes first."""
-        if not url.name:
-            return None
-        above, _, name = url.key.rpartition("/")
-        prefix = url.name[: len(url.name) - len(name)]
-        pages = self._pages(url.bucket, url.name, stopped, most=1, read=PageReader(prefix))
-        return pages.single(name, f"s3://{above}/".encode())
-
-    def _pages(
-        self,
-        bucket: str,
-        prefix: str,
-        stopped: Callable[[], bool],
-        *,
-        most: int | None = None,
-        read: PageReader | None = None,
-    ) -> PageReader:
-        """Lists one directory. `most`: names that are wanted; None for all."""
-        pages = PageReader(prefix) if read is None else read
-        asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
-        if most is not None:
-            asked["MaxKeys"] = most
-        empty = 0
-        while not stopped():
-            page = self._ask("list_objects_v2", asked)
-            pages.add(page)
-            empty = 0 if page.get("Contents") or page.get("CommonPrefixes") else empty + 1
-            token = page.get("NextContinuationToken")
-            if most is not None or not page.get("IsTruncated") or not token:
-                break
-            if empty > LISTING_EMPTY_PAGES or token == asked.get("ContinuationToken"):
-                raise ValueError("expected the listing to end, found no end")
-            asked["ContinuationToken"] = token
-        return pages
+    def _list_page(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._ask("list_objects_v2", asked)
 
     def _ask(self, method: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
         answer: Mapping[str, Any] = self._answered(
@@ -185,6 +178,37 @@ class ObjectStore:
             raise failure(error, path, "open it") from error
 
 
+def _session() -> Any:
+    """A session of the store's tools whose answers are read in a third of the time: theirs guesses the
+    form of each date, which takes longer than all else of a listing."""
+    from aiobotocore.session import AioSession
+    from fsspec.config import conf
+
+    session = AioSession(profile=conf.get("s3", {}).get("profile"))
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_date)
+    return session
+
+
+def _date(text: str) -> datetime:
+    """A date in the form of a listing, or of a header. Raises ValueError."""
+    from datetime import datetime
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return parsedate_to_datetime(text)
+
+
+def _single(url: ObjectUrl, lister: ObjectLister) -> ListedObjects | None:
+    """The object that a URL names. Of all names that begin with its own, that comes first."""
+    if not url.name:
+        return None
+    above, _, name = url.key.rpartition("/")
+    pages = lister.single(url.name[: len(url.name) - len(name)], name)
+    return pages.single(name, f"s3://{above}/".encode())
+
+
 _SILENT = "the store does not answer; check the endpoint and the network, and run again"
 
 
@@ -231,6 +255,8 @@ def failure(error: Exception, path: bytes, doing: str) -> FileError:
         reason = f"{error}; run again once it is left alone"
     elif _code(error) == "InvalidRange":
         reason = "expected the size that was listed, found another one; run again once it is left alone"
+    elif _code(error) == "InvalidObjectState":
+        reason = "it is archived; restore it, and run again"
     elif isinstance(error, PermissionError):
         reason = "the store denies access; check the credentials and what they may read"
     elif name == "NoCredentialsError":

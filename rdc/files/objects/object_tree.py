@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from time import perf_counter_ns
 
-from rdc.errors import FileError
+from rdc.errors import FileError, printable
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.depth.depth import Depths, RowsSeen
 from rdc.files.objects.object_source import ObjectSource
@@ -14,7 +14,7 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rdc.files.objects.object_store import ObjectStore
 
@@ -37,13 +37,17 @@ class ObjectTree:
     """A path is a dot, and behind it what the key has behind the name of the tree, slashes included. So a
     path has any key, also one with two slashes in a row. Threads may share an ObjectTree."""
 
-    def __init__(self, store: ObjectStore, depths: Depths, bucket: str, name: str) -> None:
+    def __init__(
+        self, store: ObjectStore, depths: Depths, bucket: str, name: str, stopped: Callable[[], bool]
+    ) -> None:
         """`name`: what all keys begin with, and a slash; '' for all keys of the bucket. `depths`: how
-        many calls are in flight; trees of one store share them."""
+        many calls are in flight; trees of one store share them. `stopped`: whether the caller wants to
+        stop."""
         self._store = store
         self._bucket = bucket
         self._name = name
         self._depths = depths
+        self._stopped = stopped
         self._shown = f"s3://{bucket}/{name}".encode().removesuffix(b"/")
 
     def shown(self, path: bytes) -> bytes:
@@ -66,7 +70,8 @@ class ObjectTree:
             raise failure(error, self.shown(path), "read it") from error
 
     def read_small(self, objects: Sequence[ListedObject]) -> list[bytes | FileError]:
-        """The content of each object, or the error that prevented it. Several are read at a time."""
+        """The content of each object, or the error that prevented it. Several are read at a time. Once the
+        caller wants to stop, no more are read."""
         contents: list[bytes | FileError] = []
         depth = self._depths.opening
         while len(contents) < len(objects):
@@ -82,6 +87,8 @@ class ObjectTree:
         begun = perf_counter_ns()
         content: bytes | FileError
         try:
+            if self._stopped():
+                raise FileError(listed.path, f"{printable(self.shown(listed.path))}: not read before the end")
             content = self.read_range(listed, 0, listed.size)
         except FileError as error:
             content = error

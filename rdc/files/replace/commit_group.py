@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
 from rdc.errors import FileError, RdcError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.undo_keeper import UndoKeeper
+    from rdc.files.bulk.read_listed import ListedFiles
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
     from rdc.files.replace.checked_rename import Anything
     from rdc.files.replace.replacement import Replacement
@@ -98,6 +99,8 @@ class CommitGroup:
         self._size = size
         self._staged: list[Staged] = []
         self._runs: list[StagedFiles] = []
+        self._ahead: dict[bytes, StagedFiles] = {}
+        """Runs that were staged ahead, by directory: `add_small` takes each."""
         self._staged_files = 0
         self._staged_bytes = 0
         self._first: FileError | None = None
@@ -158,12 +161,15 @@ class CommitGroup:
         could not be staged. The caller repeats each of those as a Replacement, which reports the error if
         there is one.
         """
-        if self._root.sparse:
-            from rdc.files.replace.sparse import has_hole
-
-            if has_hole(content):
-                return list(range(listing.count))
-        failed: list[int] = []
+        ahead = self._ahead.pop(directory, None)
+        if ahead is not None:
+            failed = ahead.failed  # a flush closes the run
+            self._runs.append(ahead)
+            self._count(len(ahead), memoryview(content).nbytes)
+            return failed
+        if self._has_hole(content):
+            return list(range(listing.count))
+        failed = []
         view = memoryview(content)
         first = at = 0
         while first < listing.count:
@@ -178,6 +184,41 @@ class CommitGroup:
             self._count(batch.count, size)
         return failed
 
+    def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview, owner: bool) -> int:
+        """Write and stage new files of the first of these directories together, as many as the group has
+        room for. Return how many directories these are; `add_small` is called for each of them next.
+
+        Nothing is done where no write waits. So what `add_small` does, and when the group is flushed, is the
+        same with or without this.
+        """
+        taken: list[ListedFiles] = []
+        room, size = self._room(), 0
+        if self._root.depths.writing.now == 1:
+            return 0
+        for one in files:
+            room -= one.listing.count
+            if room < 0:
+                break
+            taken.append(one)
+            size += one.listing.total_size
+        if len(taken) < 2 or self._has_hole(content[:size]):
+            return len(taken)
+        from rdc.files.bulk.several_directories import stage_together
+
+        runs = stage_together(self._root, taken, content[:size], owner=owner)
+        for one, run in zip(taken, runs, strict=True):
+            if run is not None:
+                self._ahead[one.directory] = run
+        return len(taken)
+
+    def _has_hole(self, content: Buffer) -> bool:
+        """Return whether runs of zeros in the content are to become holes."""
+        if not self._root.sparse:
+            return False
+        from rdc.files.replace.sparse import has_hole
+
+        return has_hole(content)
+
     def add_versions(
         self, versions: NewVersions, content: Buffer, owner: bool
     ) -> tuple[list[int], list[int]]:
@@ -189,11 +230,8 @@ class CommitGroup:
         everything = list(range(len(versions)))
         if not (self._root.backups is None and self._root.undo is None) or self._root.overwrites:
             return [], everything
-        if self._root.sparse:
-            from rdc.files.replace.sparse import has_hole
-
-            if has_hole(content):
-                return [], everything
+        if self._has_hole(content):
+            return [], everything
         changed: list[int] = []
         failed: list[int] = []
         view = memoryview(content)
@@ -248,7 +286,9 @@ class CommitGroup:
 
     def abandon(self) -> None:
         """Remove everything staged. The destination keeps its old files."""
-        self._discard(*self._taken())
+        staged, runs = self._taken()
+        ahead, self._ahead = self._ahead, {}
+        self._discard(staged, [*runs, *ahead.values()])
 
     def _taken(self) -> tuple[list[Staged], list[StagedFiles]]:
         staged, runs = self._staged, self._runs
@@ -369,18 +409,32 @@ class CommitGroup:
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
         renamed = []
         unmoved = self._unmoved(runs)
-        for run in runs:
-            # Rows whose directory moved. They are repeated singly, so that each gets an error of its own.
-            moved: set[int] = set()
-            for rows in run.rows_by_directory():
-                if run.directory_of(rows[0]).fd not in unmoved:
-                    moved.update(rows)
+        runs = [run for run in runs if run.live]
+        # Rows whose directory moved. They are repeated singly, so that each gets an error of its own.
+        moved: list[set[int]] = [
+            {
+                row
+                for rows in run.rows_by_directory()
+                for row in rows
+                if run.directory_of(row).fd not in unmoved
+            }
+            for run in runs
+        ]
+        for run, passed_over, failed in zip(runs, moved, self._try_to_rename(runs, moved), strict=True):
             live = run.live
-            unrenamed = moved.union(run.rename(moved)) if live else moved
+            unrenamed = passed_over.union(failed)
             if unrenamed:
                 live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
             renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
         return renamed
+
+    def _try_to_rename(self, runs: list[StagedFiles], passed_over: list[set[int]]) -> list[list[int]]:
+        """Rename the files of each run, but some. Return, for each run, the rows that were not renamed."""
+        if len(runs) < 2 or self._root.depths.renaming.now == 1:
+            return [run.rename(rows) for run, rows in zip(runs, passed_over, strict=True)]
+        from rdc.files.bulk.several_directories import rename_together
+
+        return rename_together(runs, passed_over)
 
     def _unmoved(self, runs: list[StagedFiles]) -> set[int]:
         """Return the descriptors of those directories of `runs` that are still where they were."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rdc.files.depth.read_rate import ReadRate
 
-__all__ = ["SourceFile", "identity_of"]
+__all__ = ["SourceFile", "identity_of", "read_ranges_into"]
 
 SPAN_BYTES = 1 << 20
 """Bytes per span. Python's cost per span vanishes, and a span stays in the second-level cache."""
@@ -40,6 +40,13 @@ def _built() -> ModuleType | None:
     except ImportError:  # without a compiler: each range by itself
         return None
     return _ranges
+
+
+def read_ranges_into(fd: int, buffer: memoryview, rows: array[int]) -> bool:
+    """Read the ranges in `rows` of an open file, all with one call of C. Return False if that fails or is not
+    built: to read one by one names the range that fails."""
+    extension = _built()
+    return extension is not None and extension.read_ranges_into(fd, rows, buffer)
 
 
 class SourceFile:
@@ -197,8 +204,7 @@ class SourceFile:
     def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
         """Read the ranges in `rows` into `buffer`, which has exactly their total size; errors as in pread."""
         self.rest()
-        extension = _built()
-        if extension is None or not extension.read_ranges_into(self._fd, rows, buffer):
+        if not read_ranges_into(self._fd, buffer, rows):
             buffer[:] = b"".join(map(self.pread, rows[0::2], rows[1::2]))
 
     def check_unchanged(self) -> None:

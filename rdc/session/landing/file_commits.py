@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from rdc.files.bulk.open_many import OpenedFiles
+    from rdc.files.bulk.read_listed import ListedFiles
     from rdc.files.replace.delayed_group import DelayedGroup
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
@@ -245,6 +246,11 @@ class FileCommits:
         self._files[path] = file
         self._note_landed(file, temporary.size, metadata)
         self._group.add(temporary, path, metadata, self.owner, expected)
+
+    def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview) -> int:
+        """Writes new files of the first of these directories together, where writes wait. Returns the number
+        of directories; `commit_small` is called for each of them next."""
+        return self._group.stage_ahead(files, content, self.owner)
 
     def commit_small(self, directory: bytes, listing: PackedListing, content: Buffer) -> list[int]:
         """Takes over the concatenated, verified contents of new files of one directory.

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from blake3 import blake3
 
 from rdc.errors import FileError
-from rdc.files.bulk.small_files import read_small
+from rdc.files.bulk.read_listed import ListedFiles, read_together
 from rdc.limits.sessions import SMALL_FILE_BYTES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH
 from rdc.model.entries import Kind
@@ -31,24 +31,30 @@ if TYPE_CHECKING:
 __all__ = ["FileSender"]
 
 
-class _Batch:
-    """Small files that share one message."""
+class _Waiting:
+    """Small files that will share one message. They are read together when it is full."""
 
     def __init__(self) -> None:
+        self.runs: list[tuple[int, list[int]]] = []
+        """Directories, and files of each."""
         self.files: list[int] = []
         self.sizes: list[int] = []
-        self.bytes = 0
-        self._parts: list[bytes] = []
+        self._bytes = 0
 
-    def add(self, files: list[int], sizes: list[int], content: bytes) -> None:
-        self.files += files
-        self.sizes += sizes
-        self.bytes += len(content)
-        self._parts.append(content)
+    def has_room(self, size: int) -> bool:
+        """Whether a file of so many bytes still fits."""
+        return self._bytes + size <= DATA_BYTES and len(self.sizes) < FILES_PER_BATCH
 
-    def message(self) -> FileBatch:
-        payload = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        return FileBatch(tuple(self.files), tuple(self.sizes), blake3(payload).digest(), payload)
+    def count(self, size: int) -> None:
+        """Counts a file that `add` will add."""
+        self.sizes.append(size)
+        self._bytes += size
+
+    def add(self, directory: int, files: list[int]) -> None:
+        """Adds counted files of one directory."""
+        if files:
+            self.runs.append((directory, files))
+            self.files += files
 
 
 class FileSender:
@@ -73,7 +79,7 @@ class FileSender:
         self._listen = listen
         self._demand = demand
         self._clones = clones
-        self._batch = _Batch()
+        self._waiting = _Waiting()
         self._sent = SentContents()
 
     def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
@@ -83,8 +89,6 @@ class FileSender:
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]
             small: list[int] = []
-            sizes: list[int] = []
-            total, room = 0, DATA_BYTES - self._batch.bytes
             others = []
             for file in rows:
                 if listing.kinds[file - first] != Kind.FILE:
@@ -93,22 +97,17 @@ class FileSender:
                 if size > SMALL_FILE_BYTES:
                     others.append(file)
                     continue
-                if total + size > room or len(small) == FILES_PER_BATCH - len(self._batch.files):
-                    others += self._gather(directory, small, sizes)
-                    yield from self._flush(round_)
-                    small, sizes, total, room = [], [], 0, DATA_BYTES
+                if not self._waiting.has_room(size):
+                    self._waiting.add(directory, small)
+                    small = []
+                    others += yield from self._flush(round_)
+                self._waiting.count(size)
                 small.append(file)
-                sizes.append(size)
-                total += size
-            others += self._gather(directory, small, sizes)
+            self._waiting.add(directory, small)
             if others:
-                yield from self._flush(round_)
-            for file in others:
-                try:
-                    yield from self._send_one(file, round_)
-                except FileError as error:
-                    yield Send(FileFailed(file, error.code, str(error)), round_)
-        yield from self._flush(round_)
+                others = [*(yield from self._flush(round_)), *others]
+            yield from self._send_others(others, round_)
+        yield from self._send_others((yield from self._flush(round_)), round_)
 
     def _runs(self, files: tuple[int, ...]) -> list[tuple[int, Sequence[int]]]:
         """Groups files by directory."""
@@ -117,31 +116,41 @@ class FileSender:
         except IndexError:
             raise no_file(files[-1]) from None
 
-    def _gather(self, directory: int, files: list[int], sizes: list[int]) -> list[int]:
-        """Reads small files into the batch. Returns those that changed or cannot be read.
+    def _send_others(self, files: list[int], round_: int) -> Conversation[None]:
+        """Sends files one by one."""
+        for file in files:
+            try:
+                yield from self._send_one(file, round_)
+            except FileError as error:
+                yield Send(FileFailed(file, error.code, str(error)), round_)
+
+    def _flush(self, round_: int) -> Conversation[list[int]]:
+        """Reads the small files that wait, and sends them. Returns those that changed or cannot be read.
 
         Each of these is sent alone, with its new size and mtime, or with the error.
         """
-        if not files:
+        waiting, self._waiting = self._waiting, _Waiting()
+        if not waiting.files:
             return []
         manifest = self._description.manifest
-        listing = manifest.chosen(directory, files)
-        content, good = read_small(self._root, manifest.directories[directory], listing)
+        content, good = read_together(
+            self._root,
+            [
+                ListedFiles(manifest.directories[directory], manifest.chosen(directory, files))
+                for directory, files in waiting.runs
+            ],
+        )
+        files, sizes = waiting.files, waiting.sizes
         left: list[int] = []
         if 0 in good:
             left = [file for file, fine in zip(files, good, strict=True) if not fine]
             sizes = [size for size, fine in zip(sizes, good, strict=True) if fine]
             files = [file for file, fine in zip(files, good, strict=True) if fine]
         if files:
-            self._batch.add(files, sizes, content)
-        return left
-
-    def _flush(self, round_: int) -> Conversation[None]:
-        """Sends the batch."""
-        if self._batch.files:
-            batch, self._batch = self._batch, _Batch()
-            yield Send(batch.message(), round_)
+            batch = FileBatch(tuple(files), tuple(sizes), blake3(content).digest(), content)
+            yield Send(batch, round_)
             yield from self._listen()
+        return left
 
     def _staged(
         self, clones: StagedClones, file: int, source: SourceFile, sample: bytes

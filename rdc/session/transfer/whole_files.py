@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, nullcontext
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, printable
+from rdc.files.bulk.read_listed import ListedFiles
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
 from rdc.limits.sessions import EQUAL_FILES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH, FILES_PER_MESSAGE
@@ -136,15 +137,25 @@ class WholeFiles:
             for file in message.files:
                 self._retry(file, "the contents that arrived do not have the announced digest and sizes")
             return
-        row = at = 0
+        row = at = ahead = 0
         with memoryview(message.payload) as view:
-            for directory, files in runs:
+            for number, (directory, files) in enumerate(runs):
+                if number >= ahead and self._context.root.depths.writing.now > 1:
+                    ahead = number + self._stage_ahead(runs[number:], view[at:])
                 lengths = listed[row : row + len(files)]
                 size = sum(lengths)
                 self._commit_small(directory, files, lengths, view[at : at + size])
                 self._context.progress.count_literal(size)
                 self._context.progress.advance(size)
                 row, at = row + len(files), at + size
+
+    def _stage_ahead(self, runs: Sequence[tuple[int, Sequence[int]]], content: memoryview) -> int:
+        """Writes new files of the next directories together. Returns the number of directories."""
+        context = self._context
+        new = takewhile(lambda run: context.landing.all_new(run[1]), runs)
+        entries = context.entries
+        listed = [ListedFiles(entries.directories[each], entries.chosen(each, files)) for each, files in new]
+        return context.landing.stage_ahead(listed, content)
 
     def _commit_small(
         self, directory: int, files: Sequence[int], sizes: list[int], content: memoryview

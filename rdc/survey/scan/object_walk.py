@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ObjectWalk", "WalkedObjects", "check_urls"]
 
+FIRST_DEPTH = 8
+"""Calls in flight until waits were measured. A store makes each call wait, so there is no reason to begin
+with one."""
+
 
 def check_urls(paths: Sequence[bytes], options: ScanOptions) -> None:
     """Raises UsageError for a URL of another kind, if what reads it is not installed, and for options that
@@ -72,7 +76,7 @@ class ObjectWalk:
     ) -> None:
         """`paths`: all of the scan, of which the URLs matter. `rate`: bounds how fast objects are read."""
         self._store = ObjectStore(rate)
-        self._depths = Depths(options.depth)
+        self._depths = Depths(options.depth, FIRST_DEPTH)
         self._filters = filter_list(options.rules)
         self._found = found
         self._locations = locations
@@ -86,10 +90,13 @@ class ObjectWalk:
     def explore(self, url: ObjectUrl, operand: int, walked: int, choice: SliceChoice | None) -> WalkedObjects:
         """Finds what is at and below a URL, number `operand` of the paths of the scan, after `walked`
         directories."""
-        tree = ObjectTree(self._store, self._depths, url.bucket, url.name)
+        tree = self._tree(url.bucket, url.name)
         numbers = DirectoryNumbers(self._locations, operand)
         directories, files, size = 0, 0, 0
-        for listed in self._store.walk(url, self._enter, self._stopped):
+        walk = self._store.walk(
+            url, self._enter, self._stopped, left_out=self._left_out, depth=self._depths.listing
+        )
+        for listed in walk:
             if isinstance(listed, FileError):
                 self._report(Problem(listed.code, listed.path, str(listed)))
                 continue
@@ -108,7 +115,7 @@ class ObjectWalk:
                     if chosen.sizes:
                         self._found.add_objects(tree, number, path, chosen)
                 if listed.nameless:
-                    self._report_nameless(tree.shown(path), listed.nameless)
+                    self._report(listed.nameless_problem())
             directories += 1
             files += len(chosen.sizes)
             size += sum(chosen.sizes)
@@ -119,14 +126,18 @@ class ObjectWalk:
     ) -> None:
         if own:
             above = url.name.rpartition("/")[0]
-            tree = ObjectTree(self._store, self._depths, url.bucket, above)
+            tree = self._tree(url.bucket, above)
             number = self._locations.add_directory(tree.shown(b"."), -1, operand, walked)
             self._found.add_objects(tree, number, b".", listed)
 
-    def _enter(self, directory: bytes, below: bytes) -> bool:
-        """Whether a directory is listed. One that a URL names is listed once."""
-        if self._filters.excluded(below.removesuffix(b"/"), True):
-            return False
+    def _tree(self, bucket: str, name: str) -> ObjectTree:
+        return ObjectTree(self._store, self._depths, bucket, name, self._stopped)
+
+    def _left_out(self, below: bytes) -> bool:
+        return self._filters.excluded(below, True)
+
+    def _enter(self, directory: bytes, _below: bytes) -> bool:
+        """Whether a directory is taken. One that a URL names is taken once."""
         if directory.removesuffix(b"/") in self._named:
             if directory in self._counted:
                 self._report_again(directory.removesuffix(b"/"))
@@ -165,7 +176,3 @@ class ObjectWalk:
 
     def _report_again(self, shown: bytes) -> None:
         self._report(Problem(ExitCode.OK, shown, f"{printable(shown)}: counted already under another path"))
-
-    def _report_nameless(self, shown: bytes, count: int) -> None:
-        text = f"{printable(shown)}: {count} names with NUL bytes; rename these objects"
-        self._report(Problem(ExitCode.PARTIAL, shown, text))

@@ -255,6 +255,8 @@ class Scanner:
             from rdc.survey.scan.object_batch import fetch_objects
 
             fetch_objects(opening)
+            if self._budget.over:
+                return
         for file in opening:
             yield SignTask(file, file.found.size, file.open)
 

@@ -109,3 +109,12 @@ def test_a_refused_thread_means_one_call_at_a_time(fixed: int) -> None:
     assert depth.now > 1
     depth.saw(storage.seen(16, depth.now, thread=1))
     assert set(run(depth, storage, 5000)) == {1}
+
+
+@given(st.integers(1, 64), st.integers(0, 64))
+def test_a_depth_may_begin_with_more(first: int, fixed: int) -> None:
+    """As at a store of objects. Calls that do not wait still go down to one."""
+    depth = Depth(fixed, first)
+    assert depth.now == (fixed or min(first, DEPTH_MOST))
+    run(depth, Storage(0, 1), 4 * DEPTH_MOST + 16)
+    assert depth.now == (fixed or 1)

@@ -65,6 +65,19 @@ def test_calls_that_wait_are_made_at_the_same_time(
     assert alone.deepest <= 2
 
 
+@pytest.mark.parametrize("side", ["written", ".rdc-"])
+def test_directories_of_one_file_do_not_wait_for_each_other(
+    storage: SlowStorage, tmp_path: Path, side: str
+) -> None:
+    """Neither where their files are read nor where they are written, under names aside."""
+    write_tree(tmp_path / "source", tree({f"d{i:02}/written": File(b"%d" % i) for i in range(64)}))
+    words = ("sync", "--no-fsync", "--depth=16", f"{tmp_path}/source/", tmp_path / "copy")
+    ran = storage.run(*words, open=20_000, name=side)
+    assert ran.code == 0, ran.errors
+    assert ran.deepest == 16
+    assert read_tree(tmp_path / "copy") == read_tree(tmp_path / "source")
+
+
 def test_one_slow_file_holds_up_no_others(storage: SlowStorage, source: Path, tmp_path: Path) -> None:
     """With fixed shares the neighbours of the slow file would wait for it: then the others are not staged."""
     script = """

@@ -17,6 +17,8 @@ from itertools import count
 from pathlib import Path
 
 from rdc.errors import FileError, OutOfSpaceError
+from rdc.files.bulk import several_directories  # noqa: F401 - loaded before any call fails
+from rdc.files.bulk.read_listed import ListedFiles
 from rdc.files.bulk.small_files import NewVersions
 from rdc.files.replace.replace import CommitGroup, sweep_temporaries
 from rdc.files.root.root import Root
@@ -60,7 +62,12 @@ def commit(
     root.fix_depth(depth)
     listing, content = packed(CONTENTS), b"".join(CONTENTS.values())
     unstaged = []
-    with CommitGroup(root, fsync=fsync, on_commit=committed.append, on_error=failed.append, files=6) as group:
+    most = 6 if depth == 1 else 8  # of both directories together, where they may be staged ahead
+    with CommitGroup(
+        root, fsync=fsync, on_commit=committed.append, on_error=failed.append, files=most
+    ) as group:
+        both = [ListedFiles(directory, listing) for directory in (b"", b"d")]
+        group.stage_ahead(both, memoryview(2 * content), OWNER)
         for directory in (b"", b"d"):
             rows = group.add_small(directory, listing, content, OWNER)
             unstaged += [os.path.join(directory, list(CONTENTS)[row]) for row in rows]

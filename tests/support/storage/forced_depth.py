@@ -1,0 +1,13 @@
+"""Several calls to storage in flight, whatever the storage and the options are."""
+
+from __future__ import annotations
+
+from rdc.files.depth.depth import Depths
+
+__all__ = ["force_depth"]
+
+
+def force_depth(depth: int) -> None:
+    """Has each tree that this process opens from now on so many calls in flight, unless --depth says
+    otherwise. 0: rdc decides by itself."""
+    Depths.__init__.__defaults__ = (depth,)

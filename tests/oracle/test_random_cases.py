@@ -6,6 +6,7 @@ import pytest
 
 from rdc.files.depth.depth import Depths
 from scripts.soak_rsync import block
+from tests.support.storage.forced_depth import forced
 
 CASES = 25
 """Cases of each block. Every fourth block is about filter rules."""
@@ -23,5 +24,5 @@ def test_a_block_ends_as_with_rsync_with_16_calls_in_flight(
     monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """A sample of `scripts/soak rsync --depth=16`."""
-    monkeypatch.setattr(Depths.__init__, "__defaults__", (16,))
+    monkeypatch.setattr(Depths.__init__, "__defaults__", forced(16))
     assert block(number, 8).differing == ()

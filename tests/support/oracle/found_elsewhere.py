@@ -42,7 +42,7 @@ def unnamed_times(line: str) -> list[str]:
 
 
 def unlinked_backups(case: Case, outcome: Outcome) -> Outcome:
-    """Without the backups of files that became links to one elsewhere, or were left to it. rsync makes none."""
+    """Without the backups of files that became links to one elsewhere or are left to it. rsync has none."""
     left_out = case.scene.source.tree.keys() - outcome.tree.keys()
     lost = left_out.union(outcome.shared)
     tree = {path: seen for path, seen in outcome.tree.items() if originals(path).isdisjoint(lost)}

@@ -236,3 +236,17 @@ def test_rule_files_protect_in_what_only_dst_has(tmp_path: Path) -> None:
     assert command("sync", "--no-fsync", *words, f"{ours}/").code == 0
     subprocess.run(["rsync", "-a", *words, f"{theirs}/"], check=True)
     assert paths_in(ours) == paths_in(theirs) == {"new", "old", "old/kept", "old/x.o"}
+
+
+def test_directories_on_the_way_keep_their_attributes(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", tree({"a/b/f": b"1"}))
+    for path in ("a", "a/b"):
+        os.setxattr(source / path, "user.mark", b"of SRC")
+    write_tree(tmp_path / "d", tree({"a/old": b"2"}))
+    (tmp_path / "list").write_text("a/b\n")
+    words = ["-X", "-r", "--no-implied-dirs", f"--files-from={tmp_path}/list", f"{source}/", f"{tmp_path}/d/"]
+    ended = command("sync", "--no-catalog", "-i", *words)
+    assert ended.code == ExitCode.OK
+    assert os.listxattr(tmp_path / "d/a") == []
+    assert os.getxattr(tmp_path / "d/a/b", "user.mark") == b"of SRC"
+    assert command("sync", "--no-catalog", "-i", *words).out == ""

@@ -29,6 +29,7 @@ from rdc.model.entries import Kind
 from rdc.plan.itemize import attributes_code
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass
+from rdc.session.applying.chosen_directories import ChosenDirectories
 from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False
@@ -61,6 +62,7 @@ class XattrSetter:
 
     def __init__(self, context: ApplyingContext, wanted: WantedXattrs) -> None:
         self._left = context.skipped
+        self._chosen = ChosenDirectories(context)
         self._alternates = context.alternates
         self._root = context.root
         self._entries = context.manifest
@@ -104,8 +106,8 @@ class XattrSetter:
             if kinds.of(kind)
             and (sets.get(row) or inherits or not self._wanted.is_new(first + row))
             and sets.get(row) != UNREADABLE
-            and (self._left is None or first + row not in self._left)
-            and (self._alternates is None or not self._alternates.is_linked(first + row))
+            and not self._keeps_own(first + row)
+            and not (kind == Kind.DIRECTORY and self._chosen.keeps_own(join(path, listing.names[row])))
         ]
         right = self._right_rows(path, listing, sets) if rows else set()
         for row in rows:
@@ -115,6 +117,12 @@ class XattrSetter:
                 landed = self._landing.landed(first + row)
                 size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
                 self._entry(_Entry(join(path, name), kind, mode, size, mtime, reported), sets.get(row, b""))
+
+    def _keeps_own(self, row: int) -> bool:
+        """Whether an entry was left alone, or is a file in another tree as well."""
+        if self._left is not None and row in self._left:
+            return True
+        return self._alternates is not None and self._alternates.is_linked(row)
 
     def _right_rows(self, path: bytes, listing: Listing, sets: dict[int, bytes]) -> AbstractSet[int]:
         """The rows whose attributes are right. `_entry` checks the others and reports read errors."""

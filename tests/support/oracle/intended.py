@@ -227,7 +227,8 @@ def _without_owners(line: str) -> list[str]:
             if not found:
                 return []
             (line,) = found
-    return [line]
+    # An ACL comes with permissions, of which rsync then sees nothing new.
+    return [] if re.match(r"\.\S\.{7}a\. ", line) else [line]
 
 
 def _has_set_id(case: Case) -> bool:

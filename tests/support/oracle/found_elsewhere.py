@@ -26,10 +26,10 @@ UNTIMED = ("-O", "--omit-dir-times", "-J", "--omit-link-times")
 
 
 def unnamed_attributes(line: str) -> list[str]:
-    """`line` without the letters of ACLs and attributes; none if those were all of it."""
-    if not re.match(r"[.c>]\S[.cstpogu]{7}[.ax]{2} ", line):
+    """`line` without the letters of access times, ACLs and attributes; none if those were all of it."""
+    if not re.match(r"[.c>]\S[.cstpog]{6}[.u][.ax]{2} ", line):
         return [line]
-    return [] if set(line[2:9]) == {"."} else [line[:9] + ".." + line[11:]]
+    return [] if set(line[2:8]) == {"."} else [line[:8] + "..." + line[11:]]
 
 
 def unnamed_times(line: str) -> list[str]:

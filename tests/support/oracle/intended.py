@@ -30,7 +30,7 @@ from tests.support.trees.trees import Link
 __all__ = ["INTENDED", "Intended", "adjusted"]
 
 FILTERS = ("--exclude", "--include", "--filter", "-f", "-C", "--cvs-exclude", "-F", "-FF")
-ATTRIBUTES = ("-A", "--acls", "-X", "--xattrs")
+ATTRIBUTES = ("-A", "--acls", "-X", "--xattrs", "-U", "-UU", "--atimes")
 BACKUPS = ("-b", "--backup", "--backup-dir")
 EXIT_PARTIAL, EXIT_MAX_DELETE = 23, 25
 IN_THE_WAY = re.compile(
@@ -362,7 +362,7 @@ def _timeless_where_written(outcome: Outcome) -> Outcome:
 INTENDED: tuple[Intended, ...] = (
     Intended(
         "`-i` with `-A`, `-X` or `-U`",
-        _has("-A", "--acls", "-X", "--xattrs", "-U", "-UU", "--atimes"),
+        _has(*ATTRIBUTES),
         _always(_lines(_attributes_apart)),
     ),
     Intended("moved file", lambda case: True, _always(_moved)),
@@ -378,7 +378,9 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_first_names)),
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_lines(_first_name))),
     Intended("`-n -H`, a special file below", _nodes_below_links, _always(_planned_without_nodes)),
-    Intended("`-i` with `-A` or `-X`", _both(ATTRIBUTES, FOUND), _always(_lines(unnamed_attributes))),
+    Intended(
+        "`-i` with `-A`, `-X` or `-U`, and", _both(ATTRIBUTES, FOUND), _always(_lines(unnamed_attributes))
+    ),
     Intended("`-n -X` with", _both(ATTRIBUTES, FOUND), _always(_as_the_run_ends)),
     Intended("`-i` with `-O` or `-J`", _both(UNTIMED, FOUND), _always(_lines(unnamed_times))),
     Intended("`--link-dest` with symlinks", _has("--link-dest"), _always(unlinked_nodes)),

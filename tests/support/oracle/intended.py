@@ -329,22 +329,8 @@ def _as_the_run_ends(outcome: Outcome) -> Outcome:
 
 def _read_otherwise(case: Case) -> bool:
     """Whether unchanged entries are to be listed where contents, links or attributes are compared."""
-    return _has("-i", "--itemize-changes")(case) and _has(
-        "-c",
-        "--checksum",
-        "-I",
-        "--ignore-times",
-        "-H",
-        "--hard-links",
-        "-A",
-        "--acls",
-        "-X",
-        "--xattrs",
-        "-U",
-        "-UU",
-        "--atimes",
-        *FOUND,
-    )(case)
+    compared = ("-c", "--checksum", "-I", "--ignore-times", "-H", "--hard-links", *ATTRIBUTES, *FOUND)
+    return _has("-i", "--itemize-changes")(case) and _has(*compared)(case)
 
 
 def _overwrites_below_old_times(case: Case) -> bool:

@@ -115,8 +115,8 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
     wanted, held = case.scene.source.tree, case.scene.destination.tree
     if words & KEEPING or (words & WRITING_INTO and "--link-dest" in words):
         return False  # refused
-    if "--remove-source-files" in words and case.scene.source.specials:
-        return False  # rsync leaves at SRC a special file that it has linked
+    if "--remove-source-files" in words and (case.scene.source.specials or "--compare-dest" in words):
+        return False  # rsync leaves at SRC a special file that it has linked; or removes what DST lacks
     if words & {"--append", "--append-verify"}:
         return False  # rsync leaves out what is no shorter there, whatever else it differs in
     if words & {"-c", "--checksum"}:

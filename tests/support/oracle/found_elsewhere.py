@@ -13,6 +13,7 @@ from tests.support.running.compared_trees import Seen
 
 __all__ = [
     "FOUND",
+    "INEXACT",
     "UNTIMED",
     "timeless_symlinks",
     "unlinked_backups",
@@ -23,6 +24,7 @@ __all__ = [
 
 FOUND = tuple(sorted(ALTERNATES))
 UNTIMED = ("-O", "--omit-dir-times", "-J", "--omit-link-times")
+INEXACT = (*UNTIMED, "--modify-window", "-@2")
 
 
 def unnamed_attributes(line: str) -> list[str]:

@@ -115,7 +115,9 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
     wanted, held = case.scene.source.tree, case.scene.destination.tree
     if words & KEEPING or (words & WRITING_INTO and "--link-dest" in words):
         return False  # refused
-    if "--remove-source-files" in words and (case.scene.source.specials or "--compare-dest" in words):
+    if "--remove-source-files" in words and (
+        case.scene.source.specials or words & {"--compare-dest", "-H", "--hard-links"}
+    ):
         return False  # rsync leaves at SRC a special file that it has linked; or removes what DST lacks
     if words & {"--append", "--append-verify"}:
         return False  # rsync leaves out what is no shorter there, whatever else it differs in
@@ -147,7 +149,8 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync works through a symlink in the place of such a directory
     if "--no-implied-dirs" in case.operands.words and words & {"-i", "--itemize-changes", "-ii", "-vv"}:
         return False  # rdc lists such directories as unchanged
-    if words & RULES and _is_within_another(case.operands.listed or case.operands.paths):
+    hides = words & {*RULES, "--old-dirs", "--old-d"}
+    if hides and _is_within_another(case.operands.listed or case.operands.paths):
         return False  # rsync takes what rules hide if it is named; rdc takes it as a part of the other
     if "--delete-missing-args" in case.operands.words and words & RULES:
         return False  # an operand that rules hide counts as missing, and rsync lists it alone

@@ -10,13 +10,15 @@ from tests.support.storage.forced_depth import forced
 
 CASES = 25
 """Cases of each block. Every fourth block is about filter rules."""
+LEAST = 2
+"""Of several SRC with their options, rsync answers few as rdc means to."""
 
 
 @pytest.mark.parametrize("number", range(20_000_000, 20_000_080))
 def test_a_block_ends_as_with_rsync(number: int) -> None:
     found = block(number, CASES)
     assert found.differing == ()
-    assert found.compared > CASES // 3
+    assert found.compared > LEAST
 
 
 @pytest.mark.parametrize("number", range(21_000_000, 21_000_004))

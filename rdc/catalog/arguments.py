@@ -43,7 +43,7 @@ def path_list(function: str, name: str, paths: object) -> list[bytes]:
 
 
 def local_path_list(function: str, name: str, paths: object) -> list[bytes]:
-    """As path_list, for a job that reads files of this machine alone. Raises UsageError for a URL as well."""
+    """The paths of path_list, for a job that reads local files alone. Raises UsageError for a URL, too."""
     given = path_list(function, name, paths)
     for path in given:
         if b"://" in path:

@@ -28,7 +28,7 @@ class Compared:
     """Some candidate pairs."""
 
     pairs: array[int]
-    """As candidate_batches() yields them."""
+    """The pairs that candidate_batches() yields, in its order."""
     resemblances: array[float]
     """The Jaccard resemblance of each: the shingles that both have, divided by those that either has. It is 0
     for pairs below the threshold."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["rename_together", "stage_together"]
 
 COLUMNS = ("names", "sizes", "mtimes", "modes", "uids", "gids")
-"""What the C function takes of each listing, in this order."""
+"""The columns of a listing that the C function takes, in this order."""
 
 FD_BYTES = 4
 """Bytes of a descriptor in a column."""

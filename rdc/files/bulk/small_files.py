@@ -196,7 +196,7 @@ def _columns(expected: Sequence[Identity]) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumns:
-    """What the C function takes to rename files."""
+    """The arguments of the C function that renames files."""
 
     directories: array[int]
     """A descriptor per row."""

@@ -144,7 +144,8 @@ class Depths:
     __slots__ = ("listing", "looking", "opening", "reading", "renaming", "setting", "writing")
 
     def __init__(self, fixed: int = 0, first: int = 1) -> None:
-        """As of a Depth. `first` is of what a store of objects is asked."""
+        """`fixed` holds for all calls, as in Depth. `first` holds for lists and opens: a store of objects
+        begins with more than one."""
         self.listing = Depth(fixed, first)
         """Lists of directories. The wait of one is the mean of its calls."""
         self.looking = Depth(fixed)

@@ -29,7 +29,7 @@ class _Listing:
     def __init__(self, pages: PageReader, asked: dict[str, Any]) -> None:
         self.pages = pages
         self.asked = asked
-        """What the next page is asked for with."""
+        """The parameters of the request for the next page."""
         self.more = True
         self.waited = 0
         """Nanoseconds of the first page."""
@@ -53,11 +53,11 @@ class ObjectLister:
         self._depth = depth
         self._stopped = stopped
         self._tasks: dict[str, Task[_Listing]] = {}
-        """What was begun ahead and not taken yet."""
+        """The listings that were begun ahead and that nobody took yet."""
         self._threads: Threads | None = None
 
     def single(self, prefix: str, name: str) -> PageReader:
-        """What comes first of all whose names begin with `prefix` and `name`."""
+        """The listing of one entry: the first whose key begins with `prefix` and `name`."""
         listing = self._new(prefix)
         listing.asked.update(Prefix=prefix + name, MaxKeys=1)
         if not self._stopped():
@@ -133,7 +133,7 @@ class ObjectLister:
 
 
 def _bytes_of(task: Task[_Listing]) -> int:
-    """What one that ended takes of memory."""
+    """The bytes of memory that an ended listing takes."""
     try:
         return task.result().pages.bytes
     except Exception:  # noqa: BLE001 - it is raised when its turn comes

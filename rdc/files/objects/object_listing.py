@@ -27,11 +27,11 @@ class ListedObjects:
     """The objects of which one directory consists, were their names paths."""
 
     directory: bytes
-    """As the user would type it, ending in a slash."""
+    """The directory as the user would type it, ending in a slash."""
     below: bytes
     """The same, relative to the URL that is walked: empty, or ending in a slash."""
     names: bytes
-    """What of each key is behind the directory, in order, each followed by NUL. One is empty if the key
+    """The rest of each key behind the directory, in order, each followed by NUL. A rest is empty if the key
     of an object with content ends in a slash."""
     sizes: array[int]
     versions: array[int]
@@ -41,7 +41,7 @@ class ListedObjects:
     nameless: int = 0
     """Objects that are left out, since their names contain NUL."""
     single: bool = False
-    """Whether it is of one object that a URL names."""
+    """Whether the URL names one object, which this listing holds alone."""
 
     def nameless_problem(self) -> Problem:
         """What is to be said of the objects that are left out."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
-from itertools import accumulate
 
 from blake3 import blake3
 
@@ -20,12 +19,12 @@ from rdc.progress import Problem, Progressed
 from rdc.survey.count.chunk_locations import suffix_of
 from rdc.survey.count.counters import CountedFile
 from rdc.survey.count.granularities import FINE_PARAMS, keys_of, mean_of, root_key
-from rdc.survey.count.holes import NO_HOLES
 from rdc.survey.count.resembling_files import Candidate
 from rdc.survey.read.ordered_threads import in_order
+from rdc.survey.scan.counted_batch import count_chunks
 from rdc.survey.scan.found_files import Found
 from rdc.survey.scan.gatherer import Gatherer
-from rdc.survey.scan.large_file import LargeFile, count_tree, rows_with_long_runs
+from rdc.survey.scan.large_file import LargeFile, count_tree
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.read_budget import ReadBudget
 from rdc.survey.scan.scanned_file import ScannedFile, SharingDevices
@@ -36,7 +35,6 @@ from rdc.survey.scan.small_batch import (
     SmallBatch,
     counted,
     named,
-    reader,
     sign_batch,
 )
 from rdc.survey.scan.walk import Explorer, is_single_file
@@ -243,15 +241,7 @@ class Scanner:
 
     def _count_signed(self, batch: SmallBatch, signed: SignedFiles, *, known: bool) -> None:
         outcome, counters, columns = self.outcome, self.outcome.counters, counted(batch, signed)
-        read = reader(batch, signed)
-        repeating = rows_with_long_runs(columns.counts, columns.digests)
-        if repeating:
-            self._count_repeating(batch, signed, repeating)
-            rest = sorted(set(range(len(signed.rows))).difference(repeating))
-            others = counted(batch, signed.chosen(rest))
-            counters.add_columns(others, lambda number, offset, size: read(rest[number], offset, size))
-        else:
-            counters.add_columns(columns, read)
+        count_chunks(counters, batch, signed, columns)
         keys, traits = array("Q", keys_of(columns.roots)), signed.signatures.traits
         counters.resembling.add_column(keys, columns.sizes, traits, *named(batch, signed))
         size = sum(columns.sizes)
@@ -260,15 +250,6 @@ class Scanner:
         outcome.allocated_bytes += sum(map(batch.allocated.__getitem__, signed.rows))
         outcome.known_bytes += size if known else 0
         self._advance(size)
-
-    def _count_repeating(self, batch: SmallBatch, signed: SignedFiles, numbers: list[int]) -> None:
-        """Counts those of the signed files that have long runs of equal chunks, as it counts large files."""
-        signatures, read = signed.signatures, reader(batch, signed)
-        firsts = array("Q", accumulate(signatures.counts, initial=0))
-        for number in numbers:
-            tree = signatures.tree(number, firsts[number])
-            location = batch.locations[signed.rows[number]]
-            count_tree(self.outcome.counters, tree, location, partial(read, number), NO_HOLES)
 
     def _take_alone(self, found: FoundFile) -> None:
         """Queues a file to be read singly."""

@@ -17,8 +17,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+import ray
 
-from rdc.cluster import engines, ray_executor
+from rdc.cluster import engines
 from rdc.cluster.engines import EngineUrl, opened_engine, parse_engine
 from rdc.cluster.local_processes import local_processes
 from rdc.errors import ExitCode, RdcError, UsageError
@@ -45,7 +46,7 @@ def test_a_cluster_writes_the_document_of_one_scan(tree: Path, tmp_path: Path, u
 
 def test_parts_that_are_there_stay(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "parts"
-    words = ["rdc", "scan", "--json", "--cluster=processes:2", "-o", out, tree]
+    words = ("rdc", "scan", "--json", "--cluster=processes:2", "-o", out, tree)
     done = program(tmp_path, *words)
     before = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)}
     assert len(before) == 8
@@ -214,9 +215,9 @@ def test_a_client_server_that_loses_its_process_is_asked_again(
         if len(asked) <= deaths:
             raise ConnectionAbortedError("Initialization failure from server:\nof a fork")
 
-    monkeypatch.setattr(ray_executor.ray, "init", connect)
-    monkeypatch.setattr(ray_executor.ray, "shutdown", lambda: None)
-    monkeypatch.setattr(ray_executor.ray, "cluster_resources", lambda: {"CPU": 2.0})
+    monkeypatch.setattr(ray, "init", connect)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
     lost = pytest.raises(RdcError, match=r"^ray://h:1: .*of a fork; check host, port and token$")
     with lost if deaths == 3 else contextlib.nullcontext(), opened_engine(EngineUrl("ray", "h:1")) as engine:
         assert engine.slots == 2
@@ -230,7 +231,7 @@ def test_a_ray_that_is_not_there_is_named_once(monkeypatch: pytest.MonkeyPatch) 
         raise ConnectionError("ray client connection timeout")
 
     asked: list[str] = []
-    monkeypatch.setattr(ray_executor.ray, "init", connect)
+    monkeypatch.setattr(ray, "init", connect)
     with (
         warnings.catch_warnings(action="error"),
         pytest.raises(RdcError, match=r"none: ray client connection timeout; check host, port and token$"),

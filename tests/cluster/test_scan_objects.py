@@ -52,22 +52,29 @@ def test_slices_in_processes(bucket: Bucket, tmp_path: Path) -> None:
 
 
 def test_no_task_has_a_credential(bucket: Bucket, tmp_path: Path) -> None:
+    """Nor has a part, nor what lies beside parts while workers read, such as the list of a walk."""
     for number in range(6):
         bucket.put(f"few/{number}.txt", b"%d few words" % number)
+    url, out = "s3://corpus/few", tmp_path / "out"
+    out.mkdir()
+
+    def contents() -> list[bytes]:
+        return [plain(path.read_bytes()) for path in out.rglob("*") if path.is_file()]
 
     class Seen(InThreads):
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             tasks.append(pickle.dumps((args, kwargs)))
+            beside.extend(contents())
             return super().submit(fn, *args, **kwargs)
 
     tasks: list[bytes] = []
-    url = "s3://corpus/few"
-    (tmp_path / "out").mkdir()
-    rdc.merge(rdc.scan_parts(url, Seen(), 3, tmp_path / "out"))
-    parts = rdc.document_parts(url, Seen(), 3, tmp_path / "out")
+    beside: list[bytes] = []
+    rdc.merge(rdc.scan_parts(url, Seen(), 3, out))
+    parts = rdc.document_parts(url, Seen(), 3, out)
     assert list(rdc.merge_documents(parts).kept) == list(rdc.similar_documents(url).kept)
-    assert len(tasks) == 6
-    for content in [*tasks, *[plain(path.read_bytes()) for path in (tmp_path / "out").iterdir()]]:
-        assert url.encode() in content
+    named = [*tasks, *contents()]
+    assert len(named) == 12
+    assert all(url.encode() in content for content in named)
+    for content in [*named, *beside]:
         assert SECRET.encode() not in content
         assert b"access-key" not in content

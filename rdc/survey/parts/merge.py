@@ -74,6 +74,7 @@ def merge_parts(
                 if decode_head(_first(sections, source.name), source.name) != head:
                     raise PartError(f"{source.name}: it changed while it was read; merge again")
                 PartAdder(outcome, head, prefix, merged if is_sliced else None, rows).run(sections)
+        rows.finish()
     finally:
         rows.close()
     finished = all(head.reason not in ("time", "interrupted") for head in heads)

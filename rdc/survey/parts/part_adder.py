@@ -38,7 +38,7 @@ class PartAdder:
         rows: RowAdder,
     ) -> None:
         """`prefix`: goes before each path of the part. `merged`: the directories of all slices, already
-        numbered; None for a part of its own. `rows`: has added all rows when `run` returns."""
+        numbered; None for a part of its own. `rows`: may still add some when `run` returns."""
         self._outcome = outcome
         self._row_adder = rows
         self._head = head
@@ -87,7 +87,6 @@ class PartAdder:
             else:
                 raise ValueError(f"an unknown section {tag!r}")
         self._end_table()
-        self._row_adder.wait()
 
     def _add_head(self) -> None:
         outcome, head = self._outcome, self._head
@@ -106,8 +105,9 @@ class PartAdder:
         self._outcome.add_problem(ScanProblem(self._prefix + path, text, ExitCode(number(code))))
 
     def _begin_table(self, level: str, which: int, shift: int, chunks: int, total: int) -> None:
-        self._row_adder.wait()
-        self._outcome.counters.levels[level].tables[which].sample(shift)
+        table = self._outcome.counters.levels[level].tables[which]
+        self._row_adder.wait_for(table)
+        table.sample(shift)
         self._table, self._least_key = (level, which, shift), 0
         self._left_chunks, self._left_bytes = chunks, total
 

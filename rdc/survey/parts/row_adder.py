@@ -24,32 +24,41 @@ IN_FLIGHT = 2
 
 
 class RowAdder:
-    """Rows are added in the order in which they come. `wait` comes before anything else is done with a
-    table."""
+    """Rows are added in the order in which they come. `wait_for` comes before anything else is done with a
+    table, and `finish` before the end."""
 
     def __init__(self) -> None:
         self._threads: Threads | None = None
-        self._added: deque[Task[None]] = deque()
+        self._added: deque[tuple[ChunkTable, Task[None]]] = deque()
 
     def add(self, table: ChunkTable, keys: array[int], sizes: array[int], counts: array[int]) -> None:
         """Raises MemoryError, also for rows that came before."""
         if len(keys) < THREAD_ROWS or usable_workers() == 1:
-            self.wait()
+            self.wait_for(table)
             table.add(keys, sizes, counts)
             return
         if self._threads is None:
             self._threads = Threads(1, "rdc merge")
         while len(self._added) >= IN_FLIGHT:
-            self._added.popleft().result()
-        self._added.append(self._threads.submit(table.add, keys, sizes, counts))
+            self._next()
+        self._added.append((table, self._threads.submit(table.add, keys, sizes, counts)))
 
-    def wait(self) -> None:
+    def wait_for(self, table: ChunkTable) -> None:
+        """Returns once no rows wait for `table`. Raises MemoryError."""
+        while any(one is table for one, _ in self._added):
+            self._next()
+
+    def finish(self) -> None:
         """Returns once all rows are in their tables. Raises MemoryError."""
         while self._added:
-            self._added.popleft().result()
+            self._next()
+
+    def _next(self) -> None:
+        _, task = self._added.popleft()
+        task.result()
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Ends the thread, after the rows that wait."""
         if self._threads is not None:
             self._threads.close()
             self._threads = None

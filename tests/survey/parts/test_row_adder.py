@@ -34,13 +34,23 @@ def test_all_rows_are_in_their_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         columns = rows(seed % 7, 6_000 if seed % 3 else 20)
         adder.add(threaded[seed % 2], *columns)
         plain[seed % 2].add(*columns)
-    adder.wait()
+    adder.finish()
     for one, other in zip(threaded, plain, strict=True):
         assert one.entries(0, 1 << 20) == other.entries(0, 1 << 20)
         assert (one.chunks, one.bytes) == (other.chunks, other.bytes)
     assert [thread.name for thread in threading.enumerate() if "rdc merge" in thread.name] == ["rdc merge 0"]
     adder.close()
     assert not [thread.name for thread in threading.enumerate() if "rdc merge" in thread.name]
+
+
+def test_one_table_is_waited_for() -> None:
+    adder, tables = RowAdder(), [ChunkTable(1 << 24) for _ in range(2)]
+    for seed in range(6):
+        adder.add(tables[seed % 2], *rows(seed, 20_000))
+        adder.wait_for(tables[seed % 2])
+        assert tables[seed % 2].chunks > 0
+    adder.finish()
+    adder.close()
 
 
 def test_few_rows_and_one_processor_take_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +68,7 @@ def test_what_fails_in_the_thread_is_raised() -> None:
     keys, sizes, counts = rows(1, 500)
     adder.add(table, keys, sizes, counts[:-1])
     with pytest.raises(ValueError, match="columns of 500 and 499 rows"):
-        adder.wait()
+        adder.finish()
     adder.close()
 
 

@@ -358,31 +358,9 @@ static PyType_Spec folder_spec = {"rdc.kernel.count._survey.Folder", sizeof(Fold
 
 /* ---- functions ---- */
 
-static PyObject *select_chunks(PyObject *module, PyObject *args)
-{
-    Py_buffer keys;
-    unsigned long long salt;
-    unsigned shift;
-    size_t rows;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*KI:select_chunks", &keys, &salt, &shift))
-        return NULL;
-    const uint64_t *key = rdc_column_numbers(&keys, &rows);
-    if (key && shift > 63) {
-        PyErr_Format(PyExc_ValueError, "a choice of one in 2^%u: 2^0 to 2^63 is expected", shift);
-    } else if (key) {
-        uint64_t *index = malloc(8 * rows + 1);
-        result = index ? column(index, rdc_select_chunks(key, rows, salt, shift, index)) : PyErr_NoMemory();
-        free(index);
-    }
-    PyBuffer_Release(&keys);
-    return result;
-}
-
 static PyMethodDef functions[] = {
     {"left_after_rows", rdc_py_left_after_rows, METH_VARARGS, NULL},
-    {"select_chunks", select_chunks, METH_VARARGS, NULL},
+    {"select_chunks", rdc_py_select_chunks, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -25,7 +25,6 @@
 #define LOAD_MOST 0.85
 #define GROWTH 1.2
 #define SLACK 16 /* initial slots behind the homes */
-#define AHEAD 16 /* rows that are fetched before their turn */
 #define SORTED_LEAST 16 /* rows in the order of keys from which they are inserted together */
 
 void rdc_table_start(rdc_table *t, size_t limit)
@@ -276,8 +275,6 @@ static int insert_sorted(rdc_table *t, const rdc_slot *slot, size_t n, rdc_slot 
 {
     size_t at = 0, done = 0, first = 0, waiting = 0;
     while (done < n || waiting) {
-        if (done + AHEAD < n)
-            __builtin_prefetch(t->slot + home(t, slot[done + AHEAD].key, t->homes), 1);
         if (!waiting)
             at = slot_from(t, slot[done].key, at);
         if (at >= t->length && lengthen(t))
@@ -312,8 +309,6 @@ static int add_sorted(rdc_table *t, const uint64_t *key, const uint64_t *size, c
     int failed = !fresh || !row;
 
     for (size_t i = 0; i < n && !failed; i++) {
-        if (t->homes && i + AHEAD < n)
-            __builtin_prefetch(t->slot + home(t, key[i + AHEAD], t->homes));
         if ((count && !count[i]) || sampled_out(t, key[i]))
             continue;
         at = t->homes ? slot_from(t, key[i], at) : 0;

@@ -202,9 +202,9 @@ class SliceLists:
                     stream.write(MAGIC)
                 stream.write(content)
         except OSError as error:
-            told = failure(error, path, path, "write the list of a slice")
+            refusal = failure(error, path, path, "write the list of a slice")
             # A FileError would be a problem of what is walked, and the rest of that would be lost.
-            raise RdcError(str(told), code=told.code) from error
+            raise RdcError(str(refusal), code=refusal.code) from error
 
 
 _U64 = struct.Struct("<Q")

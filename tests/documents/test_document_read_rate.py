@@ -11,7 +11,7 @@ import pytest
 from rdc.files.depth.read_rate import ReadRate
 from tests.support.running.syncing import command
 
-TEXTS = [" ".join(str(Random(row).random()) for _ in range(300)) for row in range(400)]
+TEXTS = [" ".join([str(Random(row).random())] * 300) for row in range(400)]
 
 
 @pytest.fixture

@@ -44,16 +44,29 @@ def c_files() -> list[Path]:
     return [path for path in KERNEL.rglob("*") if path.suffix in (".c", ".h")]
 
 
-def build(
-    folder: Path, *flags: str, compiler: str = os.environ.get("CC", "cc"), driver: str = "compare"
-) -> Path:
-    program = folder / driver
-    command = [compiler, "-std=c11", "-g", "-Wall", "-Wextra", "-Werror", *flags, f"-I{KERNEL}"]
-    subprocess.run(
-        [*command, str(NATIVE / f"{driver}.c"), *DRIVEN[driver], "-o", str(program)],
-        check=True,
-    )
-    return program
+SANITIZED = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+"""Nothing is optimized away that a sanitizer could notice, and a build takes half as long as with -O1."""
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place for what several drivers are built of."""
+    return tmp_path_factory.mktemp("objects")
+
+
+def build(objects: Path, driver: str, flags: tuple[str, ...]) -> Path:
+    """Of each file there is one object for the same flags."""
+    place = objects / "".join(flags).replace("/", "")
+    place.mkdir(exist_ok=True)
+    compiler = [os.environ.get("CC", "cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", *flags, f"-I{KERNEL}"]
+    parts = []
+    for source in [str(NATIVE / f"{driver}.c"), *DRIVEN[driver]]:
+        part = place / f"{os.path.relpath(source, TOP).replace('/', '-')}.o"
+        if not part.exists():
+            subprocess.run([*compiler, "-c", source, "-o", part], check=True)
+        parts.append(part)
+    subprocess.run([*compiler, *parts, "-o", place / driver], check=True)
+    return place / driver
 
 
 def agreeing_variants(program: Path, seed: int, count: int, *files: str) -> list[str]:
@@ -64,26 +77,24 @@ def agreeing_variants(program: Path, seed: int, count: int, *files: str) -> list
 
 
 @pytest.mark.parametrize("flags", [(), ("-DRDC_ASSUME_OLD",)], ids=["this CPU", "without extensions"])
-def test_variants_agree_under_sanitizers(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    program = build(tmp_path, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *flags)
+def test_variants_agree_under_sanitizers(objects: Path, flags: tuple[str, ...]) -> None:
+    program = build(objects, "compare", (*SANITIZED, *flags))
     variants = agreeing_variants(program, 1, examples(150), *FIXTURES)
     assert variants[-1] == "c"
     if platform.machine() in ("x86_64", "aarch64"):
         assert len(variants) > 1
 
 
-def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
-    agreeing_variants(build(tmp_path, "-O2"), 1_000_000, examples(1000))
+def test_variants_agree_on_many_streams(objects: Path) -> None:
+    agreeing_variants(build(objects, "compare", ("-O3",)), 1_000_000, examples(1000))
 
 
 @pytest.mark.parametrize(
     "driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples", "shingles", "pages"]
 )
-@pytest.mark.parametrize(
-    "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
-)
-def test_index_and_search_agree_with_plain_loops(tmp_path: Path, driver: str, flags: tuple[str, ...]) -> None:
-    program = build(tmp_path, *flags, driver=driver)
+@pytest.mark.parametrize("flags", [SANITIZED, ("-O3",)], ids=["sanitized", "optimized"])
+def test_index_and_search_agree_with_plain_loops(objects: Path, driver: str, flags: tuple[str, ...]) -> None:
+    program = build(objects, driver, flags)
     rounds = examples(100)
     result = subprocess.run([program, "1", str(rounds)], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -105,7 +116,7 @@ def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:
     subprocess.run(
         [
             "cc",
-            "-O1",
+            "-O0",
             f"-I{tmp_path}",
             f"-I{driver}",
             str(driver / "compare.c"),
@@ -148,7 +159,7 @@ def test_the_block_search_notices_a_wrong_variant(tmp_path: Path, right: str, wr
     program = tmp_path / "program"
     driver = NATIVE
     copies = [str(tmp_path / Path(source).relative_to(KERNEL)) for source in BLOCKS]
-    command = ["cc", "-O1", f"-I{tmp_path}", f"-I{driver}", str(driver / "blocks.c"), *copies]
+    command = ["cc", "-O0", f"-I{tmp_path}", f"-I{driver}", str(driver / "blocks.c"), *copies]
     subprocess.run([*command, "-o", str(program)], check=True)
     result = subprocess.run([program, "1", "100"], capture_output=True, text=True)
     assert result.returncode == 1

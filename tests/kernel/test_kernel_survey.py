@@ -150,7 +150,7 @@ def test_rows_in_the_order_of_keys_make_the_same_table(variant: Any, limit: int)
             chosen = part[start : start + 400]
             counts = [1 + key % 3 for key in chosen]
             ordered.add(column(chosen), column([key % 5000 for key in chosen]), column(counts))
-    assert everything(ordered) == everything(mixed)
+    assert everything(ordered, 500) == everything(mixed, 500)
     assert (ordered.shift, ordered.chunks, ordered.bytes) == (mixed.shift, mixed.chunks, mixed.bytes)
     assert ordered.shift == (0 if limit > 1 << 20 else 2)
     assert ordered.memory <= max(24 * len(ordered), limit * 1.02)

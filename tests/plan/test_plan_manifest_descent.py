@@ -126,9 +126,11 @@ def test_a_prepared_descent_is_the_same(pair: tuple[Rows, Rows], key: bytes) -> 
 
 # Cost
 
-LARGE = flat_tree(4_000, 31)
-"""128,000 entries, as a tree of many small files has them."""
-HUGE_DIRECTORY = Rows({b"%06d" % i: entry(b"%06d" % i, size=i) for i in range(20_000)})
+
+@pytest.fixture(scope="module")
+def large() -> Rows:
+    """128,000 entries, as a tree of many small files has them."""
+    return flat_tree(4_000, 31)
 
 
 def with_mtime(rows: Rows, path: bytes, mtime: int) -> Rows:
@@ -136,68 +138,69 @@ def with_mtime(rows: Rows, path: bytes, mtime: int) -> Rows:
     return rows | {path: replace(old, metadata=replace(old.metadata, mtime_ns=mtime))}
 
 
-def test_one_changed_mtime_in_a_large_tree_costs_little() -> None:
-    existing = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
-    done = discover(LARGE, existing)
+def test_one_changed_mtime_in_a_large_tree_costs_little(large: Rows) -> None:
+    existing = with_mtime(large, b"directory-02000/file-00007.txt", 5)
+    done = discover(large, existing)
     assert done.groups == Group.MTIMES
     assert done.rows <= 26
     assert done.exchanges <= 5
     assert done.bytes <= 2500
 
 
-def test_one_changed_file_and_its_directory_cost_little() -> None:
-    existing = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
+def test_one_changed_file_and_its_directory_cost_little(large: Rows) -> None:
+    existing = with_mtime(large, b"directory-02000/file-00007.txt", 5)
     path = b"directory-02000/file-00007.txt"
     existing = with_mtime(existing | {path: replace(existing[path], size=99)}, b"directory-02000", 6)
-    done = discover(LARGE, existing)
+    done = discover(large, existing)
     assert done.rows <= 52
     assert done.exchanges <= 5
     assert done.bytes <= 3500
 
 
-def test_one_new_file_in_a_large_tree_costs_little() -> None:
-    existing = Rows(LARGE)
+def test_one_new_file_in_a_large_tree_costs_little(large: Rows) -> None:
+    existing = Rows(large)
     del existing[b"directory-02000/file-00007.txt"]
-    done = discover(LARGE, existing)
+    done = discover(large, existing)
     assert done.rows <= 80
     assert done.exchanges <= 5
     assert done.bytes <= 6000
 
 
-def test_all_mtimes_changed_cost_their_own_width() -> None:
+def test_all_mtimes_changed_cost_their_own_width(large: Rows) -> None:
     rng = random.Random(3)
     existing = {
         path: replace(e, metadata=replace(e.metadata, mtime_ns=rng.randrange(1 << 60)))
-        for path, e in LARGE.items()
+        for path, e in large.items()
     }
-    done = discover(LARGE, existing)
+    done = discover(large, existing)
     assert done.groups == Group.MTIMES
     assert done.exchanges <= 5
-    assert done.bytes <= 12 * len(LARGE)
-    assert done.row_bytes <= 9 * len(LARGE)
+    assert done.bytes <= 12 * len(large)
+    assert done.row_bytes <= 9 * len(large)
 
 
-def test_a_tree_of_which_nothing_is_known_costs_little_more_than_its_rows() -> None:
-    manifest = build(LARGE)
+def test_a_tree_of_which_nothing_is_known_costs_little_more_than_its_rows(large: Rows) -> None:
+    manifest = build(large)
     rows = sum(len(column) for column in columns(manifest))
-    done = discover(LARGE, {b"something": entry(b"something")})
+    done = discover(large, {b"something": entry(b"something")})
     assert done.exchanges <= 5
     assert done.bytes <= 1.3 * rows
 
 
-def test_a_changed_entry_in_every_hundred_costs_no_listing() -> None:
+def test_a_changed_entry_in_every_hundred_costs_no_listing(large: Rows) -> None:
     rng = random.Random(4)
-    existing = Rows(LARGE)
+    existing = Rows(large)
     for path in rng.sample(sorted(existing), len(existing) // 100):
         existing[path] = touched(rng, existing[path])
-    done = discover(LARGE, existing)
-    assert done.rows < len(LARGE) // 4
+    done = discover(large, existing)
+    assert done.rows < len(large) // 4
     assert done.exchanges <= 5
 
 
 def test_a_large_directory_is_no_different() -> None:
-    existing = with_mtime(HUGE_DIRECTORY, b"012345", 5)
-    done = discover(HUGE_DIRECTORY, existing)
+    huge = Rows({b"%06d" % i: entry(b"%06d" % i, size=i) for i in range(20_000)})
+    existing = with_mtime(huge, b"012345", 5)
+    done = discover(huge, existing)
     assert done.rows <= 26
     assert done.bytes <= 2500
 

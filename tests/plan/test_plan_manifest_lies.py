@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 
 from rdc.errors import ProtocolError
+from rdc.model.preserved import Preserved
 from rdc.plan import manifest_descent
+from rdc.plan.manifest_descent import ManifestDescent
 from rdc.protocol.messages.registry import RowsPart, TierAnswer, TierRequest
-from rdc.tree.fold import GROUPS
-from tests.support.trees.manifest_source import Answer, SourceModel, feed, request, start
+from rdc.tree.fold import GROUPS, Fold
+from tests.support.trees.manifest_source import KEY, Answer, SourceModel, feed, request, start
 from tests.support.trees.manifests import Rows, build, entry, flat_tree, in_order, randoms, touched
 
 SLOW = settings(deadline=None)
@@ -116,8 +118,9 @@ def test_the_transcript_has_everything_to_lie_about() -> None:
 
 @pytest.mark.parametrize("at", range(0, len(HONEST), max(1, len(HONEST) // 60)))
 def test_a_lie_is_a_protocol_error(at: int) -> None:
+    held = Fold(build(EXISTING), Preserved(True))  # which no descent changes
     for lie in lies(HONEST[at]):
-        descent = start(EXISTING, len(WANTED))
+        descent = ManifestDescent(held, len(WANTED), KEY, owner=True)
         for answer in HONEST[:at]:
             feed(descent, answer)
         with pytest.raises(ProtocolError):

@@ -63,7 +63,7 @@ def test_collisions_end_in_a_listing_and_the_right_tree(
     assert wire(sync_in_turns(source, destination, dialler=dialler)) <= 600
 
 
-SLOW = settings(max_examples=examples(150), deadline=None)
+SLOW = settings(max_examples=examples(75), deadline=None)
 
 
 @DIALLERS

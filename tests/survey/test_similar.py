@@ -28,6 +28,7 @@ from rdc.survey.similar.similar_files import (
     rank_similar,
     read_files,
 )
+from tests.support.share import examples
 
 WORDS = [bytes(random.Random(n).choices(b"abcdefghijklmnopqrstuvwxyz", k=2 + n % 9)) for n in range(3_000)]
 
@@ -81,7 +82,7 @@ def about(real: float, size: int) -> object:
     return pytest.approx(real, abs=1e-9 if size <= 16_384 else 0.02)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(st.integers(0, 1 << 30), st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12)), max_size=10))
 def test_groups_are_what_all_pairs_give(seed: int, versions: list[tuple[int, int]]) -> None:
     """Versions of three texts of 4 KB to 70 KB."""

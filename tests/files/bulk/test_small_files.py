@@ -25,6 +25,7 @@ from rdc.files.replace.replace import CommitGroup, Replacement, sweep_temporarie
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, PackedListing
 from tests.support.project_paths import NATIVE, TOP
+from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.trees import read_tree
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
@@ -329,12 +330,21 @@ def armed_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
+FAILURES = ("kill", str(errno.ENOSPC), str(errno.EIO))
+
+
 @pytest.mark.parametrize(("fsync", "depth"), [("fsync", 1), ("no-fsync", 1), ("no-fsync", 4), ("fsync", 4)])
-@pytest.mark.parametrize("what", ["kill", str(errno.ENOSPC), str(errno.EIO)])
+@pytest.mark.parametrize("what", FAILURES)
 def test_each_call_fails_or_is_the_last(
     armed_calls: Path, tmp_path: Path, what: str, fsync: str, depth: int
 ) -> None:
-    """Old or new at every path, whichever of all calls it was."""
+    """Old or new at every path, whichever of all calls it was.
+
+    Threads make calls in another order each time. There a run takes a third of them, another one for each
+    failure.
+    """
+    step = 3 // examples(3) if depth > 1 else 1
+    numbers = (FAILURES.index(what) % step, step)
     command = [
         sys.executable,
         "-m",
@@ -343,6 +353,7 @@ def test_each_call_fails_or_is_the_last(
         what,
         fsync,
         str(depth),
+        *map(str, numbers),
     ]
     ran = subprocess.run(
         command,
@@ -358,5 +369,6 @@ def test_each_call_fails_or_is_the_last(
     assert calls > 60
     assert found["all"] > 0 or what == "kill"
     # Past a depth of 1, all names of both directories are renamed together.
-    assert found["some"] > (10 if depth == 1 else 3)
+    # Few kills are amid that.
+    assert found["some"] > (10 if depth == 1 else 3) or (what == "kill" and step > 1)
     assert found.get("none", 0) > 10 or what != "kill"

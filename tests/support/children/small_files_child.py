@@ -1,12 +1,14 @@
 """Commits small files again and again, each time with another system call failing or being the last.
 
-Run with armed_calls.c preloaded: small_files_child.py TOP kill|ERRNO fsync|no-fsync DEPTH. Prints how many
-calls there were, and how often which part of the files was there afterwards.
+Run with armed_calls.c preloaded: small_files_child.py TOP kill|ERRNO fsync|no-fsync DEPTH FIRST STEP. Takes
+the call FIRST, and every STEP-th from there. Prints how many calls there were, and how often which part of
+the files was there afterwards.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import shutil
@@ -121,7 +123,10 @@ def main() -> None:
     depth = int(sys.argv[4])
     armed = ctypes.CDLL(None)
     found: Counter[str] = Counter()
-    for number in count():
+    # A collection in a child would copy all pages of what is loaded.
+    gc.freeze()
+    gc.disable()
+    for number in count(*map(int, sys.argv[5:])):
         prepare(top)
         read_end, write_end = os.pipe()
         child = os.fork()

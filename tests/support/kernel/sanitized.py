@@ -23,7 +23,7 @@ FAULTS = ("-include", str(NATIVE / "random_faults.h"))
 """Compiler words: calls of rdc/files fail as the environment of the process says."""
 
 _FLAGS = (
-    *("-O1", "-g", "-std=c11", "-fPIC", "-shared", "-fno-omit-frame-pointer"),
+    *("-O0", "-g1", "-std=c11", "-fPIC", "-shared", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )
 

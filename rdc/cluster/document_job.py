@@ -35,7 +35,14 @@ class DocumentJob:
     def method(self) -> str:
         return method(self.options.shingle).decode()
 
-    def write(self, slice_: ScanSlice, part: bytes, ended: Callable[[], bool], threads: int) -> bool:
+    def list_slices(
+        self, of: int, wanted: Sequence[int], path: Callable[[int], bytes], ended: Callable[[], bool]
+    ) -> Sequence[int]:
+        return wanted
+
+    def write(
+        self, slice_: ScanSlice, part: bytes, list_: bytes, ended: Callable[[], bool], threads: int
+    ) -> bool:
         from rdc.documents.slice_part import write_slice
 
         options = replace(self.options, workers=threads)

@@ -10,11 +10,11 @@ from rdc.cluster.slice_runs import SliceRuns
 from rdc.cluster.slice_task import SliceTask
 from rdc.cluster.worker_facts import worker_facts
 from rdc.model.scan import ScanSlice
-from rdc.progress import Progressed
+from rdc.progress import Progressed, check_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     from rdc.cluster.slice_job import SliceJob
@@ -50,11 +50,30 @@ def make_parts(
     try:
         progress = _Progress(parts, job, reporter)
         missing = [number for number in range(1, last.of + 1) if not progress.keep(number)]
+        ordered: Sequence[int] = ()
+        if missing:
+            ordered = job.list_slices(
+                slices, missing, marker.list_path, lambda: stop is not None and stop.is_set()
+            )
+        check_stop(stop)
         tasks = {
-            number: SliceTask(job, ScanSlice(number, slices), parts.path(number), marker.path, threads, facts)
-            for number in missing
+            number: SliceTask(
+                job,
+                ScanSlice(number, slices),
+                parts.path(number),
+                marker.list_path(number),
+                marker.path,
+                threads,
+                facts,
+            )
+            for number in ordered
         }
-        runs = SliceRuns(executor, tasks, ATTEMPTS, reporter, stop, progress.finish)
+
+        def finish(number: int) -> None:
+            progress.finish(number)
+            marker.drop_list(number)
+
+        runs = SliceRuns(executor, tasks, ATTEMPTS, reporter, stop, finish)
         try:
             runs.run()
         finally:

@@ -23,6 +23,10 @@ __all__ = ["RayExecutor", "opened_ray"]
 OBJECTS_BYTES = 128 << 20
 """Shared memory of a local cluster. Results of tasks are some hundred bytes, and parts are files."""
 
+CONNECTS = 3
+"""Attempts to connect. A client server forks a process for each client, and gRPC's handlers of a fork may end
+it as it begins: 8 of 24 on a busy machine (ray-project/ray issue 63202)."""
+
 
 class RayExecutor(Executor):
     """One CPU a task. Ray does not run a task again by itself: SliceRuns counts attempts."""
@@ -43,6 +47,7 @@ def opened_ray(address: str) -> Iterator[tuple[RayExecutor, int]]:
     """Connects to the cluster at HOST:PORT, or starts one for 'local'. Yields an executor and the number of
     CPUs. Raises RdcError if there is none."""
     import logging
+    import warnings
 
     # Ray logs on its own; what matters to a user comes as an exception.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
@@ -56,7 +61,8 @@ def opened_ray(address: str) -> Iterator[tuple[RayExecutor, int]]:
                 configure_logging=False,
             )
         else:
-            ray.init(address=f"ray://{address}", log_to_driver=False, configure_logging=False)
+            with warnings.catch_warnings(action="ignore"):
+                _connect(address)
     except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
         raise unreachable("ray", address, error) from error
     # A thread of Ray prints messages about dead workers to stdout, where a report goes.
@@ -65,6 +71,17 @@ def opened_ray(address: str) -> Iterator[tuple[RayExecutor, int]]:
         if not slots:
             raise RdcError(f"ray://{printable(address)}: the cluster has no CPU", code=ExitCode.UNREACHABLE)
         yield RayExecutor(), slots
+
+
+def _connect(address: str) -> None:
+    for left in reversed(range(CONNECTS)):
+        try:
+            ray.init(address=f"ray://{address}", log_to_driver=False, configure_logging=False)
+        except ConnectionAbortedError:
+            if not left:
+                raise
+        else:
+            return
 
 
 @contextlib.contextmanager

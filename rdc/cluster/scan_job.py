@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ScanJob"]
 
+LISTS = 16_384
+"""Most files beside the parts. More slices than that walk for themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScanJob:
@@ -38,11 +41,33 @@ class ScanJob:
     def method(self) -> str:
         return METHOD
 
-    def write(self, slice_: ScanSlice, part: bytes, ended: Callable[[], bool], threads: int) -> bool:
+    def list_slices(
+        self, of: int, wanted: Sequence[int], path: Callable[[int], bytes], ended: Callable[[], bool]
+    ) -> Sequence[int]:
+        if len(wanted) > LISTS:
+            return wanted
+        from rdc.survey.lists.slice_lists import SliceLists
+        from rdc.survey.scan.walk import Explorer, is_single_file
+        from rdc.survey.walk.slice_choice import SliceDivision
+
+        division = SliceDivision(of, by_inode=any(map(is_single_file, self.paths)))
+        lists = SliceLists(division, wanted, path)
+        explorer = Explorer(self.options, lists, ended, self.paths)
+        for operand in self.paths:
+            explorer.explore(operand)
+        lists.finish(explorer.walked)
+        return lists.by_cost
+
+    def write(
+        self, slice_: ScanSlice, part: bytes, list_: bytes, ended: Callable[[], bool], threads: int
+    ) -> bool:
+        from rdc.survey.lists.listed_walk import ListedWalk
         from rdc.survey.parts.part_file import write_part
         from rdc.survey.scan.scan import survey
 
-        outcome = survey(self.paths, replace(self.options, slice=slice_), stopped=ended, threads=threads)
+        options = replace(self.options, slice=slice_)
+        listed = ListedWalk(list_, self.paths, options, ended) if os.path.lexists(list_) else None
+        outcome = survey(self.paths, options, stopped=ended, threads=threads, listed=listed)
         if outcome.interrupted:
             return False
         write_part(outcome, os.fsdecode(part))

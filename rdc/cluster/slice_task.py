@@ -26,6 +26,8 @@ class SliceTask:
     slice: ScanSlice
     part: bytes
     """The file to write, an absolute path."""
+    list: bytes
+    """Where the slice may have a list of what it reads."""
     marker: bytes
     """Path of the RunMarker."""
     threads: int
@@ -91,5 +93,5 @@ def _run(task: SliceTask, host: str) -> SliceResult:
     ended = looking(task.marker)
     if ended():
         return SliceResult(host, is_stopped=True)
-    is_written = task.job.write(task.slice, task.part, ended, task.threads)
+    is_written = task.job.write(task.slice, task.part, task.list, ended, task.threads)
     return SliceResult(host, is_stopped=not is_written)

@@ -25,11 +25,20 @@ BEGIN_SECONDS = 60
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 """Environment of all that speaks with Ray. Without the token, its ports refuse everybody."""
 
+RAY_HEAD = {
+    # Else Ray takes the address of a network card, and its scheduler listens at all addresses.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # A client gets a process of its own. Its server forks it, and gRPC's handlers of a fork end a third
+    # of them on a busy machine (ray-project/ray issue 63202).
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+}
+
 
 @contextlib.contextmanager
 def _running(words: list[str], log: Path, home: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A program with its children, which are killed at the end."""
-    environ = {**os.environ, "HOME": str(home), "PYTHONPATH": str(TOP), **TOKEN}
+    environ = {**os.environ, "HOME": str(home), "PYTHONPATH": str(TOP), **TOKEN, **RAY_HEAD}
     with log.open("ab") as file:
         process = subprocess.Popen(
             [sys.executable, *words], cwd=TOP, env=environ, stdout=file, stderr=file, start_new_session=True
@@ -86,9 +95,10 @@ def dask_cluster(top: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def ray_cluster(top: Path) -> Iterator[str]:
-    """Yields the URL."""
+    """Yields the URL of a client server. The link `ray` in `top` leads to what Ray writes, logs included."""
     # Paths of sockets have at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="ray") as short, _ray_head(top, short) as url:
+        (top / "ray").symlink_to(short)
         yield url
 
 

@@ -1,22 +1,20 @@
 """`rdc similar --text --cluster` on engines with two workers each: the bytes of one search, whatever dies.
 
-tests/cluster/test_engines.py has the engines themselves, with scans.
+tests/cluster/test_engines.py has the engines themselves, with scans. tests/cluster/test_object_engines.py has
+Dask and Ray's client server.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.clusters import TOKEN
+from tests.cluster.programs import program
 from tests.documents.corpora import families
 from tests.documents.sliced_corpus import write_corpus
-from tests.support.project_paths import TOP
 
 
 @pytest.fixture
@@ -30,18 +28,6 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def program(tmp_path: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "HOME": str(tmp_path), **TOKEN, "PYTHONPATH": str(TOP)}
-    return subprocess.run(
-        [sys.executable, "-m", *map(str, words)],
-        env=environ,
-        cwd=TOP,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def search(tmp_path: Path, *words: str | Path) -> tuple[str, bytes, list[str]]:
     """The groups, what is kept, and the messages in order of the alphabet."""
     done = program(tmp_path, "rdc", "similar", "--text", f"--keep={tmp_path / 'keep'}", *words)
@@ -49,15 +35,14 @@ def search(tmp_path: Path, *words: str | Path) -> tuple[str, bytes, list[str]]:
     return done.stdout, (tmp_path / "keep").read_bytes(), sorted(done.stderr.splitlines())
 
 
-@pytest.mark.parametrize("url", ["processes:2", "dask"], indirect=True)
-def test_a_cluster_writes_the_groups_of_one_search(tree: Path, tmp_path: Path, url: str) -> None:
+def test_processes_write_the_groups_of_one_search(tree: Path, tmp_path: Path) -> None:
     whole = search(tmp_path, tree)
     out = tmp_path / "parts"
-    assert search(tmp_path, f"--cluster={url}", "-o", out, tree) == whole
+    assert search(tmp_path, "--cluster=processes:2", "-o", out, tree) == whole
     assert sorted(os.listdir(out)) == [f"slice-{number}-of-8.rdcdocs" for number in range(1, 9)]
     # Again, from the parts that are there.
     before = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)}
-    assert search(tmp_path, f"--cluster={url}", "-o", out, tree) == whole
+    assert search(tmp_path, "--cluster=processes:2", "-o", out, tree) == whole
     assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)} == before
 
 

@@ -1,10 +1,11 @@
 """Engines with two workers each: `scan --cluster` writes the document of one scan, also if a worker dies.
 
-`scripts/soak slices` has Ray's client server as well. It takes up to a minute, and sometimes fails to begin.
+tests/cluster/test_object_engines.py has Ray's client server.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -12,16 +13,18 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
+import ray
 
 from rdc.cluster import engines
 from rdc.cluster.engines import EngineUrl, opened_engine, parse_engine
 from rdc.cluster.local_processes import local_processes
 from rdc.errors import ExitCode, RdcError, UsageError
-from tests.cluster.clusters import TOKEN, dask_cluster
-from tests.support.project_paths import TOP
+from tests.cluster.clusters import dask_cluster
+from tests.cluster.programs import program
 from tests.support.trees.linked_tree import linked_tree
 
 
@@ -29,18 +32,6 @@ from tests.support.trees.linked_tree import linked_tree
 def tree(tmp_path: Path) -> Path:
     linked_tree(tmp_path / "tree", 3)
     return tmp_path / "tree"
-
-
-def program(tmp_path: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "HOME": str(tmp_path), **TOKEN, "PYTHONPATH": str(TOP)}
-    return subprocess.run(
-        [sys.executable, "-m", *map(str, words)],
-        env=environ,
-        cwd=TOP,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 @pytest.mark.parametrize("url", ["processes:2", "dask", "ray:local"], indirect=True)
@@ -51,10 +42,16 @@ def test_a_cluster_writes_the_document_of_one_scan(tree: Path, tmp_path: Path, u
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout == whole.stdout
     assert sorted(os.listdir(out)) == [f"slice-{number}-of-8.rdcscan" for number in range(1, 9)]
-    # Again, from the parts that are there; other slices need another number.
+
+
+def test_parts_that_are_there_stay(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "parts"
+    words = ("rdc", "scan", "--json", "--cluster=processes:2", "-o", out, tree)
+    done = program(tmp_path, *words)
     before = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)}
-    again = program(tmp_path, "rdc", "scan", "--json", f"--cluster={url}", "-o", out, tree)
-    assert (again.stdout, again.stderr, again.returncode) == (whole.stdout, "", 0)
+    assert len(before) == 8
+    again = program(tmp_path, *words)
+    assert (again.stdout, again.stderr, again.returncode) == (done.stdout, "", 0)
     assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)} == before
 
 
@@ -205,3 +202,40 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch)
     ):
         pass
     assert raised.value.code is ExitCode.UNREACHABLE
+
+
+@pytest.mark.parametrize("deaths", [0, 1, 2, 3])
+def test_a_client_server_that_loses_its_process_is_asked_again(
+    deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def connect(address: str, **_: object) -> None:
+        asked.append(address)
+        if len(asked) <= deaths:
+            raise ConnectionAbortedError("Initialization failure from server:\nof a fork")
+
+    monkeypatch.setattr(ray, "init", connect)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
+    lost = pytest.raises(RdcError, match=r"^ray://h:1: .*of a fork; check host, port and token$")
+    with lost if deaths == 3 else contextlib.nullcontext(), opened_engine(EngineUrl("ray", "h:1")) as engine:
+        assert engine.slots == 2
+    assert asked == ["ray://h:1"] * min(deaths + 1, 3)
+
+
+def test_a_ray_that_is_not_there_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(address: str, **_: object) -> None:
+        asked.append(address)
+        warnings.warn("Ensure that the port is reachable", stacklevel=1)
+        raise ConnectionError("ray client connection timeout")
+
+    asked: list[str] = []
+    monkeypatch.setattr(ray, "init", connect)
+    with (
+        warnings.catch_warnings(action="error"),
+        pytest.raises(RdcError, match=r"none: ray client connection timeout; check host, port and token$"),
+        opened_engine(EngineUrl("ray", "h:1")),
+    ):
+        pass
+    assert asked == ["ray://h:1"]

@@ -50,7 +50,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("checking",),
         ("",),
     ),
-    "survey": (("walk",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
+    "survey": (("walk",), ("count", "read"), ("scan", "similar", ""), ("parts",), ("lists",)),
     "documents": (("features", "nameless_file", "read"), ("parts",), ("find",), ("",)),
     "report": (("",), ("documents", "scan")),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import signal
 import socket
@@ -43,11 +44,30 @@ class Bucket:
 
     def deny(self, *, after: int) -> None:
         """Refuses every request but the first `after` ones. A large number refuses none."""
-        address = urllib.parse.urlsplit(self.url).netloc
-        connection = http.client.HTTPConnection(address)
-        connection.request("POST", "/moto-api/reset-auth", f"{after}")
-        assert connection.getresponse().status == 200
+        self._ask("reset-auth", f"{after}")
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[list[tuple[str, str]]]:
+        """The list has, in the end, path and query of each request meanwhile, and whose key signed it."""
+        found: list[tuple[str, str]] = []
+        self._ask("recorder/reset-recording")
+        self._ask("recorder/start-recording")
+        yield found
+        self._ask("recorder/stop-recording")
+        for line in self._ask("recorder/download-recording").splitlines():
+            request = json.loads(line)
+            _, _, signed = request["headers"].get("Authorization", "").partition("Credential=")
+            found.append((request["url"].removeprefix(self.url), signed.partition("/")[0]))
+
+    def _ask(self, what: str, body: str = "") -> bytes:
+        """Asks moto itself."""
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc)
+        connection.request("POST", f"/moto-api/{what}", body)
+        answer = connection.getresponse()
+        assert answer.status == 200
+        content = answer.read()
         connection.close()
+        return content
 
 
 @contextlib.contextmanager
@@ -66,6 +86,7 @@ def object_server(top: Path) -> Iterator[Bucket]:
             ("AWS_EC2_METADATA_DISABLED", "true"),
             ("AWS_CONFIG_FILE", os.devnull),
             ("AWS_SHARED_CREDENTIALS_FILE", os.devnull),
+            ("MOTO_RECORDER_FILEPATH", str(top / "requests")),
         ):
             patch.setenv(name, value)
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]

@@ -14,6 +14,7 @@ from rdc.model.scan import ScanOptions
 from rdc.progress import Event, Problem
 from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.scan.found_files import Found
+from rdc.survey.scan.gatherer import Gatherer
 from rdc.survey.scan.walk import Explorer
 
 
@@ -35,12 +36,11 @@ class Explored:
         self.events: list[Event] = []
         self.locations = ChunkLocations()
         found, left = Found(), iter([False] * stops_after)
-        explorer = Explorer(
-            ScanOptions(), found, self.locations, self.events.append, lambda: next(left, True)
-        )
+        gatherer = Gatherer(found, self.locations, self.events.append)
+        explorer = Explorer(ScanOptions(), gatherer, lambda: next(left, True))
         for path in paths:
             explorer.explore(os.fsencode(path))
-        self.single_files = explorer.single_files
+        self.single_files = explorer.walked.single_files
         files = [run.file(row) for run in found.in_order() for row in range(run.start, run.stop)]
         self.files = [os.fsdecode(file.shown) for file in files]
         self.directories = [os.fsdecode(self.locations.directories[file.directory]) for file in files]

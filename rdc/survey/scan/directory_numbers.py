@@ -31,7 +31,8 @@ class DirectoryNumbers:
 
     def __init__(self, locations: ChunkLocations, operand: int) -> None:
         self._locations = locations
-        self._operand = operand
+        self.operand = operand
+        """Number of the path of the scan that is walked."""
         self._way: list[_Above] = []
 
     def enter(self, path: bytes, shown: bytes, walked: int) -> None:
@@ -46,6 +47,6 @@ class DirectoryNumbers:
         above = -1
         for one in self._way:
             if one.number < 0:
-                one.number = self._locations.add_directory(one.shown, above, self._operand, one.walked)
+                one.number = self._locations.add_directory(one.shown, above, self.operand, one.walked)
             above = one.number
         return above

@@ -11,6 +11,7 @@ from rdc.files.base.relative_path import join
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.records import dataclass
+from rdc.survey.scan.file_rows import FileRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,15 +95,16 @@ class FoundDirectory:
         self.links = array("I")
         self.mtimes, self.ctimes = array("q"), array("q")
 
-    def take(self, listing: PackedListing, inodes: PackedInodes) -> None:
-        """Fills the columns from a listing of regular files only."""
-        self.names = listing.names
-        self.sizes = little_endian_integers("Q", listing.sizes)
+    def take(self, files: FileRows) -> None:
+        """Fills the columns."""
+        inodes = files.inodes
+        self.names = files.names
+        self.sizes = little_endian_integers("Q", files.sizes)
         self.devices = little_endian_integers("Q", inodes.devices)
         self.inodes = little_endian_integers("Q", inodes.inodes)
         self.allocated = little_endian_integers("Q", inodes.allocated)
         self.links = little_endian_integers("I", inodes.links)
-        self.mtimes = little_endian_integers("q", listing.mtimes)
+        self.mtimes = little_endian_integers("q", files.mtimes)
         self.ctimes = little_endian_integers("q", inodes.ctimes)
 
     def take_objects(self, listed: ListedObjects) -> None:
@@ -176,8 +178,12 @@ class Found:
             return
         if len(rows) < listing.count:
             listing, inodes = listing.rows(rows), inodes.rows(rows)
+        self.add_rows(root, number, path, FileRows(listing.names, listing.sizes, listing.mtimes, inodes))
+
+    def add_rows(self, root: Root | ObjectTree, number: int, path: bytes, files: FileRows) -> None:
+        """Adds files of directory `number`, which lies at `path`, as a list has them."""
         directory = FoundDirectory(root, number, path, self.files)
-        directory.take(listing, inodes)
+        directory.take(files)
         self._append(directory)
 
     def add_file(self, root: Root, number: int, name: bytes, found: os.stat_result) -> None:

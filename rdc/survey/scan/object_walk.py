@@ -12,8 +12,8 @@ from rdc.files.objects.object_url import is_url, parse_url
 from rdc.model.entries import strings
 from rdc.model.filter_rules import are_plain
 from rdc.progress import Problem
-from rdc.records import dataclass, replace
-from rdc.survey.scan.directory_numbers import DirectoryNumbers
+from rdc.records import replace
+from rdc.survey.scan.gatherer import MetObjects
 from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     from rdc.files.objects.object_listing import ListedObjects
     from rdc.files.objects.object_url import ObjectUrl
     from rdc.model.scan import ScanOptions
-    from rdc.progress import Reporter
-    from rdc.survey.count.chunk_locations import ChunkLocations
-    from rdc.survey.scan.found_files import Found
-    from rdc.survey.walk.slice_choice import SliceChoice
+    from rdc.survey.scan.gatherer import Taker
 
-__all__ = ["ObjectWalk", "WalkedObjects", "check_urls"]
+__all__ = ["ObjectTrees", "ObjectWalk", "check_urls"]
 
 FIRST_DEPTH = 8
 """Calls in flight until waits were measured. A store makes each call wait, so there is no reason to begin
@@ -47,17 +44,23 @@ def check_urls(paths: Sequence[bytes], options: ScanOptions) -> None:
             raise UsageError(f"{printable(path)}: rules of files in directories are not read from a store")
 
 
-@dataclass(frozen=True, slots=True)
-class WalkedObjects:
-    """What was walked, whichever slice it belongs to."""
+class ObjectTrees:
+    """The trees that the URLs of one scan name. They share connections, calls in flight and a rate."""
 
-    directories: int
-    files: int
-    bytes: int
+    def __init__(self, options: ScanOptions, stopped: Callable[[], bool], rate: ReadRate | None) -> None:
+        """`rate`: bounds how fast objects are read."""
+        self.store = ObjectStore(rate)
+        self.depths = Depths(options.depth, FIRST_DEPTH)
+        self._stopped = stopped
+
+    def tree(self, url: ObjectUrl, *, single: bool = False) -> ObjectTree:
+        """The tree of a URL, or with `single` the one above the object that it names."""
+        name = url.name.rpartition("/")[0] if single else url.name
+        return ObjectTree(self.store, self.depths, url.bucket, name, self._stopped)
 
 
 class ObjectWalk:
-    """Fills `found` and `locations`, as Explorer does for directories. What cannot be listed is reported and
+    """Gives objects to a taker, as Explorer does with directories. What cannot be listed is a problem, and
     skipped.
 
     What several URLs lead to is counted under the first of them. Only a URL can lead to what another one
@@ -68,33 +71,29 @@ class ObjectWalk:
         self,
         options: ScanOptions,
         paths: Sequence[bytes],
-        found: Found,
-        locations: ChunkLocations,
-        reporter: Reporter,
+        taker: Taker,
         stopped: Callable[[], bool],
         rate: ReadRate | None,
     ) -> None:
-        """`paths`: all of the scan, of which the URLs matter. `rate`: bounds how fast objects are read."""
-        self._store = ObjectStore(rate)
-        self._depths = Depths(options.depth, FIRST_DEPTH)
+        """`paths`: all of the scan, of which the URLs matter. `rate`: as in ObjectTrees."""
+        self._trees = ObjectTrees(options, stopped, rate)
         self._filters = filter_list(options.rules)
-        self._found = found
-        self._locations = locations
-        self._report = reporter
+        self._taker = taker
+        self._operand = -1
         self._stopped = stopped
         self._named = {b"s3://" + parse_url(path).key.encode() for path in filter(is_url, paths)}
         """What the URLs name: objects, or directories without a slash behind them."""
         self._counted: set[bytes] = set()
         """What of it was counted. A directory has its slash."""
 
-    def explore(self, url: ObjectUrl, operand: int, walked: int, choice: SliceChoice | None) -> WalkedObjects:
+    def explore(self, url: ObjectUrl, operand: int, walked: int) -> int:
         """Finds what is at and below a URL, number `operand` of the paths of the scan, after `walked`
-        directories."""
-        tree = self._tree(url.bucket, url.name)
-        numbers = DirectoryNumbers(self._locations, operand)
-        directories, files, size = 0, 0, 0
-        walk = self._store.walk(
-            url, self._enter, self._stopped, left_out=self._left_out, depth=self._depths.listing
+        directories. Returns the number of those that it walked."""
+        self._operand = operand
+        tree = self._trees.tree(url)
+        directories = 0
+        walk = self._trees.store.walk(
+            url, self._enter, self._stopped, left_out=self._left_out, depth=self._trees.depths.listing
         )
         for listed in walk:
             if isinstance(listed, FileError):
@@ -104,34 +103,12 @@ class ObjectWalk:
             if listed.single and not chosen.sizes:
                 continue
             below = listed.below.removesuffix(b"/") if listed.below else b""
-            own = choice is None or choice.has_directory(operand, below)
-            if listed.single:
-                self._add_single(url, operand, walked + directories, chosen, own=own)
-            else:
-                path = b"." + (b"/" + below if listed.below else b"")
-                numbers.enter(path, tree.shown(path), walked + directories)
-                if own:
-                    number = numbers.number()
-                    if chosen.sizes:
-                        self._found.add_objects(tree, number, path, chosen)
-                if listed.nameless:
-                    self._report(listed.nameless_problem())
+            where = self._trees.tree(url, single=True) if listed.single else tree
+            self._taker.take_objects(MetObjects(operand, where, walked + directories, below, chosen))
+            if listed.nameless and not listed.single:
+                self._report(listed.nameless_problem())
             directories += 1
-            files += len(chosen.sizes)
-            size += sum(chosen.sizes)
-        return WalkedObjects(directories, files, size)
-
-    def _add_single(
-        self, url: ObjectUrl, operand: int, walked: int, listed: ListedObjects, *, own: bool
-    ) -> None:
-        if own:
-            above = url.name.rpartition("/")[0]
-            tree = self._tree(url.bucket, above)
-            number = self._locations.add_directory(tree.shown(b"."), -1, operand, walked)
-            self._found.add_objects(tree, number, b".", listed)
-
-    def _tree(self, bucket: str, name: str) -> ObjectTree:
-        return ObjectTree(self._store, self._depths, bucket, name, self._stopped)
+        return directories
 
     def _left_out(self, below: bytes) -> bool:
         return self._filters.excluded(below, True)
@@ -173,6 +150,9 @@ class ObjectWalk:
     def _may_name(self, directory: bytes) -> bool:
         """Whether a URL may name an object in this directory."""
         return any(name.startswith(directory) for name in self._named)
+
+    def _report(self, problem: Problem) -> None:
+        self._taker.take_problem(self._operand, problem)
 
     def _report_again(self, shown: bytes) -> None:
         self._report(Problem(ExitCode.OK, shown, f"{printable(shown)}: counted already under another path"))

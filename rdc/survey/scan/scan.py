@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
     from rdc.survey.scan.outcome import Outcome
+    from rdc.survey.scan.scanner import Listed
 
 __all__ = ["survey"]
 
@@ -35,11 +36,13 @@ def survey(
     stopped: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
     threads: int | None = None,
+    listed: Listed | None = None,
 ) -> Outcome:
     """Returns an outcome, which can be saved and merged before it is reported.
 
     `stopped` is asked between pieces of work; True ends the scan with the files read so far. `clock` returns
-    seconds and never goes back. `threads`: that read and hash; None for one a CPU. Raises UsageError.
+    seconds and never goes back. `threads`: that read and hash; None for one a CPU. `listed`: takes
+    the place of the walk, see Scanner. Raises UsageError.
     Failures of single files are in the outcome.
     """
     if not paths:
@@ -54,5 +57,5 @@ def survey(
     with opened_catalog(catalog, reporter) as store:
         # One scan may store at most half of the catalog. The other half stays for syncs.
         capped = CappedStore(store, CATALOG_BYTES // 2, finds=not options.fixed)
-        scanner = Scanner(options, capped, reporter, stopped, clock, threads)
+        scanner = Scanner(options, capped, reporter, stopped, clock, threads, listed)
         return scanner.run(given)

@@ -23,6 +23,7 @@ from rdc.survey.count.granularities import FINE_PARAMS, keys_of, mean_of, root_k
 from rdc.survey.count.resembling_files import Candidate
 from rdc.survey.read.ordered_threads import in_order
 from rdc.survey.scan.found_files import Found
+from rdc.survey.scan.gatherer import Gatherer
 from rdc.survey.scan.large_file import LargeFile
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.read_budget import ReadBudget
@@ -43,6 +44,7 @@ from rdc.survey.walk.slice_choice import SliceChoice
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.small_columns import SignedFiles
@@ -51,11 +53,15 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.model.scan import ScanOptions
     from rdc.progress import Event, Reporter
+    from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.count.fixed_blocks import FixedBlocks
     from rdc.survey.scan.found_files import FoundDirectory, FoundFile, Run
+    from rdc.survey.scan.gatherer import Walked
     from rdc.survey.scan.small_batch import SignedBatch
 
-__all__ = ["Scanner"]
+    Listed: TypeAlias = Callable[[Found, ChunkLocations, Reporter], Walked]
+
+__all__ = ["Listed", "Scanner"]
 
 STREAMED_BYTES = SIGNED_BYTES
 """Files of at least this size are read one at a time, by all threads together."""
@@ -79,8 +85,11 @@ class Scanner:
         stopped: Callable[[], bool],
         clock: Callable[[], float],
         threads: int | None = None,
+        listed: Listed | None = None,
     ) -> None:
+        """`listed`: fills what a walk would fill, and returns what the walk met."""
         self._options = options
+        self._listed = listed
         self._store = store
         self._reporter = reporter
         self._budget = ReadBudget(options, stopped, clock)
@@ -107,15 +116,22 @@ class Scanner:
         choice = None
         if self._options.slice is not None:
             choice = SliceChoice(self._options.slice, by_inode=any(map(is_single_file, paths)))
-        explorer = Explorer(
-            self._options, found, outcome.locations, self._report, budget.stopped, choice, paths
-        )
-        for path in paths:
-            explorer.explore(path)
-        self._every_inode = explorer.single_files
+        if self._listed is None:
+            explorer = Explorer(
+                self._options,
+                Gatherer(found, outcome.locations, self._report, choice),
+                budget.stopped,
+                paths,
+            )
+            for path in paths:
+                explorer.explore(path)
+            walked = explorer.walked
+        else:
+            walked = self._listed(found, outcome.locations, self._report)
+        self._every_inode = walked.single_files
         outcome.found_files, outcome.found_bytes = found.files, found.bytes
-        outcome.slices = self._slices(explorer)
-        outcome.counters.expect(found.bytes if choice is None else explorer.bytes)
+        outcome.slices = self._slices(walked)
+        outcome.counters.expect(found.bytes if choice is None else walked.bytes)
         budget.expect(found.bytes)
         self._progress()
         runs = found.shuffled(self._options.seed) if budget.of_a_part else found.in_order()
@@ -132,13 +148,13 @@ class Scanner:
         outcome.interrupted = budget.reason == "interrupted"
         return outcome
 
-    def _slices(self, explorer: Explorer) -> SliceSet | None:
+    def _slices(self, walked: Walked) -> SliceSet | None:
         own = self._options.slice
         if own is None:
             return None
-        totals = WalkTotals(explorer.files, explorer.bytes, explorer.directories, own.number)
+        totals = WalkTotals(walked.files, walked.bytes, walked.directories, own.number)
         shared = shared_options(self._options)
-        return SliceSet(own.of, (own.number,), shared, tuple(explorer.roots), totals, totals)
+        return SliceSet(own.of, (own.number,), shared, walked.roots, totals, totals)
 
     def _batches(self, runs: Iterable[Run], most: int) -> Iterator[SmallBatch]:
         """Batches of small files, `most` at a time once started. Files that are read singly are handled in

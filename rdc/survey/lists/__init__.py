@@ -1,0 +1,1 @@
+"""What one walk met, divided into a list for each slice of a scan."""

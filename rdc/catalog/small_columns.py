@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+
 from rdc.model.entries import Identity
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from array import array
+    from collections.abc import Sequence
 
     from rdc.files.root.root import Root
     from rdc.signature.short import ShortSignatures
@@ -17,7 +19,7 @@ __all__ = ["SignedFiles", "SmallFiles"]
 
 @dataclass(frozen=True, slots=True)
 class SmallFiles:
-    """Listed files of one tree. For `sign_small`, each has at most SMALL_BYTES."""
+    """Listed files of one tree. For `sign_small`, each has at most BULK_BYTES."""
 
     root: Root
     paths: bytes
@@ -50,4 +52,13 @@ class SignedFiles:
     ctimes: array[int]
     """Typecode 'q': when they were read."""
     data: bytes | None
-    """Their contents, one behind another. None: they were known and not read."""
+    """Their contents, one behind another. None: they were known and not read, or they were released."""
+
+    def chosen(self, numbers: Sequence[int]) -> SignedFiles:
+        """These of the signed files, in increasing order, without their contents."""
+        return SignedFiles(
+            array("I", [self.rows[number] for number in numbers]),
+            self.signatures.chosen(numbers),
+            array("q", [self.ctimes[number] for number in numbers]),
+            None,
+        )

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.files.bulk.read_many import Contents
 
-__all__ = ["SMALL_BYTES", "SmallOutcome", "sign_contents", "sign_small"]
+__all__ = ["BULK_BYTES", "SMALL_BYTES", "SmallOutcome", "sign_contents", "sign_small"]
+
+BULK_BYTES = 4 << 20
+"""Bytes of the largest file that `sign_small` takes. One thread reads it at once, so it is in memory. A
+larger one is worth several threads."""
 
 SMALL_BYTES = 128 << 10
-"""Bytes of the largest file that is signed in bulk. Above it, Python's cost per file is less than reading and
-hashing."""
+"""Bytes of the largest file that is signed in bulk where files stay open, are objects of a store, or are
+mostly known by their roots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def sign_small(
     read, and their signatures are stored there.
 
     Files that differ from their listing or change while they are read are in `failed`. Threads may run this
-    in parallel: most of the work releases the interpreter's lock.
+    in parallel: most of the work releases the interpreter's lock. All contents are in memory at once.
     """
     known = _known(files, params, catalog, unwanted)
     out = {*unwanted, *known.rows}
@@ -81,7 +85,7 @@ def _read(
     root = files.root
     if root.read_rate is not None:
         root.read_rate.take(sum(wanted[2::3]))
-    found = read_contents(root.fileno(), paths, wanted, SMALL_BYTES, 0, root.depths.opening)
+    found = read_contents(root.fileno(), paths, wanted, BULK_BYTES, 0, root.depths.opening)
     return sign_contents(found, rows, wanted[2::3], params)
 
 

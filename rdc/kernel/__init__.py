@@ -26,6 +26,7 @@ __all__ = [
     "match_runs",
     "name_ranks",
     "node_columns",
+    "node_messages",
     "node_names",
     "nonzero_bytes",
     "overwrite_marked",

@@ -72,8 +72,18 @@ def root_messages(
     lengths: ReadableBuffer,
     digests: ReadableBuffer,
     most: int,
+    level: int,
     /,
 ) -> tuple[bytes, bytes]: ...
+def node_messages(
+    level: int,
+    counts: ReadableBuffer,
+    lengths: ReadableBuffer,
+    digests: ReadableBuffer,
+    min_records: int,
+    max_records: int,
+    /,
+) -> tuple[bytes, bytes, bytes, bytes]: ...
 
 class Cutter:
     def __init__(self, min_size: int, max_size: int, *, variant: str | None = None) -> None: ...

@@ -7,7 +7,7 @@ the same on every machine. It is about a thousand times slower.
 from __future__ import annotations
 
 from rdc.kernel.columns.node_reference import node_columns, node_names
-from rdc.kernel.columns.root_reference import root_messages
+from rdc.kernel.columns.root_reference import node_messages, root_messages
 from rdc.kernel.columns.varint_reference import pack_varints, unpack_varints
 from rdc.kernel.columns.word_reference import difference_words, nonzero_bytes, sum_words
 from rdc.kernel.cut.reference import Cutter, Winnower, cut_many
@@ -45,6 +45,7 @@ __all__ = [
     "match_runs",
     "name_ranks",
     "node_columns",
+    "node_messages",
     "node_names",
     "nonzero_bytes",
     "overwrite_marked",

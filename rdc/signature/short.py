@@ -6,12 +6,12 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 
-from rdc.kernel import cut_many, root_messages
+from rdc.kernel import cut_many, node_messages, root_messages
 from rdc.kernel.blake3_many import name_parts
-from rdc.limits.chunks import NODE_RECORDS_MAX
+from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder, one_chunk_tree
-from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY
+from rdc.signature.digests import DIGEST_BYTES, NODE_KEY, ROOT_KEY
 from rdc.signature.trait_column import TRAITS_BYTES, traits_at
 
 TYPE_CHECKING = False
@@ -62,18 +62,15 @@ class ShortSignatures:
 
     def chosen(self, rows: Sequence[int]) -> ShortSignatures:
         """The signatures of these rows, which must increase."""
-        starts = array("Q", accumulate(self.counts, initial=0))
-        width, traits = DIGEST_BYTES, TRAITS_BYTES
-        lengths = array("Q")
-        for row in rows:
-            lengths += self.lengths[starts[row] : starts[row + 1]]
+        counts, lengths, digests = _items_of(rows, self.counts, self.lengths, self.digests)
+        width = TRAITS_BYTES
         return ShortSignatures(
             self.params,
             array("Q", [self.sizes[row] for row in rows]),
-            array("I", [self.counts[row] for row in rows]),
+            counts,
             lengths,
-            b"".join([self.digests[starts[row] * width : starts[row + 1] * width] for row in rows]),
-            b"".join([self.traits[row * traits : (row + 1) * traits] for row in rows]),
+            digests,
+            b"".join([self.traits[row * width : (row + 1) * width] for row in rows]),
             b"".join([self.root_of(row) for row in rows]),
         )
 
@@ -98,21 +95,48 @@ def root_column(
     params: ChunkParams, sizes: array[int], counts: array[int], lengths: array[int], digests: bytes
 ) -> bytes:
     """The root of each stream, DIGEST_BYTES each, from columns as in ShortSignatures."""
-    # A stream of few chunks has one level, and its root is the digest of one short message (FORMAT.md). A
-    # length of 0 in the column marks a stream with more levels.
-    messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX)
+    # The root of a stream whose items are one node is the digest of one short message (FORMAT.md). A length
+    # of 0 in the column marks the others. The nodes of all of these are the items of the next level.
+    messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX, 0)
     message_sizes = array("Q", column)
     roots = name_parts(messages, message_sizes, ROOT_KEY)
     if 0 not in message_sizes:
         return roots
-    found, firsts = bytearray(roots), array("Q", accumulate(counts, initial=0))
-    for row, length in enumerate(message_sizes):
-        if not length:
-            at, end = firsts[row], firsts[row + 1]
-            own = digests[at * DIGEST_BYTES : end * DIGEST_BYTES]
-            tree = _tree(params, lengths[at:end].tolist(), own, b"")
-            found[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = tree.root
+    found, level = bytearray(roots), 0
+    rows: Sequence[int] = range(len(sizes))
+    while 0 in message_sizes:
+        left = [number for number, size in enumerate(message_sizes) if not size]
+        if len(left) < len(counts):
+            counts, lengths, digests = _items_of(left, counts, lengths, digests)
+        rows, sizes = [rows[number] for number in left], array("Q", [sizes[number] for number in left])
+        messages, *columns = node_messages(
+            level, counts, lengths, digests, NODE_RECORDS_MIN, NODE_RECORDS_MAX
+        )
+        digests = name_parts(messages, array("Q", columns[0]), NODE_KEY)
+        lengths, counts, level = array("Q", columns[1]), array("I", columns[2]), level + 1
+        messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX, level)
+        message_sizes = array("Q", column)
+        roots = name_parts(messages, message_sizes, ROOT_KEY)
+        for number, row in enumerate(rows):
+            if message_sizes[number]:
+                root = roots[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
+                found[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = root
     return bytes(found)
+
+
+def _items_of(
+    rows: Sequence[int], counts: array[int], lengths: array[int], digests: bytes
+) -> tuple[array[int], array[int], bytes]:
+    """The columns of these rows, which must increase: number of items, and each item's length and digest."""
+    starts, width = array("Q", accumulate(counts, initial=0)), DIGEST_BYTES
+    chosen = array("Q")
+    for row in rows:
+        chosen += lengths[starts[row] : starts[row + 1]]
+    return (
+        array("I", [counts[row] for row in rows]),
+        chosen,
+        b"".join([digests[starts[row] * width : starts[row + 1] * width] for row in rows]),
+    )
 
 
 def _tree(params: ChunkParams, lengths: list[int], digests: bytes, traits: bytes) -> SignatureTree:

@@ -35,8 +35,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "files": (("base",), ("depth",), ("own", "root"), ("bulk", "facts", "objects"), ("replace",), ("names",)),
     "kernel": (
         ("constants",),
-        ("columns", "cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),
-        ("count", "pages", "search"),
+        ("cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),
+        ("columns", "count", "pages", "search"),
         ("",),
     ),
     "session": (

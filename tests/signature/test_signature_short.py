@@ -59,6 +59,17 @@ def test_each_row_is_the_signature_of_its_stream(
     assert found.chosen(odd) == signed([contents[row] for row in odd], params)
 
 
+def test_roots_of_trees_of_several_heights() -> None:
+    """The levels of all streams are made together; each stream has as many as it needs."""
+    drawn = random.Random(3)
+    contents = [drawn.randbytes(size) for size in (1_600_000, 0, 100, 20_000, 300_000, 3_000, 60_000)]
+    contents += [contents[0][:200_000] + bytes(200_000) + contents[0][200_000:], bytes(300_000)]
+    trees = [sign(content, SMALLEST) for content in contents]
+    assert {tree.height for tree in trees} == {0, 1, 2, 3}
+    found = signed(contents, SMALLEST)
+    assert [found.root_of(row) for row in range(len(contents))] == [tree.root for tree in trees]
+
+
 @given(st.lists(PARTS, min_size=1, max_size=5), st.integers(0, 1 << 30), st.integers(0, 255))
 @settings(deadline=None, max_examples=examples(60))
 def test_damage_costs_the_row_that_has_it(parts: list[tuple[bytes, int, int]], at: int, byte: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from rdc.files.bulk import read_many as contents
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.library.scan import scan
+from rdc.model.entries import strings
 from rdc.model.scan import ScanOptions, ScanReport
 from tests.library.stop_after import StopAfter
 from tests.support.running.plain_census import count
@@ -85,9 +87,13 @@ def test_vanishing_and_unreadable(tree: Path, monkeypatch: pytest.MonkeyPatch) -
             raise root.failure(PermissionError(13, ""), path, "open it for reading", reading=True)
         return original(root, path)
 
-    def read_small(*arguments: Any) -> contents.Contents:
+    def read_small(fd: int, paths: bytes, *others: Any) -> contents.Contents:
         (tree / "a" / "1.txt").unlink(missing_ok=True)
-        return contents.read_contents(*arguments)
+        found = contents.read_contents(fd, paths, *others)
+        for row, path in enumerate(strings(paths)):
+            if path.endswith(b"noise"):
+                found.outcomes[row] = errno.EACCES
+        return found
 
     monkeypatch.setattr(Root, "open_read", open_read)
     monkeypatch.setattr(small_files, "read_contents", read_small)

@@ -20,10 +20,18 @@ from rdc.files.root.source_file import SourceFile
 from rdc.model.scan import ScanOptions
 from rdc.progress import Event, Problem, Progressed
 from rdc.survey.scan import scanner as scanner_module
-from rdc.survey.scan.found_files import RUN_FILES, FoundFile
+from rdc.survey.scan.found_files import RUN_FILES, FoundFile, Run
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.scanner import STREAMED_BYTES, Scanner
-from rdc.survey.scan.small_batch import BATCH_BYTES, BATCH_FILES, SignedBatch, SmallBatch, sign_batch
+from rdc.survey.scan.small_batch import (
+    BATCH_BYTES,
+    BATCH_FILES,
+    BATCH_MOST,
+    FEW_FILES,
+    SignedBatch,
+    SmallBatch,
+    sign_batch,
+)
 
 PLAIN = ScanOptions(compress=False)
 FIXED = ScanOptions(compress=False, fixed=("fixed-4096",))
@@ -60,9 +68,9 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[SmallBatch]:
     """The batches that are signed."""
     found: list[SmallBatch] = []
 
-    def sign(batch: SmallBatch, *words: object) -> SignedBatch:
+    def sign(batch: SmallBatch, *words: object, keep: bool) -> SignedBatch:
         found.append(batch)
-        return sign_batch(batch, *words)  # type: ignore[arg-type]
+        return sign_batch(batch, *words, keep=keep)  # type: ignore[arg-type]
 
     monkeypatch.setattr(scanner_module, "sign_batch", sign)
     return found
@@ -120,9 +128,9 @@ def test_a_file_that_was_named_and_is_in_the_tree_too(tmp_path: Path) -> None:
     assert outcome.bytes == sum(SIZES)
 
 
-@pytest.mark.parametrize("size", [300_000, STREAMED_BYTES])
+@pytest.mark.parametrize(("size", "options"), [(300_000, FIXED), (STREAMED_BYTES, PLAIN)])
 def test_a_file_that_cannot_be_read_under_one_name_counts_under_another(
-    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, options: ScanOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That which comes later, as far as the first was tried before."""
     monkeypatch.setattr(scanner_module, "ALONE_FILES", 1)
@@ -137,7 +145,7 @@ def test_a_file_that_cannot_be_read_under_one_name_counts_under_another(
         return opened(self)
 
     monkeypatch.setattr(FoundFile, "open", closed)
-    outcome, events = scanned(tmp_path)
+    outcome, events = scanned(tmp_path, options=options)
     assert (outcome.files, outcome.hardlinks, outcome.bytes) == (1, 1, size)
     assert [problem.path for problem in outcome.problems] == [os.fsencode(tmp_path / "a")]
     assert [event.path for event in events if isinstance(event, Problem)] == [os.fsencode(tmp_path / "a")]
@@ -169,16 +177,40 @@ def test_batches_are_of_one_tree_and_bounded(tmp_path: Path, batches: list[Small
     assert len({id(batch.root) for batch in batches}) == len(trees)
 
 
-def test_a_batch_holds_little_more_than_its_bytes(tmp_path: Path, batches: list[SmallBatch]) -> None:
-    size = SMALL_BYTES - 1
-    for number in range(200):
-        place = tmp_path / f"{number % 50}"
-        place.mkdir(exist_ok=True)
-        (place / f"{number}").write_bytes(b"%04d" % number * (size // 4))
-    outcome, _ = scanned(tmp_path)
-    assert outcome.files == 200
-    # One directory's run of four may exceed the limit.
-    assert max(batch.bytes for batch in batches) < BATCH_BYTES + 4 * SMALL_BYTES
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    st.lists(st.tuples(st.sampled_from((100, 40_000, 300_000, 2_000_000)), st.integers(1, 70)), max_size=4)
+)
+def test_a_batch_of_few_files_may_be_larger(
+    tmp_path: Path, batches: list[SmallBatch], wanted: list[tuple[int, int]]
+) -> None:
+    top = Path(tempfile.mkdtemp(dir=tmp_path))
+    for number, (size, count) in enumerate(wanted):
+        (top / f"{number}").mkdir()
+        for name in range(min(count, 8_000_000 // size)):
+            with (top / f"{number}" / f"{name}").open("wb") as file:
+                file.write(b"%d" % name)
+                os.posix_fallocate(file.fileno(), 0, size)
+    batches.clear()
+    outcome, _ = scanned(top)
+    assert sum(map(len, batches)) == outcome.files
+    for batch, after in zip(batches, [*batches[1:], None][: len(batches)], strict=True):
+        assert batch.bytes <= BATCH_MOST
+        # A part of a directory is added whole, and the last one made it full.
+        before = batched_runs(batch)[:-1]
+        assert sum(run.bytes for run in before) < BATCH_BYTES or sum(map(files_of, before)) < FEW_FILES
+        if after is not None and len(batch) < FEW_FILES:
+            first = batched_runs(after)[0]
+            assert batch.bytes + first.bytes > BATCH_MOST or len(batch) + files_of(first) > BATCH_FILES // 16
+    shutil.rmtree(top)
+
+
+def batched_runs(batch: SmallBatch) -> list[Run]:
+    return batch._runs
+
+
+def files_of(run: Run) -> int:
+    return run.stop - run.start
 
 
 def test_with_fixed_blocks_no_file_is_read_with_others(tmp_path: Path, batches: list[SmallBatch]) -> None:

@@ -26,6 +26,9 @@
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
+/* The kernel's default read-ahead window: for smaller files the advice would be a wasted call. */
+#define READAHEAD_WORTH (128 << 10)
+
 uint64_t rdc_content_bytes(uint64_t size, uint64_t head, uint64_t tail)
 {
     return size <= head || size - head <= tail ? size : head + tail;
@@ -69,6 +72,8 @@ static int read_open(int fd, const rdc_wanted *wanted, uint64_t head, uint64_t t
     if ((uint64_t)before.st_size != size)
         return RDC_RESIZED;
     if (rdc_content_bytes(size, head, tail) == size) {
+        if (size > READAHEAD_WORTH) /* advice only */
+            (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
         failed = read_part(fd, out, size, 0);
     } else {
         failed = read_part(fd, out, head, 0);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Streams one after another: `counts` chunks each, with consecutive lengths and digests (32 bytes). */
+/* Streams one after another: `counts` items of one level each, with consecutive lengths and digests (32 bytes). */
 typedef struct {
     const uint64_t *sizes;
     const uint32_t *counts;
@@ -17,11 +17,11 @@ typedef struct {
 /* Upper limit of what rdc_root_messages writes, for messages that begin with `head` bytes. */
 size_t rdc_root_messages_most(const rdc_short_streams *s, size_t head);
 
-/* Writes the message of each stream whose chunks are one node: at most `most` chunks, no two neighbours
- * with the same digest. It has `head`, the size, a zero byte, the digests, the lengths, and the number 1
- * per chunk (rdc/signature/FORMAT.md). bytes[i] is its length, 0 for other streams. Returns the bytes of
- * all messages. */
-size_t rdc_root_messages(const rdc_short_streams *s, const uint8_t *head, size_t head_bytes, size_t most, uint8_t *out,
-                         uint64_t *bytes);
+/* Writes the message of each stream whose items, which lie on `level`, are one node: at most `most` runs of equal
+ * digests. It has `head`, the size, the level, and per run the digest, the length and the number of items, column
+ * after column (rdc/signature/FORMAT.md). bytes[i] is its length, 0 for other streams. Returns the bytes of all
+ * messages. */
+size_t rdc_root_messages(const rdc_short_streams *s, const uint8_t *head, size_t head_bytes, uint8_t level, size_t most,
+                         uint8_t *out, uint64_t *bytes);
 
 #endif

@@ -146,6 +146,11 @@ class Run:
         path, inode = join(here.path, self.names[row]), (here.devices[row], here.inodes[row])
         return FoundFile(here.root, here.number, path, here.sizes[row], inode)
 
+    @property
+    def bytes(self) -> int:
+        """Of all its files, as listed."""
+        return sum(self.directory.sizes[self.start : self.stop])
+
     def part(self, start: int, stop: int) -> Run:
         return Run(self.directory, self.names, start, stop)
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from itertools import accumulate
+from operator import eq
 
+from rdc.catalog.streaming import replayed
 from rdc.kernel.chunk_counts import Folder
-from rdc.survey.count.granularities import FILE_LEVEL, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, keys_of
+from rdc.signature.digests import DIGEST_BYTES
+from rdc.survey.count.granularities import FILE_LEVEL, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, keys_of, root_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from rdc.signature.tree import SignatureTree
     from rdc.survey.count.counters import Counters
     from rdc.survey.count.holes import Holes
 
-__all__ = ["LargeFile"]
+__all__ = ["LargeFile", "count_tree", "rows_with_long_runs"]
 
 PERIOD = FOLD_MAX ** (len(FOLDED) - 1)
 """Equal chunks after which a run repeats itself at every level. Groups of equal keys have the maximal
@@ -24,6 +29,20 @@ length."""
 LEAD_IN = 2 * PERIOD
 """Equal chunks after which the groups of every level are full and equal. The first group may end up to
 FOLD_MAX items into the run, and likewise on the level above."""
+
+
+def rows_with_long_runs(counts: Sequence[int], digests: bytes) -> list[int]:
+    """The files that have a run of equal chunks so long that LargeFile counts a part of it by number, and
+    perhaps others. Columns: chunks of each file, digests of all chunks."""
+    # Of such a run's LEAD_IN + PERIOD chunks, one is at a multiple of LEAD_IN, and the next one is equal.
+    column, step = memoryview(digests).cast("Q"), LEAD_IN * DIGEST_BYTES // 8
+    same = map(eq, column[::step], column[DIGEST_BYTES // 8 :: step])
+    found = [number * LEAD_IN for number, equal in enumerate(same) if equal]
+    if not found:
+        return []
+    ends = list(accumulate(counts))
+    rows = sorted({bisect_right(ends, chunk) for chunk in found})
+    return [row for row in rows if counts[row] >= LEAD_IN + PERIOD]
 
 
 class LargeFile:
@@ -134,3 +153,17 @@ class LargeFile:
             self._counters.references.add(
                 keys * min(count, 2), sizes * min(count, 2), array("I", [self._location]) * min(count, 2)
             )
+
+
+def count_tree(
+    counters: Counters,
+    tree: SignatureTree,
+    location: int,
+    read: Callable[[int, int], bytes | None],
+    holes: Holes,
+) -> None:
+    """Counts a whole file by its signature. `read`: reads content again, given offset and length in bytes."""
+    stream = LargeFile(counters, location, read, holes)
+    for _ in replayed(tree, stream):
+        pass
+    stream.finish(root_key(tree.root), tree.size - holes.total(tree.size))

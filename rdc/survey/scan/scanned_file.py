@@ -31,6 +31,10 @@ class SharingDevices:
         self._known: dict[int, bool] = {0: False}
         """By device. Objects have device 0."""
 
+    def known(self, device: int) -> bool | None:
+        """Whether this device holds such a file system. None if none of its files was asked about."""
+        return self._known.get(device)
+
     def has(self, source: SourceFile) -> bool:
         """Whether the open file lies on such a file system."""
         device = source.identity.device

@@ -11,7 +11,6 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.signing import BATCH_BYTES as SIGNED_BYTES
 from rdc.catalog.signing import SignTask, sign_in_order
 from rdc.catalog.small_files import SMALL_BYTES
-from rdc.catalog.streaming import replayed
 from rdc.errors import ExitCode, FileError
 from rdc.files.bulk.read_many import TOUCHED, content_error
 from rdc.files.root.root import Root
@@ -22,20 +21,20 @@ from rdc.survey.count.counters import CountedFile
 from rdc.survey.count.granularities import FINE_PARAMS, keys_of, mean_of, root_key
 from rdc.survey.count.resembling_files import Candidate
 from rdc.survey.read.ordered_threads import in_order
+from rdc.survey.scan.counted_batch import count_chunks
 from rdc.survey.scan.found_files import Found
 from rdc.survey.scan.gatherer import Gatherer
-from rdc.survey.scan.large_file import LargeFile
+from rdc.survey.scan.large_file import LargeFile, count_tree
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.read_budget import ReadBudget
 from rdc.survey.scan.scanned_file import ScannedFile, SharingDevices
 from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
 from rdc.survey.scan.small_batch import (
-    BATCH_BYTES,
     BATCH_FILES,
+    BATCH_MOST,
     SmallBatch,
     counted,
     named,
-    reader,
     sign_batch,
 )
 from rdc.survey.scan.walk import Explorer, is_single_file
@@ -166,7 +165,8 @@ class Scanner:
                 if batch and (
                     part.directory.root is not batch.root
                     or len(batch) + part.stop - part.start > enough
-                    or batch.bytes >= BATCH_BYTES
+                    or batch.is_full()
+                    or batch.bytes + part.bytes > BATCH_MOST
                 ):
                     yield batch
                     batch, enough = SmallBatch(), min(most, 2 * enough)
@@ -178,11 +178,12 @@ class Scanner:
     def _split(self, run: Run) -> Iterator[Run]:
         """Yields the parts of `run` that go into a batch. Handles the other files."""
         here, start, stop = run.directory, run.start, run.stop
-        small = 0 if self._options.fixed else SMALL_BYTES
+        small = self._largest_in_batches(here)
         if (
             not self._every_inode
             and max(here.sizes[start:stop]) <= small
             and max(here.links[start:stop]) <= 1
+            and run.bytes <= BATCH_MOST
         ):
             yield run
             return
@@ -197,6 +198,12 @@ class Scanner:
                 self._stream(self._opening(run.file(row)))
             else:
                 self._take_alone(run.file(row))
+
+    def _largest_in_batches(self, here: FoundDirectory) -> int:
+        """Bytes of the largest file that goes into a batch. Fixed blocks are cut from files read singly."""
+        if self._options.fixed:
+            return 0
+        return STREAMED_BYTES - 1 if isinstance(here.root, Root) else SMALL_BYTES
 
     def _is_first(self, directory: FoundDirectory, row: int) -> bool:
         """Whether this file was not seen under another name. Of several names, the first in the walk's order
@@ -213,7 +220,7 @@ class Scanner:
             from rdc.survey.scan.object_batch import sign_objects
 
             return sign_objects(batch, batch.root, FINE_PARAMS)
-        return sign_batch(batch, FINE_PARAMS, self._store, self._sharing)
+        return sign_batch(batch, FINE_PARAMS, self._store, self._sharing, keep=self._options.compress)
 
     def _count_batch(self, done: SignedBatch) -> None:
         """Counts a batch. A file that differs from its listing is read again singly, which reports the
@@ -228,20 +235,20 @@ class Scanner:
         for row in done.hollow:
             self._take_alone(done.batch.file(row))
         self.outcome.already_shared_bytes += done.shared
-        for signed in (done.outcome.read, done.outcome.known):
+        for signed, known in ((done.outcome.read, False), (done.outcome.known, True)):
             if len(signed.rows):
-                self._count_signed(done.batch, signed)
+                self._count_signed(done.batch, signed, known=known)
 
-    def _count_signed(self, batch: SmallBatch, signed: SignedFiles) -> None:
+    def _count_signed(self, batch: SmallBatch, signed: SignedFiles, *, known: bool) -> None:
         outcome, counters, columns = self.outcome, self.outcome.counters, counted(batch, signed)
-        counters.add_columns(columns, reader(batch, signed))
+        count_chunks(counters, batch, signed, columns)
         keys, traits = array("Q", keys_of(columns.roots)), signed.signatures.traits
         counters.resembling.add_column(keys, columns.sizes, traits, *named(batch, signed))
         size = sum(columns.sizes)
         outcome.files += len(columns.sizes)
         outcome.bytes += size
         outcome.allocated_bytes += sum(map(batch.allocated.__getitem__, signed.rows))
-        outcome.known_bytes += size if signed.data is None else 0
+        outcome.known_bytes += size if known else 0
         self._advance(size)
 
     def _take_alone(self, found: FoundFile) -> None:
@@ -287,10 +294,7 @@ class Scanner:
         self._note_traits(file.found, root_key(tree.root), tree.size, tree.traits)
         location = self._location(file.found)
         if file.holes or any(count != 1 for count in tree.levels[0].counts):
-            stream = LargeFile(self.outcome.counters, location, file.read, file.holes)
-            for _ in replayed(tree, stream):
-                pass
-            stream.finish(root_key(tree.root), tree.size - file.holes.total(tree.size))
+            count_tree(self.outcome.counters, tree, location, file.read, file.holes)
         else:
             self.outcome.counters.add(CountedFile(tree, location, file.read))
         if file.blocks is not None:

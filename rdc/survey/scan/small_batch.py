@@ -1,4 +1,4 @@
-"""SmallBatch: some hundred small files that a scan collects and one thread signs."""
+"""SmallBatch: up to some hundred files that a scan collects and one thread signs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from itertools import accumulate
 from operator import lt
 
 from rdc.catalog.small_columns import SmallFiles
-from rdc.catalog.small_files import sign_small
+from rdc.catalog.small_files import BULK_BYTES, sign_small
 from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
 from rdc.files.root.root import Root
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.survey.count.counters import CountedFiles
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from typing_extensions import Buffer
 
     from rdc.catalog.small_columns import SignedFiles
     from rdc.catalog.small_files import SmallOutcome
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH_BYTES",
     "BATCH_FILES",
+    "BATCH_MOST",
     "SignedBatch",
     "SmallBatch",
     "counted",
@@ -47,8 +46,13 @@ T = TypeVar("T")
 
 BATCH_FILES = 512
 BATCH_BYTES = 1 << 20
-"""Limits of one batch: enough that its own cost is negligible, few enough that contents stay cached until
-they are hashed."""
+"""A batch of so many files, or of so many bytes in at least FEW_FILES, is full: its own cost is negligible
+then, and its contents are still cached when they are hashed."""
+
+FEW_FILES = 16
+BATCH_MOST = BULK_BYTES
+"""Bytes of the largest batch. One of fewer files than FEW_FILES grows up to it, because Python takes as long
+for a batch as C for some hundred KiB."""
 
 
 class SmallBatch:
@@ -69,7 +73,10 @@ class SmallBatch:
         self._firsts.append(len(self))
         self._runs.append(run)
         self.locations.extend(locations)
-        self.bytes += sum(run.directory.sizes[run.start : run.stop])
+        self.bytes += run.bytes
+
+    def is_full(self) -> bool:
+        return self.bytes >= BATCH_BYTES and len(self) >= FEW_FILES
 
     @property
     def root(self) -> Root | ObjectTree:
@@ -150,13 +157,12 @@ def named(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequen
     return _chosen(batch.directories(), signed.rows), _chosen(batch.names(), signed.rows)
 
 
-def reader(batch: SmallBatch, signed: SignedFiles) -> Callable[[int, int, int], Buffer | None]:
+def reader(batch: SmallBatch, signed: SignedFiles) -> Callable[[int, int, int], bytes | None]:
     """Reads parts of what was signed once more, by row there, offset and length in bytes."""
     if signed.data is None:
         return lambda row, offset, length: _read_again(batch, signed.rows[row], offset, length)
-    view = memoryview(signed.data)
-    starts = array("Q", accumulate(signed.signatures.sizes, initial=0))
-    return lambda row, offset, length: view[starts[row] + offset : starts[row] + offset + length]
+    data, starts = signed.data, array("Q", accumulate(signed.signatures.sizes, initial=0))
+    return lambda row, offset, length: data[starts[row] + offset : starts[row] + offset + length]
 
 
 def _chosen(column: Sequence[T], rows: array[int]) -> Sequence[T]:
@@ -168,9 +174,15 @@ def _read_again(batch: SmallBatch, row: int, offset: int, length: int) -> bytes 
 
 
 def sign_batch(
-    batch: SmallBatch, params: ChunkParams, catalog: SignatureStore, sharing: SharingDevices
+    batch: SmallBatch,
+    params: ChunkParams,
+    catalog: SignatureStore,
+    sharing: SharingDevices,
+    *,
+    keep: bool = True,
 ) -> SignedBatch:
-    """Signs the files of `batch`, which are not objects. Threads may run this in parallel."""
+    """Signs the files of `batch`, which are not objects. Threads may run this in parallel. `keep`: the
+    contents stay in the result until it is counted. Otherwise `reader` reads files again."""
     files = batch.files
     hollow: list[int] = []
     if any(map(lt, batch.allocated, files.sizes)):
@@ -180,11 +192,15 @@ def sign_batch(
     outcome = sign_small(files, params, catalog, hollow)
     shared = 0
     for device in set(files.devices):
+        if sharing.known(device) is False:
+            continue
         rows = [
             row for part in (outcome.read, outcome.known) for row in part.rows if files.devices[row] == device
         ]
         if rows and _look(batch, rows[0], sharing.has):
             shared += sum([_look(batch, row, _shared_bytes) for row in rows])
+    if not keep:
+        outcome = replace(outcome, read=replace(outcome.read, data=None))
     return SignedBatch(batch, outcome, hollow, shared)
 
 

@@ -2,7 +2,8 @@
  * rdc/kernel/count/reference.py documents each name.
  *
  * It is a module of its own because a sync needs none of it. Columns are arrays of native 64-bit numbers.
- * Tables are used with the interpreter's lock held: adding one span takes microseconds. */
+ * Tables are used with the interpreter's lock held, since adding one span takes microseconds. Many rows are added without
+ * it, and nothing else can be done with their table meanwhile. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -17,10 +18,23 @@ static PyObject *column(const uint64_t *values, size_t count)
 
 /* ---- ChunkTable ---- */
 
+#define UNLOCKED_ROWS 4096 /* a fraction of a millisecond, for which it pays to pass the lock on */
+
 typedef struct {
     PyObject_HEAD
     rdc_table table;
+    int is_busy; /* rows are being added without the interpreter's lock, under which this is read and written */
 } ChunkTable;
+
+/* The table, or NULL with an exception while another thread adds rows. */
+static rdc_table *free_table(PyObject *object)
+{
+    ChunkTable *self = (ChunkTable *)object;
+    if (!self->is_busy)
+        return &self->table;
+    PyErr_SetString(PyExc_RuntimeError, "another thread adds rows to this table");
+    return NULL;
+}
 
 static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -34,7 +48,7 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     ChunkTable *self = (ChunkTable *)type->tp_alloc(type, 0);
     if (self)
-        rdc_table_start(&self->table, (size_t)limit);
+        rdc_table_start(&self->table, (size_t)limit); /* all of `self` is zero */
     return (PyObject *)self;
 }
 
@@ -48,17 +62,27 @@ static void table_dealloc(PyObject *object)
 
 static PyObject *table_add(PyObject *object, PyObject *args)
 {
-    rdc_table *table = &((ChunkTable *)object)->table;
+    rdc_table *table = free_table(object);
     Py_buffer keys, sizes, counts = {0};
     size_t rows, others;
-    if (!PyArg_ParseTuple(args, "y*y*|y*:add", &keys, &sizes, &counts))
+    if (!table || !PyArg_ParseTuple(args, "y*y*|y*:add", &keys, &sizes, &counts))
         return NULL;
     const uint64_t *key = rdc_column_numbers(&keys, &rows), *size = key ? rdc_column_numbers(&sizes, &others) : NULL, *count = NULL;
     if (!size || rdc_same_length(rows, others))
         goto done;
     if (counts.obj && (!(count = rdc_column_numbers(&counts, &others)) || rdc_same_length(rows, others)))
         goto done;
-    if (rdc_table_add(table, key, size, count, rows))
+    int failed;
+    if (rows < UNLOCKED_ROWS) {
+        failed = rdc_table_add(table, key, size, count, rows);
+    } else {
+        ((ChunkTable *)object)->is_busy = 1;
+        Py_BEGIN_ALLOW_THREADS
+        failed = rdc_table_add(table, key, size, count, rows);
+        Py_END_ALLOW_THREADS
+        ((ChunkTable *)object)->is_busy = 0;
+    }
+    if (failed)
         PyErr_NoMemory();
 done:
     PyBuffer_Release(&keys);
@@ -72,31 +96,33 @@ done:
 
 static PyObject *table_sample(PyObject *object, PyObject *argument)
 {
-    const long shift = PyLong_AsLong(argument);
+    rdc_table *table = free_table(object);
+    const long shift = table ? PyLong_AsLong(argument) : -1;
     if (shift == -1 && PyErr_Occurred())
         return NULL;
     if (shift < 0 || shift > 63)
         return PyErr_Format(PyExc_ValueError, "a sample of one in 2^%ld: 2^0 to 2^63 is expected", shift);
-    if (rdc_table_sample(&((ChunkTable *)object)->table, (unsigned)shift))
+    if (rdc_table_sample(table, (unsigned)shift))
         return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
 static PyObject *table_find(PyObject *object, PyObject *argument)
 {
-    const uint64_t key = PyLong_AsUnsignedLongLong(argument);
+    const rdc_table *table = free_table(object);
+    const uint64_t key = table ? PyLong_AsUnsignedLongLong(argument) : UINT64_MAX;
     uint64_t size = 0;
     if (key == UINT64_MAX && PyErr_Occurred())
         return NULL;
-    const uint64_t count = rdc_table_find(&((ChunkTable *)object)->table, key, &size);
+    const uint64_t count = rdc_table_find(table, key, &size);
     return Py_BuildValue("(KK)", (unsigned long long)count, (unsigned long long)size);
 }
 
 static PyObject *table_entries(PyObject *object, PyObject *args)
 {
-    const rdc_table *table = &((ChunkTable *)object)->table;
+    const rdc_table *table = free_table(object);
     Py_ssize_t position, most;
-    if (!PyArg_ParseTuple(args, "nn:entries", &position, &most))
+    if (!table || !PyArg_ParseTuple(args, "nn:entries", &position, &most))
         return NULL;
     if (position < 0 || most < 0 || most > (Py_ssize_t)1 << 32) {
         PyErr_SetString(PyExc_ValueError, "entries are read from a position >= 0, at most 2^32 at a time");
@@ -135,9 +161,12 @@ static PyObject *bins(const uint64_t *chunks, const uint64_t *bytes)
 
 static PyObject *table_summary(PyObject *object, PyObject *ignored)
 {
+    const rdc_table *table = free_table(object);
     rdc_table_summary s;
     (void)ignored;
-    rdc_table_summarize(&((ChunkTable *)object)->table, &s);
+    if (!table)
+        return NULL;
+    rdc_table_summarize(table, &s);
     return Py_BuildValue("(KKdKKKKNN)", (unsigned long long)s.unique_chunks, (unsigned long long)s.unique_bytes,
                          s.unique_squares, (unsigned long long)s.groups, (unsigned long long)s.group_bytes,
                          (unsigned long long)s.largest_size, (unsigned long long)s.largest_count,
@@ -146,31 +175,36 @@ static PyObject *table_summary(PyObject *object, PyObject *ignored)
 
 static PyObject *table_chunks(PyObject *object, void *ignored)
 {
+    const rdc_table *table = free_table(object);
     (void)ignored;
-    return PyLong_FromUnsignedLongLong(((ChunkTable *)object)->table.chunks);
+    return table ? PyLong_FromUnsignedLongLong(table->chunks) : NULL;
 }
 
 static PyObject *table_bytes(PyObject *object, void *ignored)
 {
+    const rdc_table *table = free_table(object);
     (void)ignored;
-    return PyLong_FromUnsignedLongLong(((ChunkTable *)object)->table.bytes);
+    return table ? PyLong_FromUnsignedLongLong(table->bytes) : NULL;
 }
 
 static PyObject *table_shift(PyObject *object, void *ignored)
 {
+    const rdc_table *table = free_table(object);
     (void)ignored;
-    return PyLong_FromLong((long)((ChunkTable *)object)->table.shift);
+    return table ? PyLong_FromLong((long)table->shift) : NULL;
 }
 
 static PyObject *table_memory(PyObject *object, void *ignored)
 {
+    const rdc_table *table = free_table(object);
     (void)ignored;
-    return PyLong_FromSize_t(rdc_table_memory(&((ChunkTable *)object)->table));
+    return table ? PyLong_FromSize_t(rdc_table_memory(table)) : NULL;
 }
 
 static Py_ssize_t table_length(PyObject *object)
 {
-    return (Py_ssize_t)((ChunkTable *)object)->table.used;
+    const rdc_table *table = free_table(object);
+    return table ? (Py_ssize_t)table->used : -1;
 }
 
 static PyMethodDef table_methods[] = {
@@ -324,31 +358,9 @@ static PyType_Spec folder_spec = {"rdc.kernel.count._survey.Folder", sizeof(Fold
 
 /* ---- functions ---- */
 
-static PyObject *select_chunks(PyObject *module, PyObject *args)
-{
-    Py_buffer keys;
-    unsigned long long salt;
-    unsigned shift;
-    size_t rows;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*KI:select_chunks", &keys, &salt, &shift))
-        return NULL;
-    const uint64_t *key = rdc_column_numbers(&keys, &rows);
-    if (key && shift > 63) {
-        PyErr_Format(PyExc_ValueError, "a choice of one in 2^%u: 2^0 to 2^63 is expected", shift);
-    } else if (key) {
-        uint64_t *index = malloc(8 * rows + 1);
-        result = index ? column(index, rdc_select_chunks(key, rows, salt, shift, index)) : PyErr_NoMemory();
-        free(index);
-    }
-    PyBuffer_Release(&keys);
-    return result;
-}
-
 static PyMethodDef functions[] = {
     {"left_after_rows", rdc_py_left_after_rows, METH_VARARGS, NULL},
-    {"select_chunks", select_chunks, METH_VARARGS, NULL},
+    {"select_chunks", rdc_py_select_chunks, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

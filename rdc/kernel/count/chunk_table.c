@@ -54,12 +54,18 @@ static int has_smaller(const rdc_table *t, size_t at, uint64_t key)
 }
 
 /* Returns the first slot at or behind the key's home that is empty or has no smaller key. If a slot behind the home has
- * a smaller key, so have all between: from its own home on, which is not behind this one, none of them is empty. */
-static size_t slot_of(const rdc_table *t, uint64_t key)
+ * a smaller key, so have all between: from its own home on, which is not behind this one, none of them is empty.
+ * `least`: a slot that is not behind the wanted one, such as that of a smaller key. */
+static size_t slot_from(const rdc_table *t, uint64_t key, size_t least)
 {
     size_t low = home(t, key, t->homes), step = 1;
     if (!has_smaller(t, low, key))
         return low;
+    if (low < least) {
+        low = least;
+        if (!has_smaller(t, low, key))
+            return low;
+    }
     while (has_smaller(t, low + step, key)) {
         low += step;
         step *= 2;
@@ -73,6 +79,11 @@ static size_t slot_of(const rdc_table *t, uint64_t key)
         else
             high = middle;
     }
+}
+
+static size_t slot_of(const rdc_table *t, uint64_t key)
+{
+    return slot_from(t, key, 0);
 }
 
 /* Slots that suffice for `homes`, so that the last key still has one. Each key is at its home or behind it, and so many
@@ -187,17 +198,25 @@ static int count_again(rdc_table *t, rdc_slot *slot, uint64_t count)
     return 0;
 }
 
-static int has_room(const rdc_table *t, size_t more)
+static int fits(const rdc_table *t, size_t more, size_t homes)
 {
-    return (double)(t->used + more) <= LOAD_MOST * (double)t->homes;
+    return (double)(t->used + more) <= LOAD_MOST * (double)homes;
 }
 
-/* Grows, or halves the sample if growing would exceed the limit. */
-static int make_room(rdc_table *t)
+static int has_room(const rdc_table *t, size_t more)
 {
-    const size_t homes = t->homes ? (size_t)((double)t->homes * GROWTH) : FIRST_HOMES;
-    if (t->homes && (homes + SLACK) * sizeof(rdc_slot) > t->limit && t->shift < 63)
-        return rdc_table_sample(t, t->shift + 1);
+    return fits(t, more, t->homes);
+}
+
+/* Grows at once until `more` chunks fit, or halves the sample if growing would exceed the limit. */
+static int make_room(rdc_table *t, size_t more)
+{
+    size_t homes = t->homes;
+    while (!fits(t, more, homes)) {
+        homes = homes ? (size_t)((double)homes * GROWTH) : FIRST_HOMES;
+        if (homes > FIRST_HOMES && (homes + SLACK) * sizeof(rdc_slot) > t->limit && t->shift < 63)
+            return rdc_table_sample(t, t->shift + 1);
+    }
     return spread(t, homes);
 }
 
@@ -233,7 +252,7 @@ static int add_one(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
         return count_again(t, t->slot + at, count);
     if (!has_room(t, 1)) {
         while (!has_room(t, 1))
-            if (make_room(t))
+            if (make_room(t, 1))
                 return -1;
         if (sampled_out(t, key))
             return 0;
@@ -261,7 +280,7 @@ static int insert_sorted(rdc_table *t, const rdc_slot *slot, size_t n, rdc_slot 
     size_t at = 0, done = 0, first = 0, waiting = 0;
     while (done < n || waiting) {
         if (!waiting)
-            at = slot_of(t, slot[done].key);
+            at = slot_from(t, slot[done].key, at);
         if (at >= t->length && lengthen(t))
             return -1;
         const int is_new = done < n && (!waiting || slot[done].key < out[first].key);
@@ -290,20 +309,20 @@ static int insert_sorted(rdc_table *t, const rdc_slot *slot, size_t n, rdc_slot 
 static int add_sorted(rdc_table *t, const uint64_t *key, const uint64_t *size, const uint64_t *count, size_t n)
 {
     rdc_slot *fresh = malloc(2 * n * sizeof *fresh);
-    size_t *row = malloc(n * sizeof *row), unseen = 0;
+    size_t *row = malloc(n * sizeof *row), unseen = 0, at = 0;
     int failed = !fresh || !row;
 
     for (size_t i = 0; i < n && !failed; i++) {
         if ((count && !count[i]) || sampled_out(t, key[i]))
             continue;
-        const size_t at = t->homes ? slot_of(t, key[i]) : 0;
+        at = t->homes ? slot_from(t, key[i], at) : 0;
         if (at < t->length && t->slot[at].count && t->slot[at].key == key[i])
             failed = count_again(t, t->slot + at, count ? count[i] : 1);
         else
             row[unseen++] = i;
     }
     while (!failed && unseen && !has_room(t, unseen)) {
-        failed = make_room(t);
+        failed = make_room(t, unseen);
         while (unseen && sampled_out(t, key[row[unseen - 1]]))
             unseen--;
     }

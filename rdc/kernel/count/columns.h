@@ -29,4 +29,6 @@ static inline int rdc_same_length(size_t first, size_t second)
 /* rows_binding.c */
 PyObject *rdc_py_left_after_rows(PyObject *module, PyObject *args);
 
+PyObject *rdc_py_select_chunks(PyObject *module, PyObject *args);
+
 #endif

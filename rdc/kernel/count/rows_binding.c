@@ -1,8 +1,9 @@
-/* rows_binding.c - the checks of a part's rows for Python; reference.py documents them. */
+/* rows_binding.c - the checks of a part's rows, and the choice of rows by key, for Python; reference.py documents them. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "count/columns.h"
+#include "count/fold_chunks.h"
 #include "count/part_rows.h"
 
 PyObject *rdc_py_left_after_rows(PyObject *module, PyObject *args)
@@ -41,4 +42,31 @@ PyObject *rdc_py_left_after_rows(PyObject *module, PyObject *args)
     PyBuffer_Release(&sizes);
     PyBuffer_Release(&counts);
     return PyErr_Occurred() ? NULL : Py_BuildValue("(KK)", (unsigned long long)left.chunks, (unsigned long long)left.bytes);
+}
+
+static PyObject *selected(const uint64_t *index, size_t count)
+{
+    return PyBytes_FromStringAndSize((const char *)index, (Py_ssize_t)(8 * count));
+}
+
+PyObject *rdc_py_select_chunks(PyObject *module, PyObject *args)
+{
+    Py_buffer keys;
+    unsigned long long salt;
+    unsigned shift;
+    size_t rows;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*KI:select_chunks", &keys, &salt, &shift))
+        return NULL;
+    const uint64_t *key = rdc_column_numbers(&keys, &rows);
+    if (key && shift > 63) {
+        PyErr_Format(PyExc_ValueError, "a choice of one in 2^%u: 2^0 to 2^63 is expected", shift);
+    } else if (key) {
+        uint64_t *index = malloc(8 * rows + 1);
+        result = index ? selected(index, rdc_select_chunks(key, rows, salt, shift, index)) : PyErr_NoMemory();
+        free(index);
+    }
+    PyBuffer_Release(&keys);
+    return result;
 }

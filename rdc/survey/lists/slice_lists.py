@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, RdcError
 from rdc.files.base.os_errors import failure
 from rdc.model.entries import Kind, PackedInodes, little_endian, little_endian_integers, strings
 from rdc.survey.lists.list_columns import (
@@ -202,7 +202,9 @@ class SliceLists:
                     stream.write(MAGIC)
                 stream.write(content)
         except OSError as error:
-            raise failure(error, path, path, "write the list of a slice") from error
+            refusal = failure(error, path, path, "write the list of a slice")
+            # A FileError would be a problem of what is walked, and the rest of that would be lost.
+            raise RdcError(str(refusal), code=refusal.code) from error
 
 
 _U64 = struct.Struct("<Q")

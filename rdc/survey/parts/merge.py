@@ -10,6 +10,7 @@ from rdc.records import dataclass
 from rdc.survey.parts.merged_directories import MergedDirectories
 from rdc.survey.parts.part_adder import PartAdder
 from rdc.survey.parts.part_head import PartHead, decode_head
+from rdc.survey.parts.row_adder import RowAdder
 from rdc.survey.parts.sections import PartError, read_sections, unpacked, unpacked_names
 from rdc.survey.parts.slice_checks import check_complete, check_one_scan, joined_slices, tree_change
 from rdc.survey.scan.outcome import Outcome
@@ -62,15 +63,20 @@ def merge_parts(
         outcome.slices = joined_slices(heads)
         merged.number_all(outcome.locations)
     known: set[bytes] = set()
-    for number, (source, head) in enumerate(zip(sources, heads, strict=True)):
-        before(number)
-        # Trees with equal paths in two whole scans come from two machines.
-        prefix = b"" if is_sliced or known.isdisjoint(head.paths) else os.fsencode(source.name) + b":"
-        known.update(head.paths)
-        with _sections(source) as sections:
-            if decode_head(_first(sections, source.name), source.name) != head:
-                raise PartError(f"{source.name}: it changed while it was read; merge again")
-            PartAdder(outcome, head, prefix, merged if is_sliced else None).run(sections)
+    rows = RowAdder()
+    try:
+        for number, (source, head) in enumerate(zip(sources, heads, strict=True)):
+            before(number)
+            # Trees with equal paths in two whole scans come from two machines.
+            prefix = b"" if is_sliced or known.isdisjoint(head.paths) else os.fsencode(source.name) + b":"
+            known.update(head.paths)
+            with _sections(source) as sections:
+                if decode_head(_first(sections, source.name), source.name) != head:
+                    raise PartError(f"{source.name}: it changed while it was read; merge again")
+                PartAdder(outcome, head, prefix, merged if is_sliced else None, rows).run(sections)
+        rows.finish()
+    finally:
+        rows.close()
     finished = all(head.reason not in ("time", "interrupted") for head in heads)
     change = tree_change(heads) if outcome.slices is None and finished else None
     if change is not None:

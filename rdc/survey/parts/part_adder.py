@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rdc.survey.parts.merged_directories import MergedDirectories
     from rdc.survey.parts.part_head import PartHead
+    from rdc.survey.parts.row_adder import RowAdder
     from rdc.survey.parts.sections import Section
     from rdc.survey.scan.outcome import Outcome
 
@@ -29,11 +30,17 @@ class PartAdder:
     """Adds one part to an outcome. Raises ValueError for content that no scan writes."""
 
     def __init__(
-        self, outcome: Outcome, head: PartHead, prefix: bytes, merged: MergedDirectories | None
+        self,
+        outcome: Outcome,
+        head: PartHead,
+        prefix: bytes,
+        merged: MergedDirectories | None,
+        rows: RowAdder,
     ) -> None:
         """`prefix`: goes before each path of the part. `merged`: the directories of all slices, already
-        numbered; None for a part of its own."""
+        numbered; None for a part of its own. `rows`: may still add some when `run` returns."""
         self._outcome = outcome
+        self._row_adder = rows
         self._head = head
         self._prefix = prefix
         self._merged = merged
@@ -98,8 +105,9 @@ class PartAdder:
         self._outcome.add_problem(ScanProblem(self._prefix + path, text, ExitCode(number(code))))
 
     def _begin_table(self, level: str, which: int, shift: int, chunks: int, total: int) -> None:
-        counter = self._outcome.counters.levels[level]
-        counter.tables[which].sample(shift)
+        table = self._outcome.counters.levels[level].tables[which]
+        self._row_adder.wait_for(table)
+        table.sample(shift)
         self._table, self._least_key = (level, which, shift), 0
         self._left_chunks, self._left_bytes = chunks, total
 
@@ -111,7 +119,7 @@ class PartAdder:
             keys, sizes, counts, self._least_key, shift, self._left_chunks, self._left_bytes
         )
         self._least_key = keys[-1] + 1
-        self._outcome.counters.levels[level].tables[which].add(keys, sizes, counts)
+        self._row_adder.add(self._outcome.counters.levels[level].tables[which], keys, sizes, counts)
 
     def _end_table(self) -> None:
         if self._table is None:

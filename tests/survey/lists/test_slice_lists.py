@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode, FileError, OutOfSpaceError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError
 from rdc.model.entries import PackedInodes
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import ScanOptions, ScanSlice
@@ -202,15 +202,18 @@ def test_columns_of_several_lengths_are_refused() -> None:
         list(directories_in(fields))
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
-    lists = SliceLists(SliceDivision(1, by_inode=False), (1,), lambda _: b"/dev/full")
-    with pytest.raises(OutOfSpaceError, match="/dev/full: cannot write the list of a slice"):
-        lists.finish(Walked((), False, 0, 0, 0))
-    lists = SliceLists(
-        SliceDivision(1, by_inode=False), (1,), lambda _: os.fsencode(tmp_path / "no" / "list")
-    )
-    with pytest.raises(RdcError, match="cannot write the list of a slice"):
-        lists.finish(Walked((), False, 0, 0, 0))
+@pytest.mark.parametrize(("to", "code"), [("/dev/full", ExitCode.FILE_IO), ("no/list", ExitCode.PARTIAL)])
+def test_a_list_that_cannot_be_written_ends_the_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str, code: ExitCode
+) -> None:
+    """It is no problem of what is walked: a list that lacks something would be taken for a whole one."""
+    monkeypatch.setattr(slice_lists, "PENDING_BYTES", 1)
+    linked_tree(tmp_path / "tree", 6)
+    lists = SliceLists(SliceDivision(1, by_inode=False), (1,), lambda _: os.fsencode(tmp_path / to))
+    explorer = Explorer(FIXED, lists, lambda: False)
+    with pytest.raises(RdcError, match=f"{to}: cannot write the list of a slice") as raised:
+        explorer.explore(os.fsencode(tmp_path / "tree"))
+    assert raised.value.code is code
 
 
 def test_notices_are_no_part_of_a_list(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,24 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
+RUNS = 10
+"""Runs of which one has to show what others on the machine may prevent."""
+
+
+def copied_at(storage: SlowStorage, wanted: int, source: Path, top: Path, *words: str, **waits: Any) -> int:
+    """Most calls that were in flight in one of RUNS first copies; the first that has `wanted` is the last."""
+    deepest = 0
+    for number in range(RUNS):
+        copy = top / f"copy{number}"
+        ran = storage.run("sync", "--no-fsync", *words, f"{source}/", copy, **waits)
+        assert ran.code == 0, ran.errors
+        assert read_tree(copy) == read_tree(source)
+        deepest = max(deepest, ran.deepest)
+        if deepest >= wanted:
+            break
+    return deepest
+
+
 def test_the_bounds_are_those_of_the_header() -> None:
     header = (TOP / "rdc/files/depth/rows_at_once.h").read_text()
     assert re.findall(r"RDC_DEPTH_LIMIT (\d+)", header) == [str(DEPTH_LIMIT)]
@@ -38,9 +57,9 @@ def test_the_bounds_are_those_of_the_header() -> None:
 
 def test_no_thread_where_nothing_waits(storage: SlowStorage, source: Path, tmp_path: Path) -> None:
     """The one thread that is started is the source of a local sync. A disk that others keep busy may make one
-    wait, but not each of ten runs."""
+    wait, but not each of the runs."""
     started = []
-    for number in range(10):
+    for number in range(RUNS):
         copy = tmp_path / f"copy{number}"
         ran = storage.run("sync", "--no-fsync", f"{source}/", copy)
         assert ran.code == 0, ran.errors
@@ -55,10 +74,7 @@ def test_no_thread_where_nothing_waits(storage: SlowStorage, source: Path, tmp_p
 def test_calls_that_wait_are_made_at_the_same_time(
     storage: SlowStorage, source: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    ran = storage.run("sync", "--no-fsync", *words, f"{source}/", tmp_path / "copy", open=2000)
-    assert ran.code == 0, ran.errors
-    assert ran.deepest >= 16
-    assert read_tree(tmp_path / "copy") == read_tree(source)
+    assert copied_at(storage, 16, source, tmp_path, *words, open=2000) >= 16
     # One at a time, the files alone would take 1.2 s.
     alone = storage.run("sync", "--no-fsync", "--depth=1", f"{source}/", tmp_path / "other", open=2000)
     assert (alone.code, alone.threads) == (0, 1), alone.errors
@@ -71,11 +87,8 @@ def test_directories_of_one_file_do_not_wait_for_each_other(
 ) -> None:
     """Neither where their files are read nor where they are written, under names aside."""
     write_tree(tmp_path / "source", tree({f"d{i:02}/written": File(b"%d" % i) for i in range(64)}))
-    words = ("sync", "--no-fsync", "--depth=16", f"{tmp_path}/source/", tmp_path / "copy")
-    ran = storage.run(*words, open=20_000, name=side)
-    assert ran.code == 0, ran.errors
-    assert ran.deepest == 16
-    assert read_tree(tmp_path / "copy") == read_tree(tmp_path / "source")
+    deepest = copied_at(storage, 16, tmp_path / "source", tmp_path, "--depth=16", open=20_000, name=side)
+    assert deepest == 16
 
 
 def test_one_slow_file_holds_up_no_others(storage: SlowStorage, source: Path, tmp_path: Path) -> None:
@@ -92,12 +105,17 @@ with OpenedFiles(root, b"".join(paths)) as opened:
     print(time.monotonic() - begun, len(opened.failed), *opened.sizes)
 """
     # The slow file takes 400 ms, the 99 others none.
-    ran = storage.run_python("-c", script, source, open=400_000, name="d0/f033")
-    assert ran.code == 0, ran.errors
-    seconds, failed, *sizes = ran.output.split()
-    assert float(seconds) < 2 * 0.4
-    assert failed == "0"
-    assert [int(size) for size in sizes] == [len(b"%d" % i) * i for i in range(0, FILES, 3)]
+    fastest = 99.0
+    for _ in range(RUNS):
+        ran = storage.run_python("-c", script, source, open=400_000, name="d0/f033")
+        assert ran.code == 0, ran.errors
+        seconds, failed, *sizes = ran.output.split()
+        assert failed == "0"
+        assert [int(size) for size in sizes] == [len(b"%d" % i) * i for i in range(0, FILES, 3)]
+        fastest = min(fastest, float(seconds))
+        if fastest < 2 * 0.4:
+            return
+    pytest.fail(f"it takes {fastest} s at best, as if others had waited")
 
 
 def test_no_descriptor_is_free(storage: SlowStorage, source: Path) -> None:

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "count/wide_chunks.h"
 #include "prefetch.h"
 
 #define FIRST_HOMES 64
@@ -153,43 +154,13 @@ static int spread(rdc_table *t, size_t homes)
     return 0;
 }
 
-static rdc_wide *find_wide(const rdc_table *t, uint64_t key)
-{
-    size_t low = 0, high = t->wides;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (t->wide[middle].key < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return t->wide ? t->wide + low : NULL;
-}
-
-static int add_wide(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
-{
-    if (t->wides == t->wide_room) {
-        const size_t room = t->wide_room ? 2 * t->wide_room : 16;
-        rdc_wide *grown = realloc(t->wide, room * sizeof *grown);
-        if (!grown)
-            return -1;
-        t->wide = grown;
-        t->wide_room = room;
-    }
-    rdc_wide *at = find_wide(t, key);
-    memmove(at + 1, at, (size_t)(t->wide + t->wides - at) * sizeof *at);
-    *at = (rdc_wide){key, count, size};
-    t->wides++;
-    return 0;
-}
-
 /* Counts a known chunk. A count that outgrows its slot moves to `wide`. */
 static int count_again(rdc_table *t, rdc_slot *slot, uint64_t count)
 {
     if (slot->size == UINT32_MAX) {
-        find_wide(t, slot->key)->count += count;
+        rdc_find_wide(t, slot->key)->count += count;
     } else if (count > UINT32_MAX - slot->count) {
-        if (add_wide(t, slot->key, slot->size, slot->count + count))
+        if (rdc_add_wide(t, slot->key, slot->size, slot->count + count))
             return -1;
         slot->size = UINT32_MAX;
     } else {
@@ -237,7 +208,7 @@ static int lengthen(rdc_table *t)
 static int new_slot(rdc_table *t, uint64_t key, uint64_t size, uint64_t count, rdc_slot *slot)
 {
     const int is_wide = size >= UINT32_MAX || count > UINT32_MAX;
-    if (is_wide && add_wide(t, key, size, count))
+    if (is_wide && rdc_add_wide(t, key, size, count))
         return -1;
     *slot = (rdc_slot){key, is_wide ? 1 : (uint32_t)count, is_wide ? UINT32_MAX : (uint32_t)size};
     return 0;
@@ -384,7 +355,7 @@ uint64_t rdc_table_find(const rdc_table *t, uint64_t key, uint64_t *size)
     if (at >= t->length || !t->slot[at].count || t->slot[at].key != key)
         return 0;
     const rdc_slot slot = t->slot[at];
-    const rdc_wide *wide = slot.size == UINT32_MAX ? find_wide(t, key) : NULL;
+    const rdc_wide *wide = slot.size == UINT32_MAX ? rdc_find_wide(t, key) : NULL;
     if (size)
         *size = wide ? wide->size : slot.size;
     return wide ? wide->count : slot.count;
@@ -396,7 +367,7 @@ int rdc_table_next(const rdc_table *t, size_t *position, rdc_wide *chunk)
         const rdc_slot slot = t->slot[(*position)++];
         if (!slot.count)
             continue;
-        *chunk = slot.size == UINT32_MAX ? *find_wide(t, slot.key) : (rdc_wide){slot.key, slot.count, slot.size};
+        *chunk = slot.size == UINT32_MAX ? *rdc_find_wide(t, slot.key) : (rdc_wide){slot.key, slot.count, slot.size};
         return 1;
     }
     return 0;

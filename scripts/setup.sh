@@ -38,10 +38,11 @@ setup() {
     rm -f "$venv"/stamp-*
     target=$top
     [ -z "$extra" ] || target="$top[$extra]"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$target" >&2 ||
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable "$target" >&2 ||
       fail "installation into $venv failed; the lines above say why"
-    # Without this, every start compiles all of rdc if Python may not write beside the sources.
-    "$venv/bin/python" -m compileall -q "$top/rdc" >&2 || true
+    # pip compiles on one core. Without this, every start compiles all of rdc if Python may not write beside the
+    # sources. Some packages hold files that are no Python of this version.
+    "$venv/bin/python" -m compileall -q -q -j 0 "$venv/lib" "$top/rdc" >&2 || true
     printf '%s\n' "$stamp" >"$venv/stamp-$extra"
     # An extra includes all that the plain installation needs.
     printf '%s\n' "$stamp" >"$venv/stamp-"

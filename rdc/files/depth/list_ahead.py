@@ -173,6 +173,8 @@ class ListAhead:
 
     def _viewed(self, path: bytes, listed: Listed) -> Listed:
         listing, inodes = self._root.viewed(path, listed.listing, listed.inodes)
+        if listing is listed.listing and inodes is listed.inodes:
+            return listed
         return Listed(listing, listed.inodes if inodes is None else inodes, listed.reserved)
 
     def _submit(self, path: bytes, following: Sequence[bytes]) -> None:

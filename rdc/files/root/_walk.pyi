@@ -19,10 +19,10 @@ def read_directory(
     """
 
 def list_directory(
-    directory: int, path: bytes, part_temporaries: bool, limit: int, depth: int, most: int, /
+    directory: int, path: bytes, part_temporaries: bool, limit: int, inodes: bool, depth: int, most: int, /
 ) -> tuple[int, *tuple[bytes, ...], Seen]:
-    """`open_directory` and `read_directory` without inodes in one. OSError with EINVAL for a path that is not
-    of plain names."""
+    """`open_directory` and `read_directory` in one. OSError with EINVAL for a path that is not of plain
+    names."""
 
 def open_directory(directory: int, path: bytes, /) -> int:
     """A descriptor for reading of the directory `path` (not empty) below `directory`; no link is followed.

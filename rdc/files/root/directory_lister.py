@@ -9,7 +9,13 @@ from collections.abc import Callable
 from rdc.errors import RdcError
 from rdc.files.base.relative_path import check_path
 from rdc.files.root.confined_access import ConfinedAccess
-from rdc.files.root.packed_listing import list_beneath, open_directory, read_packed, read_packed_inodes
+from rdc.files.root.packed_listing import (
+    list_beneath,
+    list_inodes_beneath,
+    open_directory,
+    read_packed,
+    read_packed_inodes,
+)
 from rdc.limits.paths import (
     DIRECTORY_BYTES,
     NAME_BYTES,
@@ -92,13 +98,15 @@ class DirectoryLister(ConfinedAccess):
         are looked at at a time; None: as `depths` has it. Threads may call it.
         """
         depth = looking or self.depths.looking
-        if inodes:
-            return self._list(path, lambda fd: read_packed_inodes(fd, on_temporary, limit, depth))
         # A shorter path is within both bounds of paths, so it needs no check.
         if self.followed is not None or not path or len(path) > PATH_DEPTH:
+            if inodes:
+                return self._list(path, lambda fd: read_packed_inodes(fd, on_temporary, limit, depth))
             return self._list(path, lambda fd: read_packed(fd, on_temporary, limit, depth)), None
         try:
             # One call opens and lists: a walk does little else.
+            if inodes:
+                return list_inodes_beneath(self._directory.fd, path, on_temporary, limit, depth)
             return list_beneath(self._directory.fd, path, on_temporary, limit, depth), None
         except OSError as error:
             check_path(path)

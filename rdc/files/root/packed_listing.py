@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rdc.files.depth.depth import Looking
 
-__all__ = ["list_beneath", "open_directory", "read_packed", "read_packed_inodes"]
+__all__ = ["list_beneath", "list_inodes_beneath", "open_directory", "read_packed", "read_packed_inodes"]
 
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -72,12 +72,35 @@ def list_beneath(
         finally:
             os.close(fd)
     *columns, temporaries, seen = _extension.list_directory(
-        directory, path, on_temporary is not None, limit, *_bounds(depth)
+        directory, path, on_temporary is not None, limit, False, *_bounds(depth)
     )
     _take_in(depth, seen)
     if temporaries:
         _report(temporaries, on_temporary)
     return PackedListing(*columns)
+
+
+def list_inodes_beneath(
+    directory: int,
+    path: bytes,
+    on_temporary: Callable[[bytes], None] | None,
+    limit: int = DIRECTORY_BYTES,
+    depth: Looking | None = None,
+) -> tuple[PackedListing, PackedInodes]:
+    """Return `read_packed_inodes` of the directory at `path`, as `list_beneath` returns `read_packed`."""
+    if _extension is None:
+        fd = open_directory(directory, path)
+        try:
+            return read_packed_inodes(fd, on_temporary, limit)
+        finally:
+            os.close(fd)
+    *columns, temporaries, devices, numbers, links, allocated, ctimes, seen = _extension.list_directory(
+        directory, path, on_temporary is not None, limit, True, *_bounds(depth)
+    )
+    _take_in(depth, seen)
+    if temporaries:
+        _report(temporaries, on_temporary)
+    return PackedListing(*columns), PackedInodes(devices, numbers, links, allocated, ctimes)
 
 
 def read_packed_inodes(

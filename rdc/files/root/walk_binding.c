@@ -75,15 +75,15 @@ static PyObject *read_directory(PyObject *module, PyObject *args)
 
 static PyObject *list_directory(PyObject *module, PyObject *args)
 {
-    int directory, part_temporaries, failed;
+    int directory, part_temporaries, inodes, failed;
     unsigned depth, most;
     const char *path;
     Py_ssize_t length, limit;
     rdc_rows_seen seen = {0};
     rdc_entries e;
     (void)module;
-    if (!PyArg_ParseTuple(args, "iy#pnII:list_directory", &directory, &path, &length, &part_temporaries, &limit,
-                          &depth, &most) ||
+    if (!PyArg_ParseTuple(args, "iy#pnpII:list_directory", &directory, &path, &length, &part_temporaries, &limit,
+                          &inodes, &depth, &most) ||
         !check_limit(limit))
         return NULL;
     if (strlen(path) != (size_t)length || !rdc_is_plain_path(path))
@@ -96,7 +96,7 @@ static PyObject *list_directory(PyObject *module, PyObject *args)
         close(fd);
     seen.elapsed = rdc_steady_clock() - begun;
     Py_END_ALLOW_THREADS
-    return failed ? failure(failed) : columns_of(&e, 0, &seen);
+    return failed ? failure(failed) : columns_of(&e, inodes, &seen);
 }
 
 static PyObject *open_directory(PyObject *module, PyObject *args)

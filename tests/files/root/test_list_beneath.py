@@ -6,7 +6,7 @@ import errno
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root import _walk
 from rdc.files.root import packed_listing as packed
+from rdc.files.root.listing_reference import read_with_inodes
 from rdc.files.root.root import Root
 from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
-from rdc.model.entries import Kind, PackedListing
+from rdc.model.entries import Kind, PackedInodes, PackedListing
 from tests.files.root.listings import in_c, in_python, make, opened
 from tests.support.project_paths import NATIVE, TOP
 from tests.support.share import examples
@@ -55,6 +56,7 @@ def test_a_directory_below_another_in_one_call(entries: dict[bytes, Kind]) -> No
         stale = temporary_name(b"x")
         os.close(os.open(os.path.join(below, stale), os.O_CREAT | os.O_WRONLY))
         with opened(os.fsencode(place)) as top, opened(below) as fd:
+            inodes = [packed_inodes(fd, taker) for taker in (_nobody, None)]
             for extension in (_walk, None):
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(packed, "_extension", extension)
@@ -62,6 +64,15 @@ def test_a_directory_below_another_in_one_call(entries: dict[bytes, Kind]) -> No
                     assert packed.list_beneath(top, b"d/e", found.append) == in_python(fd, _nobody, 1 << 20)
                     assert found == [stale]
                     assert packed.list_beneath(top, b"d/e", None) == in_python(fd, None, 1 << 20)
+                    assert packed.list_inodes_beneath(top, b"d/e", found.append) == inodes[0]
+                    assert found == [stale, stale]
+                    assert packed.list_inodes_beneath(top, b"d/e", None) == inodes[1]
+
+
+def packed_inodes(fd: int, taker: Callable[[bytes], None] | None) -> tuple[PackedListing, PackedInodes]:
+    """By the definition."""
+    listing, inodes = read_with_inodes(fd, taker, DIRECTORY_BYTES)
+    return listing.packed(), inodes
 
 
 def _nobody(name: bytes) -> None:
@@ -79,6 +90,8 @@ def test_a_path_that_leads_elsewhere_is_not_listed(path: bytes, tmp_path: Path) 
     root = Root.open(os.fsencode(tmp_path))
     with pytest.raises(FileError):
         root.list_packed(path)
+    with pytest.raises(FileError):
+        root.list_unviewed(path, _nobody, inodes=True)
     root.release()
     with opened(os.fsencode(tmp_path)) as top:
         for extension in (_walk, None):
@@ -86,6 +99,8 @@ def test_a_path_that_leads_elsewhere_is_not_listed(path: bytes, tmp_path: Path) 
                 patch.setattr(packed, "_extension", extension)
                 with pytest.raises((OSError, ValueError)):
                     packed.list_beneath(top, path, None)
+                with pytest.raises((OSError, ValueError)):
+                    packed.list_inodes_beneath(top, path, None)
     assert open_descriptors() == before
 
 
@@ -93,6 +108,8 @@ def test_a_path_too_long_is_refused_by_name(tmp_path: Path) -> None:
     root = Root.open(os.fsencode(tmp_path))
     with pytest.raises(FileError, match="bytes \\(the limit is"):
         root.list_packed(b"a/" * PATH_BYTES + b"a")
+    with pytest.raises(FileError, match="bytes \\(the limit is"):
+        root.list_unviewed(b"a/" * PATH_BYTES + b"a", _nobody, inodes=True)
     root.close()
 
 
@@ -147,10 +164,13 @@ def test_a_root_names_the_directory_it_refuses(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("rdc.files.root.directory_lister.list_beneath", refuse)
-    with pytest.raises(FileError, match=f"d: cannot list the directory: expected .*{expected}") as caught:
-        Root.open(os.fsencode(tmp_path)).list_packed(b"d")
-    assert caught.value.code == ExitCode.PARTIAL
-    assert caught.value.path == b"d"
+    monkeypatch.setattr("rdc.files.root.directory_lister.list_inodes_beneath", refuse)
+    root = Root.open(os.fsencode(tmp_path))
+    for inodes in (False, True):
+        with pytest.raises(FileError, match=f"d: cannot list the directory: expected .*{expected}") as caught:
+            root.list_unviewed(b"d", _nobody, inodes=inodes)
+        assert caught.value.code == ExitCode.PARTIAL
+        assert caught.value.path == b"d"
 
 
 def test_a_name_too_long_fails_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

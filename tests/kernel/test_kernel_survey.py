@@ -63,6 +63,26 @@ def everything(table: _survey.ChunkTable, step: int = 7) -> list[tuple[int, int,
         rows += zip(plain(found), plain(lengths), plain(times), strict=True)
 
 
+sized = st.tuples(
+    st.integers(0, 9), st.integers(0, 9_000) | st.integers((1 << 32) - 3, (1 << 32) + 3), counts
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(sized.filter(lambda row: row[2] > 0), max_size=40), max_size=6), st.booleans())
+def test_the_largest_size_of_a_key_stays(batches: list[list[tuple[int, int, int]]], in_order: bool) -> None:
+    """Rows in the order of keys are added by another function."""
+    table, wanted = _survey.ChunkTable(1 << 20), dict[int, int]()
+    for batch in batches:
+        rows = sorted({row[0]: row for row in batch}.values()) if in_order else batch
+        rows = [(key, size, min(count, 9)) for key, size, count in rows]
+        rows += [(key, 0, 1) for key in range(100, 100 + 16 * in_order)]
+        table.add(*(column([row[number] for row in rows]) for number in range(3)))
+        for key, size, _ in rows:
+            wanted[key] = max(wanted.get(key, 0), size)
+    assert {key: size for key, size, _ in everything(table)} == wanted
+
+
 @settings(deadline=None)
 @given(additions)
 def test_a_table_counts_as_a_dictionary_does(batches: list[list[tuple[int, int]]]) -> None:

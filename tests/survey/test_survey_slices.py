@@ -79,6 +79,35 @@ def test_random_trees_in_random_slices_are_one_scan(tmp_path: Path, memory: int)
         assert document(parts, memory) == whole(paths, options), seed
 
 
+def test_holes_of_equal_files_do_not_depend_on_the_order(tmp_path: Path) -> None:
+    """Copies of one content with no hole, and with one of several sizes, in several directories."""
+    rng = random.Random(3)
+    for number in range(12):
+        content = rng.randbytes(20_000) + bytes(60_000) + rng.randbytes(9_000) + bytes(200_000)
+        for copy, zeros in enumerate(rng.sample((0, 8_192, 40_960, 61_440), 3)):
+            path = tmp_path / f"{copy}" / f"{rng.randrange(10)}" / f"{number}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                file.write(content[:20_480])
+                file.seek(20_480 + zeros)
+                file.write(content[20_480 + zeros :])
+    paths = [tmp_path / f"{copy}" for copy in range(3)]
+    options = ScanOptions()
+    expected = whole(paths, options)
+    assert json.loads(expected)["holes_bytes"] > 100_000
+    for of in (2, 5, 16):
+        parts = sliced(paths, of, options)
+        for _ in range(3):
+            rng.shuffle(parts)
+            assert document(parts) == expected
+
+    def figures(order: list[Path]) -> Any:
+        found = json.loads(whole(order, options))
+        return [(one["name"], one["unique_bytes"], one["compressed_bytes"]) for one in found["levels"]]
+
+    assert figures(paths) == figures(paths[::-1])
+
+
 def test_merged_slices_are_a_part_like_any_other(tmp_path: Path) -> None:
     for name in ("a", "b"):
         linked_tree(tmp_path / name, ord(name))

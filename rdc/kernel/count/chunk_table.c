@@ -154,17 +154,23 @@ static int spread(rdc_table *t, size_t homes)
     return 0;
 }
 
-/* Counts a known chunk. A count that outgrows its slot moves to `wide`. */
-static int count_again(rdc_table *t, rdc_slot *slot, uint64_t count)
+/* Counts a known chunk, of which the largest size stays. What outgrows its slot moves to `wide`. */
+static int count_again(rdc_table *t, rdc_slot *slot, uint64_t size, uint64_t count)
 {
     if (slot->size == UINT32_MAX) {
-        rdc_find_wide(t, slot->key)->count += count;
-    } else if (count > UINT32_MAX - slot->count) {
-        if (rdc_add_wide(t, slot->key, slot->size, slot->count + count))
+        rdc_wide *wide = rdc_find_wide(t, slot->key);
+        wide->count += count;
+        wide->size = size > wide->size ? size : wide->size;
+        return 0;
+    }
+    size = size > slot->size ? size : slot->size;
+    if (size >= UINT32_MAX || count > UINT32_MAX - slot->count) {
+        if (rdc_add_wide(t, slot->key, size, slot->count + count))
             return -1;
         slot->size = UINT32_MAX;
     } else {
         slot->count += (uint32_t)count;
+        slot->size = (uint32_t)size;
     }
     return 0;
 }
@@ -220,7 +226,7 @@ static int add_one(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
         return 0;
     size_t at = t->homes ? slot_of(t, key) : 0;
     if (at < t->length && t->slot[at].count && t->slot[at].key == key)
-        return count_again(t, t->slot + at, count);
+        return count_again(t, t->slot + at, size, count);
     if (!has_room(t, 1)) {
         while (!has_room(t, 1))
             if (make_room(t, 1))
@@ -288,7 +294,7 @@ static int add_sorted(rdc_table *t, const uint64_t *key, const uint64_t *size, c
             continue;
         at = t->homes ? slot_from(t, key[i], at) : 0;
         if (at < t->length && t->slot[at].count && t->slot[at].key == key[i])
-            failed = count_again(t, t->slot + at, count ? count[i] : 1);
+            failed = count_again(t, t->slot + at, size[i], count ? count[i] : 1);
         else
             row[unseen++] = i;
     }

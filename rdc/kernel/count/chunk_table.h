@@ -48,7 +48,7 @@ typedef struct {
 void rdc_table_start(rdc_table *t, size_t limit);
 
 /* Counts count[i] more, or one without `count`, of the chunk key[i] of size[i] bytes, for n chunks. Returns -1 without
- * memory; then some of them may be missing in all but `chunks` and `bytes`. A contradicting size is ignored. */
+ * memory; then some of them may be missing in all but `chunks` and `bytes`. Of several sizes of a chunk the largest stays. */
 int rdc_table_add(rdc_table *t, const uint64_t *key, const uint64_t *size, const uint64_t *count, size_t n);
 
 /* Keeps only keys whose first `shift` bits are 0. A smaller shift than before changes nothing. */

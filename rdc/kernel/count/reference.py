@@ -54,8 +54,8 @@ class ChunkTable:
         """One key in 2^shift is sampled."""
 
     def add(self, keys: ReadableBuffer, sizes: ReadableBuffer, counts: ReadableBuffer | None = None) -> None:
-        """Counts each chunk once, or `counts` times. A size (bytes) that contradicts an earlier one is
-        ignored, because equal keys are one chunk."""
+        """Counts each chunk once, or `counts` times. Of several sizes (bytes) of a key the largest stays, in
+        whatever order they come. They are of files with one content, which differ in their holes."""
         column, lengths = _numbers(keys), _numbers(sizes)
         times = [1] * len(column) if counts is None else _numbers(counts)
         for key, size, count in zip(column, lengths, times, strict=True):
@@ -67,7 +67,7 @@ class ChunkTable:
                 continue
             entry = self._seen.get(key)
             if entry is not None:
-                entry[1] += count
+                entry[0], entry[1] = max(entry[0], size), entry[1] + count
                 continue
             while (len(self._seen) + 1) * self.ENTRY_BYTES > self._limit and self.shift < 63 and self._seen:
                 self.sample(self.shift + 1)

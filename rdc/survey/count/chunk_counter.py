@@ -78,7 +78,8 @@ class ChunkCounter:
 
     def add_unseen(self, number: int, chunks: int, total: int) -> None:
         """Counts chunks of table `number` that the sample of another counter left out. Only their sums are
-        known."""
+        known. `total` is what the rows of that sample lack of all bytes. It is negative if they have more,
+        each with the most bytes of any copy."""
         before = self._unseen[number]
         self._unseen[number] = (before[0] + chunks, before[1] + total)
 

@@ -58,7 +58,8 @@ def expected_shift(total: int, mean: int) -> int:
 class CompressionSample:
     """A sample of the unique chunks of one level. Keys decide: it is the same in whatever order chunks come.
 
-    The sample is halved whenever it grows beyond its limit.
+    The sample is halved whenever it grows beyond its limit. Holes are no content: of what the files of one
+    content have at a key, the copy with the most bytes counts, and of several such the one that shrinks less.
     """
 
     def __init__(self, shift: int = 0, most: int = SAMPLE_CHUNKS) -> None:
@@ -68,16 +69,25 @@ class CompressionSample:
         self.sizes: dict[int, tuple[int, int]] = {}
         """By key: bytes before and after zstd."""
 
+    def selected(self, keys: bytes) -> list[int]:
+        """Rows of the chunks that belong to the sample."""
+        return array("Q", select_chunks(keys, SALT, self.shift)).tolist()
+
     def wanted(self, keys: bytes) -> list[int]:
-        """Rows of the chunks whose content `take` needs."""
-        rows = array("Q", select_chunks(keys, SALT, self.shift)).tolist()
+        """Rows of the chunks whose content `take` needs, if content has no holes."""
+        rows = self.selected(keys)
         if not rows:
             return rows
         column = memoryview(keys).cast("Q")
         return [row for row in rows if column[row] not in self.sizes]
 
+    def has(self, key: int, size: int) -> bool:
+        """Whether `size` bytes of a chunk, or more, are in the sample."""
+        known = self.sizes.get(key)
+        return known is not None and known[0] >= size
+
     def take(self, key: int, content: Buffer) -> None:
-        """Compresses a chunk that `wanted` selected, unless the sample was halved meanwhile and excludes
+        """Compresses a chunk that was selected, unless the sample was halved meanwhile and excludes
         it."""
         if not select_chunks(array("Q", [key]), SALT, self.shift):
             return
@@ -94,9 +104,9 @@ class CompressionSample:
         return zstandard.ZstdCompressor(level=ZSTD_LEVEL)
 
     def put_many(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Adds chunks that `wanted` selected: key, bytes before and after zstd."""
+        """Adds chunks that were selected: key, bytes before and after zstd."""
         for key, before, after in rows:
-            self.sizes[key] = (before, after)
+            self.sizes[key] = max(self.sizes.get(key, (0, 0)), (before, after))
         # Only now: a halving between two rows would not see the later ones.
         while len(self.sizes) > self._most and self.shift < 63:
             self.thin(self.shift + 1)

@@ -197,8 +197,8 @@ class Counters:
         sample = self.compression.get(FILE_LEVEL)
         if sample is None:
             return
-        for row in sample.wanted(keys.tobytes()):
-            if 0 < sizes[row] <= SEGMENT_BYTES and keys[row] not in sample.sizes:
+        for row in sample.selected(keys.tobytes()):
+            if 0 < sizes[row] <= SEGMENT_BYTES and not sample.has(keys[row], sizes[row]):
                 content = read(row, 0, sizes[row])
                 if content is not None:
                     sample.take(keys[row], content)
@@ -220,14 +220,16 @@ class Counters:
                         sample.take(column[row], content)
 
     def compress_file(self, key: int, size: int, read: Callable[[int, int], Buffer | None]) -> None:
-        """Compresses the selected pieces of a file, unless an identical file came before."""
+        """Compresses the selected pieces of a file, unless an identical file came before. `read`: content
+        without holes, by offset and length."""
         sample = self.compression.get(FILE_LEVEL)
         if sample is None or not size:
             return
         for first in range(0, size, SEGMENT_BYTES << 12):
             offsets = range(first, min(size, first + (SEGMENT_BYTES << 12)), SEGMENT_BYTES)
             names = array("Q", [(key + offset * _GOLDEN) & _MASK for offset in offsets])
-            for row in sample.wanted(names.tobytes()):
-                content = read(offsets[row], min(SEGMENT_BYTES, size - offsets[row]))
+            for row in sample.selected(names.tobytes()):
+                length = min(SEGMENT_BYTES, size - offsets[row])
+                content = None if sample.has(names[row], length) else read(offsets[row], length)
                 if content is not None:
                     sample.take(names[row], content)

@@ -7,6 +7,7 @@ from array import array
 from rdc.errors import ExitCode, one_line, worse
 from rdc.kernel.chunk_counts import left_after_rows
 from rdc.limits.survey import SCAN_PROBLEMS
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import ScanProblem
 from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.survey.count.compression_estimate import SAMPLE_CHUNKS
@@ -56,7 +57,11 @@ class PartAdder:
         self._least_key = 0
         """The least key that the next row may have."""
         self._left_chunks = 0
-        self._left_bytes = 0
+        self._table_bytes = 0
+        """Bytes of all chunks of the table."""
+        self._left_room = 0
+        """What bounds the bytes of its rows, less those that came. A row has the most bytes that any copy of
+        its chunk has, so rows of copies that differ in their holes have more bytes than the table."""
 
     def run(self, sections: Iterator[Section]) -> None:
         self._add_head()
@@ -109,14 +114,14 @@ class PartAdder:
         self._row_adder.wait_for(table)
         table.sample(shift)
         self._table, self._least_key = (level, which, shift), 0
-        self._left_chunks, self._left_bytes = chunks, total
+        self._left_chunks, self._table_bytes, self._left_room = chunks, total, SIZE_LIMIT
 
     def _rows(self, keys: array[int], sizes: array[int], counts: array[int]) -> None:
         if self._table is None or not len(keys) == len(sizes) == len(counts) or not keys:
             raise ValueError("rows that belong to no table")
         level, which, shift = self._table
-        self._left_chunks, self._left_bytes = left_after_rows(
-            keys, sizes, counts, self._least_key, shift, self._left_chunks, self._left_bytes
+        self._left_chunks, self._left_room = left_after_rows(
+            keys, sizes, counts, self._least_key, shift, self._left_chunks, self._left_room
         )
         self._least_key = keys[-1] + 1
         self._row_adder.add(self._outcome.counters.levels[level].tables[which], keys, sizes, counts)
@@ -125,9 +130,10 @@ class PartAdder:
         if self._table is None:
             return
         level, which, shift = self._table
-        if not shift and (self._left_chunks or self._left_bytes):
+        left_bytes = self._table_bytes - (SIZE_LIMIT - self._left_room)
+        if not shift and (self._left_chunks or left_bytes > 0):
             raise ValueError("fewer chunks than the table has")
-        self._outcome.counters.levels[level].add_unseen(which, self._left_chunks, self._left_bytes)
+        self._outcome.counters.levels[level].add_unseen(which, self._left_chunks, left_bytes)
         self._table = None
 
     def _sample(
@@ -137,7 +143,7 @@ class PartAdder:
         sample.thin(shift)
         if not len(keys) == len(before) == len(after) <= SAMPLE_CHUNKS:
             raise ValueError("a sample with other columns")
-        rows = sample.wanted(keys.tobytes())
+        rows = sample.selected(keys.tobytes())
         if not all(0 < after[row] <= before[row] for row in rows):
             raise ValueError("a chunk that grew")
         sample.put_many((keys[row], before[row], after[row]) for row in rows)

@@ -35,6 +35,8 @@ static void count_plainly(uint64_t key, uint64_t size, uint64_t count)
     if (i == used)
         rows[used++] = (row){key, size, 0};
     rows[i].count += count;
+    if (size > rows[i].size)
+        rows[i].size = size;
 }
 
 static int by_value(const void *left, const void *right)
@@ -69,6 +71,8 @@ static void round_of(unsigned crowded, unsigned shift)
             n = sorted(key, n);
         for (size_t k = 0; k < n; k++) {
             size[k] = key[k] % 11 ? key[k] % 9000 : UINT32_MAX - 2 + key[k] % 5;
+            if (drawn() % 5 == 0)
+                size[k] = drawn() % 7 ? drawn() % 9000 : UINT32_MAX - 2 + drawn() % 5;
             count[k] = drawn() % 50 || key[k] % 11 == 0 ? 1 : UINT32_MAX - 1 + drawn() % 3;
             count_plainly(key[k], size[k], count[k]);
         }

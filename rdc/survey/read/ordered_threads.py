@@ -36,15 +36,21 @@ def usable_workers() -> int:
     return min(WORKERS_MAX, cpus)
 
 
-def in_order(work: Callable[[T], R], tasks: Iterable[T], workers: int) -> Generator[R, None, None]:
+def in_order(
+    work: Callable[[T], R], tasks: Iterable[T], workers: int, waits: Callable[[], bool] = lambda: False
+) -> Generator[R, None, None]:
     """Yields `work(task)` for each task, in the order of tasks.
 
-    Twice as many tasks as workers are in progress. Leaving early, also by an exception, waits for the running
-    tasks; to leave soon, `work` must end soon.
+    `waits`: asked after each task of a single worker; once True, a second one takes the next task while the
+    first waits for storage. Twice as many tasks as workers are in progress then. Leaving early, also by an
+    exception, waits for the running tasks; to leave soon, `work` must end soon.
     """
     rest: Iterator[T] = iter(tasks)
     for task in rest if workers <= 1 else islice(rest, ALONE):
         yield work(task)
+        if workers <= 1 and waits():
+            workers = 2
+            break
     first = next(rest, None)
     if first is None:
         return

@@ -164,6 +164,7 @@ class Found:
 
     def __init__(self) -> None:
         self._directories: list[FoundDirectory] = []
+        self._roots: dict[int, Root | ObjectTree] = {}
         self.files = 0
         self.bytes = 0
 
@@ -205,12 +206,17 @@ class Found:
 
     def _append(self, directory: FoundDirectory) -> None:
         self._directories.append(directory)
+        self._roots[id(directory.root)] = directory.root
         self.files += len(directory.sizes)
         self.bytes += sum(directory.sizes)
 
+    def waits(self) -> bool:
+        """Whether a file system with some of the files makes opens wait, as Depth finds out."""
+        return any(isinstance(root, Root) and root.depths.opening.now > 1 for root in self._roots.values())
+
     def release(self) -> None:
         """Closes the descriptors of all roots. No file can be opened from then on."""
-        for root in {id(directory.root): directory.root for directory in self._directories}.values():
+        for root in self._roots.values():
             root.release()
 
     def in_order(self) -> Iterator[Run]:

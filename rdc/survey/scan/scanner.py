@@ -137,7 +137,7 @@ class Scanner:
         # In random order, a batch is spread over the disk, and a stop must wait for batches in progress. So
         # batches are small.
         batches = self._batches(runs, BATCH_FILES // 8 if budget.of_a_part else BATCH_FILES)
-        for done in in_order(self._sign, batches, self._signer.workers):
+        for done in in_order(self._sign, batches, self._signer.workers, found.waits):
             self._count_batch(done)
         self._sign_alone()
         self._signer.close()

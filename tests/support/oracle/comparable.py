@@ -116,9 +116,12 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
     if words & KEEPING or (words & WRITING_INTO and "--link-dest" in words):
         return False  # refused
     if "--remove-source-files" in words and (
-        case.scene.source.specials or words & {"--compare-dest", "-H", "--hard-links"}
+        case.scene.source.specials
+        or words & {"--compare-dest", "-H", "--hard-links"}
+        or any(isinstance(side.tree.get(path), Link) for side in case.scene.alternates for path in wanted)
     ):
-        return False  # rsync leaves at SRC a special file that it has linked; or removes what DST lacks
+        # rsync leaves at SRC a symlink or a special file that it has linked; or removes what DST lacks.
+        return False
     if words & {"--append", "--append-verify"}:
         return False  # rsync leaves out what is no shorter there, whatever else it differs in
     if words & {"-c", "--checksum"}:

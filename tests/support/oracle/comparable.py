@@ -124,6 +124,8 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
         return False
     if words & {"--append", "--append-verify"}:
         return False  # rsync leaves out what is no shorter there, whatever else it differs in
+    if words & {"-H", "--hard-links"} and _some_names_are_there(case):
+        return False  # rsync takes the name that is there, and rdc the first one
     if words & {"-c", "--checksum"}:
         return False  # rsync looks there for what DST has already, too
     if any(
@@ -133,6 +135,18 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
     directories = [path for path, node in wanted.items() if isinstance(node, Directory)]
     # rsync follows links on the way to a file.
     return not any(isinstance(side.tree.get(p), Link) for side in case.scene.alternates for p in directories)
+
+
+def _some_names_are_there(case: Case) -> bool:
+    """Whether an alternate directory has some names of a file at SRC, and others not."""
+    names: dict[bytes, set[bytes]] = {}
+    for name, file in case.scene.source.links:
+        names.setdefault(file, {file}).add(name)
+    return any(
+        0 < len(group & side.tree.keys()) < len(group)
+        for group in names.values()
+        for side in case.scene.alternates
+    )
 
 
 def _bears_what_rewriting_loses(case: Case) -> bool:

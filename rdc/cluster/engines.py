@@ -78,8 +78,11 @@ def _installed(url: str, engine: EngineUrl) -> EngineUrl:
 def opened_engine(url: EngineUrl) -> Iterator[Engine]:
     """Connects to the engine, and ends the connection afterwards. Raises RdcError if it cannot be reached."""
     if url.kind == "processes":
-        with _processes(url.processes) as engine:
-            yield engine
+        from functools import partial
+
+        from rdc.cluster.local_processes import local_processes
+
+        yield Engine(partial(local_processes, url.processes), url.processes)
     elif url.kind == "dask":
         with _dask(url.address) as engine:
             yield engine
@@ -88,19 +91,6 @@ def opened_engine(url: EngineUrl) -> Iterator[Engine]:
 
         with opened_ray(url.address) as (executor, slots):
             yield Engine(executor, slots)
-
-
-@contextlib.contextmanager
-def _processes(number: int) -> Iterator[Engine]:
-    from rdc.cluster.local_processes import local_processes
-
-    # The first pool begins now, while this process walks.
-    ready = [local_processes(number)]
-    try:
-        yield Engine(lambda: ready.pop() if ready else local_processes(number), number)
-    finally:
-        for pool in ready:
-            pool.shutdown()
 
 
 @contextlib.contextmanager

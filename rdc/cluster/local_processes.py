@@ -23,11 +23,8 @@ __all__ = ["local_processes"]
 
 def local_processes(number: int) -> ProcessPoolExecutor:
     """Processes that begin anew: a fork would copy the locks of threads of this one, such as a progress
-    bar's. They begin at once, which takes them 0.1 s."""
-    pool = _Processes(number, mp_context=get_context("spawn"), initializer=_begin)
-    for _ in range(number):
-        pool.submit(_ready)
-    return pool
+    bar's."""
+    return _Processes(number, mp_context=get_context("spawn"), initializer=_begin)
 
 
 class _Processes(ProcessPoolExecutor):
@@ -41,11 +38,6 @@ class _Processes(ProcessPoolExecutor):
             return super().submit(fn, *args, **kwargs)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _ready() -> None:
-    """Loads what the first task of a process needs."""
-    import rdc.cluster.slice_task  # noqa: F401 - for whoever asks next
 
 
 def _begin() -> None:

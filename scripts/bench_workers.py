@@ -49,6 +49,9 @@ def main() -> None:
     parser.add_argument("--open-us", type=int, default=0)
     parser.add_argument("--depth", type=int, default=0, help="opens in flight; 0 leaves it to rdc")
     parser.add_argument("--slices", type=int, help="instead of rdc's own number")
+    parser.add_argument(
+        "--shift", type=int, default=0, help="one chunk in 2^shift is counted, as for a fleet"
+    )
     parser.add_argument("--runs", type=int, default=5)
     given = parser.parse_args()
     place: Path = given.place
@@ -75,6 +78,7 @@ def measure(storage: SlowStorage, parts: Path, tree: Path, workers: int, given: 
     shutil.rmtree(parts, ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     words = ["scan", "--quiet", "--no-zstd", f"--cluster=processes:{workers}", f"--depth={given.depth}"]
+    words.append(f"--shift={given.shift}")
     words += [f"--slices={given.slices}"] if given.slices else []
     waits = {"open": given.open_us} if given.open_us else {}
     ran = storage.run(*words, "-o", parts, tree, **waits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.model.entries import Kind
+from rdc.model.entries import DEVICES, Kind
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -28,8 +28,11 @@ def with_equal_times(wanted: Listing, existing: Listing, window: int) -> Listing
         other = rows.get(name)
         if other is None or existing.kinds[other] != kind:
             continue
+        # What is made anew gets the time of its source.
         if kind == Kind.SYMLINK and links[row] != existing_links[other]:
-            continue  # a symlink is made anew, with the time of its source
+            continue
+        if kind in DEVICES and wanted.sizes[row] != existing.sizes[other]:
+            continue
         if existing.mtimes[other] != mtime and _are_close(existing.mtimes[other], mtime, window):
             mtimes[row], changed = existing.mtimes[other], True
     return replace(wanted, mtimes=mtimes) if changed else wanted

@@ -132,7 +132,8 @@ def _comparable_alternates(case: Case, words: set[str]) -> bool:
         isinstance(held.get(path), Directory) and not isinstance(wanted[path], Directory) for path in wanted
     ):
         return False  # rdc fetches what a directory was in the way of
-    directories = [path for path, node in wanted.items() if isinstance(node, Directory)]
+    entered = (Directory, Link) if words & FOLLOWING else Directory
+    directories = [path for path, node in wanted.items() if isinstance(node, entered)]
     # rsync follows links on the way to a file.
     return not any(isinstance(side.tree.get(p), Link) for side in case.scene.alternates for p in directories)
 

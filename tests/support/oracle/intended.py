@@ -263,8 +263,9 @@ def _first_name(line: str) -> list[str]:
     return [re.sub(r"^hf\+{9} (.*) => .*$", r">f+++++++++ \1", line)]
 
 
-def _timeless_new_links(line: str) -> list[str]:
-    return _without_flag(line, "L", "t") if line.startswith("cL") else [line]
+def _timeless_new_entries(line: str) -> list[str]:
+    """Without the time of a symlink or a device that is made anew."""
+    return _without_flag(line, line[1], "t") if line.startswith(("cL", "cD")) else [line]
 
 
 def _names_over_others(case: Case) -> frozenset[str]:
@@ -359,7 +360,7 @@ INTENDED: tuple[Intended, ...] = (
     Intended("`-I`", _has("-I", "--ignore-times"), _always(_lines(_not_sent))),
     Intended("`-I`", _has("-I", "--ignore-times"), _still_linked),
     Intended("`--modify-window`", _has("--modify-window", "-@2"), _always(_timeless_directories)),
-    Intended("`--modify-window`", _has("--modify-window", "-@2"), _always(_lines(_timeless_new_links))),
+    Intended("`--modify-window`", _has("--modify-window", "-@2"), _always(_lines(_timeless_new_entries))),
     Intended("`-ii`", _read_otherwise, _always(_lines(_changed_alone))),
     Intended("`-H`, where another kind", _has("-H", "--hard-links"), _named_anew),
     Intended("`-H`, the name", _has("-H", "--hard-links"), _always(_first_names)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, TrustError, UsageError
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.entries import Metadata
+from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.plan.modify_window import with_equal_time, with_equal_times
 from rdc.protocol.messages.registry import Open, Role
@@ -117,6 +118,25 @@ def test_a_symlink_with_another_target_keeps_the_source_s_time(tmp_path: Path) -
         listings.append(root.list(b""))
         root.close()
     assert with_equal_times(listings[0], listings[1], 10**6) == listings[0]
+
+
+@pytest.mark.parametrize(("number", "mtime"), [(259, 7), (260, 9)])
+def test_a_device_with_another_number_keeps_the_source_s_time(number: int, mtime: int) -> None:
+    """It is made anew. One with the same number is not."""
+    one, other = (
+        Listing(
+            (b"d",),
+            bytes([Kind.BLOCK_DEVICE]),
+            array("H", [0o600]),
+            array("Q", [device]),
+            array("q", [seconds * SECOND]),
+            array("I", [0]),
+            array("I", [0]),
+            (),
+        )
+        for device, seconds in ((number, 9), (259, 7))
+    )
+    assert with_equal_times(one, other, 2).mtimes[0] == mtime * SECOND
 
 
 @pytest.mark.parametrize("way", WAYS)

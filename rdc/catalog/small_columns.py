@@ -55,7 +55,7 @@ class SignedFiles:
     """Their contents, one behind another. None: they were known and not read, or they were released."""
 
     def chosen(self, numbers: Sequence[int]) -> SignedFiles:
-        """These of the signed files, in increasing order, without their contents."""
+        """Returns the files with these numbers, which increase, without their contents."""
         return SignedFiles(
             array("I", [self.rows[number] for number in numbers]),
             self.signatures.chosen(numbers),

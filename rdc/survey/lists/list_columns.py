@@ -24,12 +24,11 @@ __all__ = [
 ]
 
 ABOVE, OWN, CONTINUED, SINGLE = range(4)
-"""What a row is: a directory of other slices on the way to one of this slice; one with something of this
+"""Kinds of rows: a directory of other slices on the way to one of this slice; one with something of this
 slice; more files of the directory before; a file that is a path of the scan, with the directory it is in."""
 
 ROW_BYTES, FILES_BYTES, FILE_BYTES = 100, 900, 52
-"""What a row takes beside its path, what the columns of its files take beside their content, and what they
-have of a file beside its name."""
+"""Bytes in memory: a row beside its path, the columns of its files, and one file in them beside its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 
-from rdc.errors import ExitCode, RdcError, one_line, printable
+from rdc.errors import ExitCode, FileError, RdcError, one_line, printable
 from rdc.files.base.os_errors import failure
 from rdc.files.base.relative_path import join
 from rdc.files.objects.object_url import is_url, parse_url
@@ -36,14 +36,14 @@ __all__ = ["ListedWalk"]
 
 
 class ListedWalk:
-    """What fills Found and ChunkLocations from a list, as Scanner calls `listed`."""
+    """Fills Found and ChunkLocations from a list. Scanner takes it as `listed`."""
 
     def __init__(
         self, list_: bytes, paths: Sequence[bytes], options: ScanOptions, stopped: Callable[[], bool]
     ) -> None:
         """`list_`: a file that SliceLists wrote. `paths`: those of the scan."""
         self._list = list_
-        self._paths = paths
+        self.paths = paths
         self._options = options
         self._stopped = stopped
         self._use = StorageUse(options.depth, options.max_rate)
@@ -52,7 +52,7 @@ class ListedWalk:
     def __call__(self, found: Found, locations: ChunkLocations, reporter: Reporter) -> Walked:
         """Raises PartError for a damaged list, FileError if it or a path of the scan cannot be opened."""
         walked: Walked | None = None
-        rows = _Rows(self, found, locations)
+        rows = _Rows(self, found, locations, reporter)
         try:
             with open(self._list, "rb") as stream:
                 for tag, fields in read_sections(stream, printable(self._list)):
@@ -62,7 +62,7 @@ class ListedWalk:
                     elif tag == b"FAIL":
                         _report(fields, reporter)
                     else:
-                        walked = _walked(tag, fields, len(self._paths))
+                        walked = _walked(tag, fields, len(self.paths))
         except OSError as error:
             raise failure(error, self._list, self._list, "read the list of a slice") from error
         except (ValueError, IndexError) as error:
@@ -73,17 +73,17 @@ class ListedWalk:
 
     def directory(self, operand: int) -> Root:
         """The open path number `operand`. Raises FileError."""
-        return self._use.bind(Root.open(self._paths[operand]))
+        return self._use.bind(Root.open(self.paths[operand]))
 
     def file(self, operand: int) -> tuple[Root, bytes, bytes]:
-        """As single_file, of the path number `operand`."""
-        root, shown, name = single_file(self._paths[operand])
+        """Returns what single_file returns for the path number `operand`."""
+        root, shown, name = single_file(self.paths[operand])
         return self._use.bind(root), shown, name
 
     def objects(self, operand: int, *, single: bool) -> ObjectTree | None:
         """The tree that the path number `operand` names, or one above the object that it names; None if it
         is no URL."""
-        path = self._paths[operand]
+        path = self.paths[operand]
         if not is_url(path):
             return None
         if self._objects is None:
@@ -96,10 +96,11 @@ class ListedWalk:
 class _Rows:
     """Takes rows in the order of the walk."""
 
-    def __init__(self, walk: ListedWalk, found: Found, locations: ChunkLocations) -> None:
+    def __init__(self, walk: ListedWalk, found: Found, locations: ChunkLocations, reporter: Reporter) -> None:
         self._walk = walk
         self._found = found
         self._locations = locations
+        self._report = reporter
         self._numbers = DirectoryNumbers(locations, -1)
         self._tree: ObjectTree | None = None
         self._root: Root | None = None
@@ -134,6 +135,13 @@ class _Rows:
             number = self._locations.add_directory(tree.shown(b"."), -1, row.operand, row.walked)
             self._found.add_rows(tree, number, b".", row.files)
             return
+        try:
+            self._take_file(row)
+        except FileError as error:
+            self._report(Problem(error.code, self._walk.paths[row.operand], str(error)))
+
+    def _take_file(self, row: ListedDirectory) -> None:
+        """Looks at a single file once more. Raises FileError if it is gone."""
         root, shown, name = self._walk.file(row.operand)
         try:
             found = os.stat(name, dir_fd=root.fileno(), follow_symlinks=False)

@@ -161,6 +161,17 @@ def test_files_that_change_after_the_walk_are_read_as_in_any_scan(tmp_path: Path
     ]
 
 
+def test_a_single_file_that_is_gone_ends_no_slice(tmp_path: Path) -> None:
+    for name in ("gone", "there"):
+        (tmp_path / name).write_bytes(b"x" * 5_000)
+    paths = [os.fsencode(tmp_path / name) for name in ("gone", "there")]
+    listing(paths, 1, tmp_path / "lists")
+    (tmp_path / "gone").unlink()
+    found = listed(tmp_path / "lists" / "1", paths, replace(FIXED, slice=ScanSlice(1, 1)))
+    assert found.files == 1
+    assert [(one.path, one.code) for one in found.problems] == [(paths[0], ExitCode.VANISHED)]
+
+
 def test_problems_of_the_walk_are_those_of_their_slice(tmp_path: Path) -> None:
     linked_tree(tmp_path / "tree", 4)
     paths = [os.fsencode(tmp_path / name) for name in ("gone", "tree", "lost")]

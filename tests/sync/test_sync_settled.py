@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rdc.files.root.root import Root
-from rdc.model.entries import PackedInodes, PackedListing
+from rdc.model.listed import Listed
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Role
 from rdc.session.destination.conversation import Destination
@@ -136,11 +136,9 @@ def test_directories_are_not_read_again_to_settle(
     read: list[bytes] = []
     listed = Root.list_unviewed
 
-    def counted(
-        self: Root, path: bytes, *given: Any, **more: Any
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def counted(self: Root, path: bytes, **more: Any) -> Listed:
         read.append(path)
-        return listed(self, path, *given, **more)
+        return listed(self, path, **more)
 
     monkeypatch.setattr(Root, "list_unviewed", counted)
     catalog = Remembering()

@@ -288,7 +288,7 @@ class DrivenDaemon:
         self.check()
 
     def serve(self, who: str = "alice") -> bool:
-        """Whether `who` gets a session as soon as the daemon promises (Limits and their effects in DAEMON.md):
+        """Whether `who` gets a session as soon as DAEMON.md promises (Limits and their effects):
         after the pause that may be running, and SHAKE_SECONDS and a check for room for every `handshakes`
         connections that came before."""
         bound = self.config.limits.handshakes

@@ -44,10 +44,14 @@ wildcards together cost a look-up per entry, so long lists stay usable. A side k
 FILTER_BYTES = 64 << 20
 """Bytes of all filter patterns of one run: 64 for each of a million. A peer sends them."""
 
-FILTER_WILD_BYTES = 1 << 20
-"""Bytes of the filter patterns with wildcards that hold at once. They are states of one automaton: it takes
-four bytes for each, up to 32 if paths have every byte, and 2 milliseconds for a name of 255 bytes. 500 usual
-patterns have 5,000 bytes and take half a microsecond."""
+FILTER_WILD_BYTES = 4 << 20
+"""Bytes of the filter patterns with wildcards of one run. They are states of one automaton, which takes up to
+60 MB, and half a millisecond for a usual name. 500 usual patterns have 5,000 bytes and take half a
+microsecond."""
+
+DIRECTORY_WILD_BYTES = 1 << 20
+"""Bytes of the patterns with wildcards that hold at once in one directory, where some are in files of the
+tree. A hostile tree makes each of its entries cost 2 milliseconds, if its names have 255 bytes."""
 
 FILTER_FILES = 4_096
 """Per-directory rule files that hold at once: each costs some microseconds per entry."""

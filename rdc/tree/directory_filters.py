@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from rdc.errors import FileError, UsageError
 from rdc.files.base.relative_path import join
-from rdc.limits.paths import FILTER_FILES, FILTER_WILD_BYTES, RULE_FILES, RULE_FILES_BYTES
+from rdc.limits.paths import DIRECTORY_WILD_BYTES, FILTER_FILES, RULE_FILES, RULE_FILES_BYTES
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleSyntax
 from rdc.records import dataclass
 from rdc.tree.directory_rule_text import parse_rule_file
@@ -298,9 +298,10 @@ class DirectoryFilters(FilterList):
                     yield item
 
         flatten(self._list)
-        if sum(each.wild_bytes for each in rules) > FILTER_WILD_BYTES:
+        if sum(each.wild_bytes for each in rules) > DIRECTORY_WILD_BYTES:
             raise UsageError(
-                f"filter patterns with wildcards that hold at once have more than {FILTER_WILD_BYTES:,} bytes"
+                "the filter patterns with wildcards that hold here have more than"
+                f" {DIRECTORY_WILD_BYTES:,} bytes"
             )
         if len(rules) > FILTER_FILES:
             raise UsageError(f"more than {FILTER_FILES:,} files of filter rules hold at once")

@@ -9,18 +9,31 @@ from rdc.limits.paths import (
     FILTER_RULES,
     FILTER_WILD_BYTES,
 )
-from rdc.model.filter_rules import FilterRule, RuleAction
+from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
 from rdc.records import dataclass
 from rdc.tree.rule_table import NO_RULE, RuleTable, is_wild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.files.root.root import Root
     from rdc.tree.selection import Selection
 
-__all__ = ["DestinationFilters", "FilterList", "FilteredTree", "add_pattern", "check_rule_bounds"]
+_ADVICE = "exclude directories rather than what is in them, or sync parts one by one"
+
+MOST_RULES = f"{FILTER_RULES:,} filter rules are the most: {_ADVICE}"
+"""What is said of more rules than a run takes."""
+
+__all__ = [
+    "MOST_RULES",
+    "DestinationFilters",
+    "FilterList",
+    "FilteredTree",
+    "add_pattern",
+    "check_rule_bounds",
+    "numbered",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +136,20 @@ class FilterList:
     def _built(self) -> RuleTable:
         """Make the table. It is made when it is needed: a run has lists that it only checks, or passes on."""
         table = RuleTable()
-        for number, rule in enumerate(self._rules):
+        for number, rule in numbered(self._rules):
             add_pattern(table, number, rule.pattern)
         self._table = table
         return table
+
+
+def numbered(rules: Sequence[FilterRule]) -> Iterator[tuple[int, FilterRule]]:
+    """Yield each rule with the number of the first one in its run of equal actions. It decides alike, and a
+    list of a million rules has few numbers in memory."""
+    first, action = 0, None
+    for number, rule in enumerate(rules):
+        if rule.action is not action:
+            first, action = number, rule.action
+        yield first, rule
 
 
 def add_pattern(
@@ -179,7 +202,7 @@ def check_rule_bounds(rules: Sequence[FilterRule]) -> int:
     """Return the bytes of the patterns with wildcards or modifiers. Raise UsageError for an empty pattern or
     if a bound of rdc.limits is exceeded."""
     if len(rules) > FILTER_RULES:
-        raise UsageError(f"{len(rules):,} filter rules; {FILTER_RULES:,} are the most{_ADVICE}")
+        raise UsageError(MOST_RULES)
     patterns = [rule.pattern for rule in rules]
     sizes = list(map(len, patterns))
     if not all(sizes):
@@ -192,13 +215,10 @@ def check_rule_bounds(rules: Sequence[FilterRule]) -> int:
         )
     if sum(sizes) > FILTER_BYTES:
         raise UsageError(
-            f"filter patterns have {sum(sizes):,} bytes together; {FILTER_BYTES:,} are the most{_ADVICE}"
+            f"filter patterns have {sum(sizes):,} bytes together; {FILTER_BYTES:,} are the most: {_ADVICE}"
         )
-    wild = sum(
-        len(rule.pattern) + 1
-        for rule in rules
-        if is_wild(rule.pattern) or rule.modifiers.negated or rule.modifiers.absolute
-    )
+    plain = not is_wild(b"".join(patterns)) and are_plain(rules)
+    wild = 0 if plain else sum(len(rule.pattern) + 1 for rule in rules if _needs_automaton(rule))
     if wild > FILTER_WILD_BYTES:
         raise UsageError(
             f"filter patterns with wildcards or modifiers have {wild:,} bytes together; {FILTER_WILD_BYTES:,}"
@@ -207,4 +227,5 @@ def check_rule_bounds(rules: Sequence[FilterRule]) -> int:
     return wild
 
 
-_ADVICE = ": exclude directories rather than what is in them, or sync parts one by one"
+def _needs_automaton(rule: FilterRule) -> bool:
+    return is_wild(rule.pattern) or rule.modifiers.negated or rule.modifiers.absolute

@@ -6,7 +6,7 @@ It is apart from FilterList, because most runs have plain rules, whose matching 
 from __future__ import annotations
 
 from rdc.model.filter_rules import FilterRule, RuleAction
-from rdc.tree.filters import FilterList, add_pattern
+from rdc.tree.filters import FilterList, add_pattern, numbered
 from rdc.tree.rule_table import NO_RULE, RuleTable
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ class RuleMatcher(FilterList):
         table = RuleTable(self._prefix)
         absolute = table if self._real is None else RuleTable(self._prefix)
         below, anchored = self._anchored(table, absolute)
-        for number, rule in enumerate(self._rules):
+        for number, rule in numbered(self._rules):
             # rsync compares a pattern without '/' or '**' with the name alone.
             is_absolute = rule.modifiers.absolute and (b"/" in rule.pattern[:-1] or b"**" in rule.pattern)
             chosen = absolute if is_absolute else table

@@ -145,5 +145,6 @@ def _check_bounds(rules: Sequence[Rule]) -> None:
     total = sum(len(rule.pattern if isinstance(rule, FilterRule) else rule.name) for rule in rules)
     if len(rules) > FILTER_RULES or total > FILTER_BYTES:
         raise UsageError(
-            f"{len(rules)} filter rules of {total} bytes; rdc takes at most {FILTER_RULES} of {FILTER_BYTES}"
+            f"{len(rules):,} filter rules of {total:,} bytes; {FILTER_RULES:,} of {FILTER_BYTES:,} are the"
+            " most"
         )

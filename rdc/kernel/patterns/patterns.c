@@ -45,6 +45,8 @@ enum {
     MATCHES_INSIDE = 1024 /* it matches a directory once a '/' follows its path */
 };
 
+#define ROWS_BYTES (32 << 20) /* of rows: of a set of a million states, those of all bytes */
+
 #define REMEMBERED_BYTES (4 << 20) /* of states after directories: 64 of them with half a million states */
 #define REMEMBERED_MOST 64         /* they are searched one by one */
 #define REMEMBERED_LEAST 4
@@ -127,6 +129,15 @@ rdc_patterns *rdc_patterns_new(void)
     return set;
 }
 
+static void drop_rows(rdc_patterns *set)
+{
+    for (size_t i = 0; i < 256; i++) {
+        free(set->rows[i]);
+        set->rows[i] = NULL;
+    }
+    set->rows_count = 0;
+}
+
 void rdc_patterns_free(rdc_patterns *set)
 {
     if (!set)
@@ -135,8 +146,7 @@ void rdc_patterns_free(rdc_patterns *set)
         free(set->directories[i].path);
         free(set->directories[i].states);
     }
-    for (size_t i = 0; i < 256; i++)
-        free(set->rows[i]);
+    drop_rows(set);
     free(set->directories);
     free(set->scratch);
     free(set->masks);
@@ -373,6 +383,9 @@ static int takes(const rdc_patterns *set, uint32_t token, unsigned byte)
 static const uint64_t *row_of(rdc_patterns *set, unsigned byte)
 {
     if (!set->rows[byte]) {
+        /* Rows are made when their byte is met. A larger set makes some of them again: it is slower, never wrong. */
+        if ((set->rows_count + 1) * set->words * sizeof *set->masks > ROWS_BYTES)
+            drop_rows(set);
         uint64_t *row = calloc(set->words, sizeof *row);
         if (!row)
             return NULL;

@@ -55,6 +55,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     Start,
     Table,
@@ -117,6 +118,7 @@ def _begin(working: State) -> dict[State, dict[type[Message], State]]:
         State.GREETING: {Hello: State.OPENING, Refused: State.CLOSED},
         State.OPENING: {
             Open: working,
+            Rules: State.OPENING,
             Selected: State.OPENING,
             Opened: working,
             Refused: State.CLOSED,
@@ -128,6 +130,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
         **_begin(State.LISTING),
         State.LISTING: {
+            Rules: State.LISTING,
             Selected: State.LISTING,
             Watch: State.LISTING,
             Condition: State.LISTING,
@@ -166,6 +169,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.DESTINATION: {
         **_begin(State.ASKING),
         State.ASKING: {
+            Rules: State.ASKING,
             Selected: State.ASKING,
             Follow: State.ASKING,
             Describe: State.ASKING,

@@ -118,7 +118,6 @@ def _begin(working: State) -> dict[State, dict[type[Message], State]]:
         State.GREETING: {Hello: State.OPENING, Refused: State.CLOSED},
         State.OPENING: {
             Open: working,
-            Rules: State.OPENING,
             Selected: State.OPENING,
             Opened: working,
             Refused: State.CLOSED,

@@ -126,6 +126,11 @@ def answer(
     knows_nodes = knows(hello, SPECIALS)
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
+    if open_.rules_follow:
+        from rdc.session.asking import receive_rules
+
+        rules = yield from receive_rules()
+        admitted = replace(admitted, options=replace(admitted.options, rules=rules))
     filters = filter_list(admitted.options.filter_rules)
     selected: tuple[SelectedPaths, ...] | None = None
     if open_.selects:

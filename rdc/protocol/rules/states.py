@@ -55,6 +55,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     Start,
     Table,
@@ -128,6 +129,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
         **_begin(State.LISTING),
         State.LISTING: {
+            Rules: State.LISTING,
             Selected: State.LISTING,
             Watch: State.LISTING,
             Condition: State.LISTING,
@@ -166,6 +168,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.DESTINATION: {
         **_begin(State.ASKING),
         State.ASKING: {
+            Rules: State.ASKING,
             Selected: State.ASKING,
             Follow: State.ASKING,
             Describe: State.ASKING,

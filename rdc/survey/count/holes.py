@@ -37,10 +37,10 @@ class Holes:
         hole is left out. The time is that of the holes, not of the steps.
         """
         at = 0
-        for start, end in zip(self._starts, self._ends, strict=True):
-            start = -(-min(start, size) // step) * step
+        for hole_start, hole_end in zip(self._starts, self._ends, strict=True):
+            start = -(-min(hole_start, size) // step) * step
             # A hole that reaches the end of the file covers its last step, though that is shorter.
-            end = end // step * step if end < size else size
+            end = hole_end // step * step if hole_end < size else size
             if start < end:
                 if at < start:
                     yield at, start

@@ -27,6 +27,7 @@ from rdc.protocol.messages.content import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Holes,
     Literals,
     RangeRequest,
     Resized,
@@ -82,6 +83,7 @@ __all__ = [
     "Follow",
     "HardLinks",
     "Hello",
+    "Holes",
     "Items",
     "Landed",
     "ListingEnd",
@@ -173,6 +175,7 @@ Message: TypeAlias = (
     | RangeRequest
     | FileRequest
     | Resized
+    | Holes
     | Data
     | FileEnd
     | FileFailed

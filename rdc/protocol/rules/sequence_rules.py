@@ -25,6 +25,7 @@ from rdc.protocol.messages.registry import (
     FileRequest,
     Follow,
     HardLinks,
+    Holes,
     Landed,
     ListingEnd,
     ListingPart,
@@ -76,7 +77,7 @@ __all__ = ["SequenceRules", "End"]
 
 _ANSWERS = (
     BlockAnswer, BundleAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data,
-    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table, Resized, Removed,
+    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table, Resized, Holes, Removed,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (

@@ -29,6 +29,7 @@ from rdc.protocol.messages.registry import (
     Follow,
     HardLinks,
     Hello,
+    Holes,
     Items,
     Landed,
     ListingEnd,
@@ -104,7 +105,7 @@ _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest, which do not exist during a listing."""
 _ANSWERS = (
     RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed, Literals, Code, Correction, Targets, Table, Resized,
+    FileFailed, Literals, Code, Correction, Targets, Table, Resized, Holes,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,

@@ -16,7 +16,7 @@ from rdc.survey.lists.list_columns import (
     ListColumns,
     ListedDirectory,
 )
-from rdc.survey.parts.sections import MAGIC, encode_section, packed_names
+from rdc.survey.parts.sections import MAGIC, NUMBER_LIMIT, encode_section, packed_names
 from rdc.survey.scan.file_rows import NO_FILES, FileRows
 
 TYPE_CHECKING = False
@@ -133,7 +133,9 @@ class SliceLists:
     def finish(self, walked: Walked) -> None:
         """Writes what is left, and the end of each list. Raises RdcError."""
         self._write()
-        numbers = [walked.single_files, walked.directories, walked.files, walked.bytes, *walked.roots]
+        # Bytes are only compared with those of other slices: those of enough sparse files are cut.
+        total = min(walked.bytes, NUMBER_LIMIT)
+        numbers = [walked.single_files, walked.directories, walked.files, total, *walked.roots]
         end = encode_section(b"WALK", b"".join(map(_U64.pack, numbers))) + encode_section(b"LAST")
         for number in self._pending:
             self._append(number, end)

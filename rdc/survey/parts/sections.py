@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAGIC",
+    "NUMBER_LIMIT",
     "VERSIONS",
     "PartError",
     "Section",
@@ -32,15 +33,18 @@ __all__ = [
     "unpacked_names",
 ]
 
-MAGIC = b"RDCPART\x02"
+MAGIC = b"RDCPART\x03"
 """Begins a part; the last byte is the version that is written."""
 
-VERSIONS = (1, 2)
+VERSIONS = (2, 3)
 """Versions that are read."""
 
 _HEAD = struct.Struct("<4sII32s")
 _LENGTH = struct.Struct("<I")
 ZSTD_LEVEL = 3
+
+NUMBER_LIMIT = (1 << 64) - 1
+"""The largest number of a column."""
 
 Section = tuple[bytes, list[bytes]]
 """A tag of four bytes, and the section's fields."""

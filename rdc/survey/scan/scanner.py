@@ -305,14 +305,12 @@ class Scanner:
 
     def _hollow_blocks(self, file: ScannedFile, blocks: FixedBlocks, size: int) -> None:
         """Cuts fixed blocks of a file with holes, by reading its data again."""
-        for at in range(0, size, SPAN_BYTES):
-            length = min(SPAN_BYTES, size - at)
-            if file.holes.cover(at, at + length):
-                continue
-            content = file.read(at, length)
-            if content is not None:
-                blocks.cut(content, at, file.holes)
-                self.outcome.counters.add_blocks(blocks, file.read)
+        for start, end in file.holes.uncovered(size, SPAN_BYTES):
+            for at in range(start, end, SPAN_BYTES):
+                content = file.read(at, min(SPAN_BYTES, end - at))
+                if content is not None:
+                    blocks.cut(content, at, file.holes)
+                    self.outcome.counters.add_blocks(blocks, file.read)
 
     def _stream(self, file: ScannedFile) -> None:
         """Reads and counts a large file. If it fails or the scan stops, the part read so far is counted."""

@@ -45,6 +45,7 @@ class DirectoryChanges:
         self._options = options = context.options
         self._protected = context.filters.protected if options.delete and not options.rules_after else None
         self._extraneous = context.extraneous
+        self._unarrived = context.unarrived
         self._events = events = context.events
         self._preserved = context.preserved
         self._xattrs = xattrs = context.xattrs
@@ -125,6 +126,8 @@ class DirectoryChanges:
             announced = self._directories.change_root(announced)
         if self._protected is not None and not announced.new:
             self._protected.prepare(path)
+        if existing is None and listing and not announced.lost:
+            self._unarrived.note_unread(path)
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
@@ -276,10 +279,6 @@ class DirectoryChanges:
                 self._touched.note_changed(path)
                 self._touched.add(path, directory.metadata)
         self._expected.clear()
-
-    def replace_blocking_directories(self, read_errors: int) -> None:
-        """Makes the files and symlinks that have a directory in their place. `read_errors`: of the source."""
-        self._entries.replace_blocking_directories(self._extraneous, read_errors)
 
     def finish_alternates(self) -> None:
         """Commits what was copied or linked from alternate directories."""

@@ -64,8 +64,14 @@ class Destination:
     """One destination conversation. Before `run`, the caller sent Describe(whole, kept) to the source."""
 
     def __init__(
-        self, context: DestinationContext, *, whole: bool, in_sync_store: InSyncStore | None = None
+        self,
+        context: DestinationContext,
+        *,
+        whole: bool,
+        in_sync_store: InSyncStore | None = None,
+        live: bool = False,
     ) -> None:
+        """`live`: the session stays open after this."""
         # long because it only stores and makes the parts, in the order in which they need each other
         options = context.options
         destination_root, start, preserved, filters = (
@@ -81,6 +87,7 @@ class Destination:
         self._filters = filters
         self._events = context.events
         self._whole = whole
+        self._live = live
         self._preserved = preserved
         self._start = start
         destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
@@ -134,6 +141,7 @@ class Destination:
             boundary=self._boundary,
             links=self._links,
             attributes=self._xattrs,
+            live=self._live,
         )
         self._wanted = parts.wanted
         self._landing = parts.landing
@@ -170,6 +178,14 @@ class Destination:
     def source_bytes(self) -> int:
         """Bytes in these files."""
         return self._totals.bytes if self._totals else 0
+
+    @property
+    def withheld(self) -> str | None:
+        """Why no deletion was allowed in the end; None: all were."""
+        from rdc.session.applying.unarrived import incomplete
+
+        errors = 0 if self._totals is None else self._totals.read_errors
+        return incomplete(errors) if self._parts is None else self._extraneous.withheld(errors)
 
     def run(self, round_: int) -> Conversation[Done]:
         """Compares, fetches what differs, deletes, and ends with the totals of the run."""

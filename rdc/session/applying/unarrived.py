@@ -11,6 +11,7 @@ changed file that failed keeps its old version, and a file whose metadata failed
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.temporary_names import has_reserved_name
 from rdc.model.entries import NODES, Kind
 
 TYPE_CHECKING = False
@@ -47,8 +48,8 @@ class Unarrived:
         """Directories of which it is not known what they lack."""
 
     def note(self, problem: Problem) -> None:
-        """Takes a problem of this side."""
-        if problem.code not in _NO_MATTER:
+        """Takes a problem of this side. Reserved names never arrive, as if a rule left them out."""
+        if problem.code not in _NO_MATTER and not has_reserved_name(problem.path):
             row = self._wanted.row(problem.path)
             if row is not None:
                 self._rows.add(row)

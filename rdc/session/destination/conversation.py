@@ -7,7 +7,7 @@ the directories that differ. From there on both ways are one.
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.attributes import AttributeKinds
@@ -123,6 +123,8 @@ class Destination:
         self._partial_files = PartialFiles(destination_root.root)
         self._own_tree = OwnTree(context, self._partial_files, links=own_links)
         self._totals: _Totals | None = None
+        self._full: OutOfSpaceError | None = None
+        """The error of a full disk that ends the run once all was compared."""
         self._parts: DestinationParts | None = None
         """None: the digests of both manifests showed that nothing is to be done."""
 
@@ -212,6 +214,9 @@ class Destination:
                     top = self._context.start.metadata if self._context.has_top else None
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
                 round_ = yield from parts.finish(round_)
+        except OutOfSpaceError:
+            yield from self._end_full(round_)
+            raise
         except BaseException:
             if self._parts is not None:
                 self._parts.wind_down()
@@ -225,6 +230,15 @@ class Destination:
             done = parts.account(ExitCode.OK)
         yield Send(done, round_)
         return done
+
+    def _end_full(self, round_: int) -> Conversation[None]:
+        """Puts in place what is complete, and tells what stays undeleted, before an error of a full disk ends
+        the run."""
+        if self._parts is not None:
+            self._parts.wind_down()
+            if self._totals is not None:
+                self._parts.remove_nevertheless(self._totals.entries, self._totals.read_errors)
+        yield from self._events.send_waiting(round_)
 
     def _fetch(self, round_: int) -> Conversation[int]:
         """Fetches and commits the outstanding contents, if any. Returns the round to go on with."""
@@ -249,7 +263,7 @@ class Destination:
         Returns the round to go on with.
         """
         # long because each kind of message is a branch
-        while self._totals is None or not self._router.idle:
+        while self._totals is None or not (self._full or self._router.idle):
             received = yield Receive()
             if received is None:
                 continue
@@ -275,12 +289,24 @@ class Destination:
                     _Totals(message.entries, message.files, message.bytes, message.read_errors)
                 )
             elif not self._events.take(message):
-                yield from self._router.take(received)
+                yield from self._unless_full(self._router.take(received))
             if self._router.waits:
-                yield from self._router.pump(received.round + 1)
+                yield from self._unless_full(self._router.pump(received.round + 1))
             if self._events.waits:
                 yield from self._events.send_waiting(received.round + 1)
         return round_
+
+    def _unless_full(self, steps: Conversation[None]) -> Conversation[None]:
+        """Goes on with contents until the disk is full. The comparison then goes on alone: it tells what is
+        to be deleted."""
+        if self._full is not None:
+            return
+        try:
+            yield from steps
+        except OutOfSpaceError as error:
+            if self._totals is not None:
+                raise
+            self._full = error
 
     def _compare_unlisted(self) -> None:
         """With --ignore-errors, compares directories that the source could not read as if they were empty."""
@@ -290,9 +316,13 @@ class Destination:
                 self._directories.compare(path, len(self._wanted), EMPTY_LISTING, found)
 
     def _comparison_done(self, totals: _Totals) -> None:
-        """Notes that all directories were compared, and starts what had to wait for that."""
+        """Notes that all directories were compared, and starts what had to wait for that. Raises
+        OutOfSpaceError if the disk was full."""
         self._totals = totals
         self._directories.skip_unlisted()
+        full = self._full or self._directories.full
+        if full is not None:
+            raise full
         left = None if self._parts is None else self._parts.skipped
         if self._links is not None and left is not None:
             self._links = left.remaining(self._links)

@@ -158,6 +158,8 @@ class DestinationParts:
             from rdc.session.destination.guarded_changes import GuardedChanges
 
             self._guarded = GuardedChanges(self.directories, options, preserved)
+        self._has_removed = False
+        """Deletions have begun."""
         self._is_stopped = False
         """The guard stopped the run: nothing is changed."""
 
@@ -221,6 +223,7 @@ class DestinationParts:
     def remove(self, entries: int, read_errors: int) -> None:
         """Deletes what has to go, when everything else is in place. `entries`, `read_errors`: of the
         source."""
+        self._has_removed = True
         withheld = self.extraneous.withheld(read_errors)
         if self._options.delete:
             self.extraneous.delete(entries, withheld)
@@ -229,6 +232,14 @@ class DestinationParts:
 
             delete_missing(self._applying, self.deletion, self.directories.late, withheld)
         self.deletion.finish()
+
+    def remove_nevertheless(self, entries: int, read_errors: int) -> None:
+        """Deletes, in a run that cannot go on, what --ignore-errors allows, or tells what is withheld."""
+        if self._has_removed or self._options.dry_run or not self._options.delete:
+            return
+        self._has_removed = True
+        why = None if self._options.ignore_errors else "not everything arrived before the run ended"
+        self.extraneous.delete(entries, self.extraneous.withheld(read_errors) or why)
 
     def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
         """Sets extended attributes, after all other changes.

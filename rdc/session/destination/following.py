@@ -84,6 +84,8 @@ class LiveDestination:
         self._audience = audience
         self.preserved = preserved
         self._start: Start | None = None
+        self._withheld: str | None = None
+        """Why nothing may be deleted before the next comparison of whole trees; None: all may."""
         self._root: tuple[int, int] | None = None
         """Device and inode of the destination's root."""
 
@@ -133,8 +135,9 @@ class LiveDestination:
             context = destination_context(
                 self._terms, destination_root, self._start, self._audience.events(), self.preserved
             )
-            half = Destination(context, whole=self.whole, in_sync_store=self._terms.signer.catalog)
+            half = Destination(context, whole=self.whole, in_sync_store=self._terms.signer.catalog, live=True)
             done = yield from half.run(round_)
+            self._withheld = half.withheld
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:
             destination_root.release()
@@ -148,9 +151,11 @@ class LiveDestination:
             turn = ChangeTurn(
                 destination_context(
                     self._terms, destination_root, self._start, self._audience.events(), self.preserved
-                )
+                ),
+                withheld=self._withheld,
             )
             done = yield from turn.run(round_)
+            self._withheld = turn.withheld
             self._audience.ended(done, whole=False, files=turn.source_files)
         finally:
             destination_root.release()

@@ -50,6 +50,7 @@ class ChangeTurn:
         self._filters = context.filters.announced
         self._protected = context.filters.protected
         self._options = context.options
+        self._uses_content = context.uses_content
         self._events = context.events
         self._partial_files = PartialFiles(root)
         self._parts = DestinationParts(
@@ -137,8 +138,9 @@ class ChangeTurn:
         self.withheld = self._extraneous.withheld(end.read_errors)
         yield from self._fetch(self._round)
         self._landing.flush()
-        for entry in self._partial_files.foreign(self._filters, only=self._only or None):
-            self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
+        if self._uses_content:
+            for entry in self._partial_files.foreign(self._filters, only=self._only or None):
+                self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
         self._partial_files.sweep()
         directories.finish()
 

@@ -249,7 +249,11 @@ class Destination:
         return round_
 
     def _report_foreign(self) -> None:
-        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too."""
+        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too.
+
+        A source that must learn of no content is told of no name that it did not send."""
+        if not self._context.uses_content:
+            return
         code = ExitCode.PARTIAL if self._options.delete else ExitCode.OK
         only, selection = self._start.only or None, self._context.selection
         for path in self._partial_files.foreign(self._filters, only=only, selection=selection):

@@ -95,12 +95,13 @@ class DestinationParts:
             self.progress,
             fsync=options.fsync,
             dry=options.dry_run,
-            seeks=seeks,
+            seeks=seeks and context.uses_content,
             pack=context.pack,
             clones=context.clones,
             leaves_size=options.is_left_for_size,
             alternates=destination_root.alternates,
-            whole=options.whole_file,
+            whole=options.whole_file or not context.uses_content,
+            uses_content=context.uses_content,
         )
         self.router = FileRouter(transfer)
         self.deletion = Deletion(
@@ -151,6 +152,7 @@ class DestinationParts:
             skipped=self.skipped,
             has_top=context.has_top,
             selection=context.selection,
+            uses_content=context.uses_content,
         )
         self.directories = DirectoryChanges(self._applying)
         self._guarded: GuardedChanges | None = None

@@ -87,6 +87,8 @@ class FileCommits:
         self._link_paths: Callable[[int], Iterator[bytes]] | None = None
         self._copied: set[bytes] = set()
         """Paths in the commit group whose content was copied locally."""
+        self.failed: set[int] = set()
+        """Files whose commit failed: what is at their paths did not come from the source."""
 
     def _delaying_group(self, *, fsync: bool) -> DelayedGroup:
         from rdc.files.replace.delayed_group import DelayedGroup
@@ -390,6 +392,8 @@ class FileCommits:
 
     def _failed(self, error: RdcError) -> None:
         path = error.path if isinstance(error, FileError) else b""
-        self._files.pop(path, None)
+        file = self._files.pop(path, None)
+        if file is not None:
+            self.failed.add(file)
         self._copied.discard(path)
         self._events.report(Problem(error.code, path, str(error)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fcntl import ioctl
 
 from rdc.records import dataclass
 
-__all__ = ["Extent", "extents", "holes", "shared_bytes"]
+__all__ = ["Extent", "data_ranges", "extents", "holes", "shared_bytes"]
 
 _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQIIII")
@@ -134,3 +134,46 @@ def holes(fd: int, size: int) -> Iterator[tuple[int, int]]:
         if end > start:
             yield start, end
         at = end
+
+
+def data_ranges(fds: Sequence[int], size: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) in bytes for the parts of the first `size` bytes that are data in any of these open
+    files, in order.
+
+    Holes are found as by `holes`, and only in files that have fewer bytes on disk than `size`.
+    """
+    pending = []
+    for fd in fds:
+        found = os.fstat(fd)
+        if found.st_blocks * 512 >= size:
+            if size:
+                yield 0, size
+            return
+        pending.append(holes(fd, size))
+    at = 0
+    for start, end in _common(pending):
+        if at < start:
+            yield at, start
+        at = end
+    if at < size:
+        yield at, size
+
+
+def _common(ranges: Sequence[Iterator[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
+    """The parts that are in a range of each of these sequences, which are in order."""
+    now = [next(one, None) for one in ranges]
+    while True:
+        start, end = 0, None
+        for one in now:
+            if one is None:
+                return
+            start = max(start, one[0])
+            end = one[1] if end is None else min(end, one[1])
+        if end is None:
+            return
+        if start < end:
+            yield start, end
+        now = [
+            next(rest, None) if one is not None and one[1] <= max(start, end) else one
+            for one, rest in zip(now, ranges, strict=True)
+        ]

@@ -408,8 +408,8 @@ def test_holes_are_neither_read_nor_counted(tmp_path: Path, verify: bool) -> Non
             file.seek(at)
             file.write(b"y" if name == "differs" else b"x")
             file.truncate(size)
-    for name, content in (("dense", bytes(1 << 20)), ("sparse", b"")):
-        (tmp_path / name).write_bytes(content)
+    for name, written in (("dense", bytes(1 << 20)), ("sparse", b"")):
+        (tmp_path / name).write_bytes(written)
         os.truncate(tmp_path / name, 1 << 20)
     found = find_duplicates([os.fsencode(tmp_path)], DuplicateOptions(verify=verify), no_problems)
     assert names_in(found) == [[b"a", b"b"], [b"dense", b"sparse"]]

@@ -85,9 +85,9 @@ def spans_with_data(fds: Sequence[int], size: int, step: int) -> Iterator[tuple[
     bytes, a multiple of PIECE_BYTES. The positions of the files are moved.
     """
     at = 0
-    for start, end in data_ranges(fds, size):
+    for start, stop in data_ranges(fds, size):
         at = max(at, start - start % PIECE_BYTES)
-        end = min(-(-end // PIECE_BYTES) * PIECE_BYTES, size)
+        end = min(-(-stop // PIECE_BYTES) * PIECE_BYTES, size)
         while at < end:
             length = min(step, end - at)
             yield at, length

@@ -53,12 +53,24 @@ class Extent:
         return bool(self.flags & (_INLINE | _TAIL))
 
     @property
-    def alone(self) -> bool:
-        """Whether nothing else refers to it and it takes its length on disk.
+    def is_shared(self) -> bool:
+        """Whether something else refers to it: another file or snapshot, or another part of this file. How
+        many there are is not known."""
+        return bool(self.flags & _SHARED)
 
-        The flag SHARED does not say how many files share the extent. The last one frees it, and that one
-        cannot be known.
-        """
+    @property
+    def is_encoded(self) -> bool:
+        """Whether it is compressed or encrypted, so that it takes another length on disk."""
+        return bool(self.flags & _ENCODED)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the file system does not say where it lies."""
+        return bool(self.flags & _UNKNOWN)
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else refers to it and it takes its length on disk."""
         return not self.flags & (_SHARED | _ENCODED | _UNKNOWN | _INLINE | _TAIL)
 
     def physical_offset(self, offset: int) -> int:

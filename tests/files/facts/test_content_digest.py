@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 from blake3 import blake3
@@ -93,7 +94,7 @@ def test_ranges_hold_all_data_of_both(drawn: list[tuple[str, int]], others: list
         for found in (ranges, [(offset, offset + length) for offset, length in spans]):
             assert found == sorted(found)
             assert all(start < end for start, end in found)
-            for (_, end), (start, _) in zip(found, found[1:], strict=False):
+            for (_, end), (start, _) in pairwise(found):
                 assert end <= start
             covered = bytearray(size)
             for start, end in found:

@@ -291,11 +291,11 @@ def test_a_journal_is_never_written_over(tree: Path) -> None:
 def test_events_have_the_fields_that_are_promised(tree: Path) -> None:
     fields = {
         "start": {"dry_run"},
-        "item": {"action", "path", "source", "bytes", "won", "perhaps"},
+        "item": {"action", "path", "source", "bytes", "won", "perhaps", "compressed", "held"},
         "progress": {"phase", "done", "total"},
         "error": {"code", "path", "message"},
         "summary": {"groups", "files", "bytes", "won", "perhaps", "already", "skipped", "errors", "capped"}
-        | {"journal", "seconds", "exit"},
+        | {"compressed", "held", "journal", "seconds", "exit"},
     }
     (tree / "a" / "group2-copy1").chmod(0o600)
     run = link(tree, tree)

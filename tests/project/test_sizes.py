@@ -36,7 +36,7 @@ def test_the_median_file_is_short() -> None:
 
 
 def test_long_files_are_listed_with_a_reason() -> None:
-    assert long_files().keys() == LONG_FILES.keys(), f"past {FILE_LINES} lines a file needs a reason"
+    assert long_files().keys() <= LONG_FILES.keys(), f"past {FILE_LINES} lines a file needs a reason"
     assert len(LONG_FILES) <= MOST_LONG_FILES
     assert all(LONG_FILES.values())
 

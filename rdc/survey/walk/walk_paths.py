@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.errors import FileError, RdcError
+from rdc.errors import FileError, RdcError, UsageError
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
 from rdc.model.entries import strings
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.files.own.claims import Claims
     from rdc.model.entries import PackedListing
     from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.progress import Reporter, StopSignal
@@ -49,6 +50,7 @@ def walk_paths(
     use: StorageUse = StorageUse(),  # noqa: B008 - it has no state
     stop: StopSignal | None = None,
     choice: EntryChoice | None = None,
+    claims: Claims | None = None,
 ) -> ListedTree:
     """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
     not. Raises StoppedError once `stop` is set.
@@ -56,11 +58,14 @@ def walk_paths(
     `use`: what the walk and later reads of files may ask of storage. Patterns are relative to each path.
     Rows are in the order of `paths`: an entry that several paths reach is listed at the first of them. A file
     given by itself is listed as given, filters or not. What cannot be read is reported and left out. With a
-    `choice` everything is walked even so, and only what it chooses is listed.
+    `choice` everything is walked even so, and only what it chooses is listed. Raises UsageError for a file
+    that a result of this run would replace, by `claims`.
     """
     stopped = (lambda: False) if stop is None else stop.is_set
     filters = filter_list(rules)
-    walk = UniqueWalk(filters, reporter, one_file_system=one_file_system, use=use, stopped=stopped)
+    walk = UniqueWalk(
+        filters, reporter, one_file_system=one_file_system, use=use, stopped=stopped, claims=claims
+    )
     tree = _Gathering(walk, reporter, choice).all(paths)
     check_stop(stop)
     return tree
@@ -100,6 +105,8 @@ class _Gathering:
                     self._add_tree(one)
                 elif one is not None:
                     self._add_file(one)
+            except UsageError:
+                raise
             except RdcError as error:
                 self._report(Problem(error.code, path, str(error)))
         return self._tree
@@ -146,7 +153,7 @@ class _Gathering:
         self._report(Problem(refusal.code, path, str(refusal)))
 
     def _single(self, path: bytes, found: os.stat_result) -> _SingleFile:
-        """Open the directory of a file given by itself. Raises FileError."""
+        """Open the directory of a file given by itself. Raises FileError and UsageError."""
         if not stat.S_ISREG(found.st_mode):
             raise refused(
                 path,
@@ -156,6 +163,8 @@ class _Gathering:
                 found="a special file",
                 advice="leave it out",
             )
+        if self._walk.claims is not None:
+            self._walk.claims.check(found.st_dev, found.st_ino, path)
         directory, name = os.path.split(path)
         if os.path.islink(path):
             directory, name = os.path.split(os.path.realpath(path))

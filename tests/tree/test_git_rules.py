@@ -59,7 +59,7 @@ def taken_by_rdc(tree: Path) -> set[bytes]:
     root = Root.open(os.fsencode(tree))
     found: set[bytes] = set()
     for directory in Walk(root, filter_list(RULES).at_source(FilteredTree(root)), silent):
-        listing = directory.listing
+        listing = directory.listing.unpacked()
         for name, kind in zip(listing.names, listing.kinds, strict=True):
             path = os.path.join(directory.path, name)
             if kind == 0 and not path.startswith(b".git/"):

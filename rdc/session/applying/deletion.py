@@ -9,7 +9,7 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, strings
 from rdc.plan.itemize import DELETING
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.borrowed_permissions import borrow_permissions
@@ -88,9 +88,9 @@ class Deletion:
     def entries(self) -> int:
         """How many entries are here that no filter rule protects."""
         from rdc.progress import silent
-        from rdc.tree.walk import PackedWalk
+        from rdc.tree.walk import Walk
 
-        return sum(listing.count for _, listing in PackedWalk(self._root, self._filters, silent))
+        return sum(found.listing.count for found in Walk(self._root, self._filters, silent))
 
     def count(self, found: Iterable[tuple[bytes, int]]) -> int:
         """How many entries would go if these paths were removed, without a limit. Nothing changes."""
@@ -213,10 +213,13 @@ class Deletion:
                 text = f"{printable(path)}: kept, it lies on another file system"
                 self._events.report(Problem(ExitCode.OK, path, text))
                 return _Frame(path, iter(()), gone=False)
-            stale: list[bytes] = []
             if not self._dry:
                 borrow_permissions(self._root, path)
-            listing = self._root.list(path, on_temporary=stale.append)
+            listed = self._root.listed(path)
+            stale = list(listed.reserved)
+            for bad in listed.bad:
+                entry = join(path, bad.name)
+                self._events.report(Problem(ExitCode.PARTIAL, entry, str(self._root.unlisted(entry, bad))))
             foreign: list[bytes] = []
             if stale:
                 foreign = foreign_names(self._root, path, stale)
@@ -229,8 +232,10 @@ class Deletion:
                 self._events.report(Problem(error.code, path, str(error)))
                 return _Frame(path, iter(()), gone=False)
             return _Frame(path, iter(()), gone=True)
-        children = ((join(path, name), kind) for name, kind in zip(listing.names, listing.kinds, strict=True))
-        return _Frame(path, self.announced(children, self._filters.emptied), gone=not foreign)
+        rows = zip(strings(listed.listing.names), listed.listing.kinds, strict=True)
+        children = ((join(path, name), kind) for name, kind in rows)
+        gone = not (foreign or listed.bad)
+        return _Frame(path, self.announced(children, self._filters.emptied), gone=gone)
 
     def _remove_one(self, path: bytes, kind: int) -> bool:
         """Deletes one file, symlink or empty directory. True if nothing is left at `path`."""

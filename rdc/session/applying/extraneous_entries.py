@@ -188,7 +188,7 @@ class ExtraneousEntries:
         Returns None, or the reason why it is not empty. `read_errors`: of the source.
         """
         try:
-            if not self._root.list_packed(path).count:
+            if self._root.listed(path).is_empty:
                 return None
         except FileError as error:
             if not self._options.removes:

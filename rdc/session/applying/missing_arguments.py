@@ -67,7 +67,7 @@ def _keeps_content(context: ApplyingContext, path: bytes, kind: int) -> bool:
     if kind != Kind.DIRECTORY or context.options.removes:
         return False
     try:
-        return context.root.list_packed(path).count > 0
+        return not context.root.listed(path).is_empty
     except FileError as error:
         context.events.report(Problem(error.code, path, str(error)))
         return True

@@ -206,13 +206,13 @@ class ChangeTurn:
         """The destination's listing of the entries that the source names; None if it cannot be read."""
         if new:
             return EMPTY_LISTING
-        stale: list[bytes] = []
         try:
-            packed = self._root.list_packed(path, on_temporary=stale.append)
+            listed = self._root.listed(path)
         except FileError:
             return None
-        if stale:
-            self._partial_files.note(path, stale)
+        packed = listed.listing
+        if listed.reserved:
+            self._partial_files.note(path, list(listed.reserved))
         named = {*part.listing.names, *strings(part.gone)}
         names: Sequence[bytes] = strings(packed.names)
         if not packed.names.isascii():

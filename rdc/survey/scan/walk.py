@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.survey.scan.gatherer import Taker
     from rdc.survey.scan.object_walk import ObjectWalk
-    from rdc.tree.inode_walk import InodeDirectory
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["Explorer", "is_single_file", "single_file"]
 
@@ -137,7 +137,7 @@ class Explorer:
         if isinstance(event, Problem):
             self._taker.take_problem(self._operand, event)
 
-    def _report_special(self, root: Root, found: InodeDirectory) -> None:
+    def _report_special(self, root: Root, found: WalkedDirectory) -> None:
         for row in found.listing.rows_of(Kind.SPECIAL):
             shown = root.shown(join(found.path, strings(found.listing.names)[row]))
             text = f"{printable(shown)}: skipped, neither file, directory nor symlink"

@@ -7,7 +7,7 @@ from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.tree.filters import FilteredTree
-from rdc.tree.inode_walk import InodeWalk
+from rdc.tree.walk import measuring_walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.progress import Event, Reporter
     from rdc.tree.filters import FilterList
-    from rdc.tree.inode_walk import InodeDirectory
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["UniqueWalk"]
 
@@ -47,7 +47,7 @@ class UniqueWalk:
         self._met_again = met_again
         self._entered: set[int] = set()
 
-    def below(self, root: Root) -> Iterator[InodeDirectory]:
+    def below(self, root: Root) -> Iterator[WalkedDirectory]:
         """The directories of the tree at `root`, starting with itself. Raises FileError if `root` cannot be
         read."""
         if self._stopped():
@@ -72,7 +72,7 @@ class UniqueWalk:
             return False
 
         filters = self._filters.at_source(FilteredTree(root))
-        for directory in InodeWalk(root, filters, report, descend):
+        for directory in measuring_walk(root, filters, report, descend):
             yield directory
 
     def _enters(self, device: int, inode: int) -> bool:
@@ -81,7 +81,7 @@ class UniqueWalk:
         self._entered.add(device << 64 | inode)
         return len(self._entered) > before
 
-    def _report_again(self, root: Root, parent: InodeDirectory, device: int, inode: int) -> None:
+    def _report_again(self, root: Root, parent: WalkedDirectory, device: int, inode: int) -> None:
         for row in parent.listing.rows_of(Kind.DIRECTORY):
             if parent.inodes.identity(row) == (device, inode):
                 self._met_again(root.shown(join(parent.path, strings(parent.listing.names)[row])))

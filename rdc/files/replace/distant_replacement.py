@@ -68,7 +68,7 @@ class DistantReplacement(Replacement):
     def _copy(self, directory: Directory, target: bytes) -> None:
         """Begin anew beside the target, with a copy of what was written. Raises OSError, RdcError."""
         fd, name, distant, size = self._fd, self.temporary, self.directory, self.size
-        self._fd, self._name, self.size, self._cloned = -1, None, 0, 0
+        self._fd, self._name, self.size, self._cloned, self._hole = -1, None, 0, 0, (-1, -1)
         try:
             super()._create(directory, target)
             if self.copy_from(fd, 0, size, holes=True) != size:

@@ -59,9 +59,11 @@ class Deletion:
         dry: bool,
         boundary: MountBoundary | None = None,
         partial_files: PartialFiles | None = None,
+        hopeful: bool = False,
     ) -> None:
         """`share`: a limit in per cent of the entries that are there when the first one goes. `boundary`:
-        nothing beyond this mount point is deleted. `partial_files`: takes reserved names."""
+        nothing beyond this mount point is deleted. `partial_files`: takes reserved names. `hopeful`: in a dry
+        run, a directory that cannot be listed counts as one that can be emptied."""
         self._partial_files = partial_files
         self._root = root
         self._filters = filters
@@ -70,6 +72,7 @@ class Deletion:
         self._share = share
         self._dry = dry
         self._boundary = boundary
+        self._hopeful = hopeful
         self._spared: set[bytes] = set()
         self._outcomes: dict[bytes, bool | FileError] = {}
         """Of files that were removed together with others, until `remove` gets to them."""
@@ -94,6 +97,18 @@ class Deletion:
 
     def count(self, found: Iterable[tuple[bytes, int]]) -> int:
         """How many entries would go if these paths were removed, without a limit. Nothing changes."""
+        rehearsal = self._rehearsal()
+        for path, kind in found:
+            if self._dry or self._root.kind(path) is not None:
+                rehearsal.remove(path, kind)
+        return rehearsal.deleted
+
+    def foresees_empty(self, path: bytes) -> bool:
+        """Whether `empty` may leave nothing in the directory at `path`, as far as can be known before.
+        Nothing changes."""
+        return self._rehearsal(hopeful=True).empty(path)
+
+    def _rehearsal(self, *, hopeful: bool = False) -> Deletion:
         from rdc.progress import silent
         from rdc.session.runtime.event_relay import EventRelay
 
@@ -104,12 +119,10 @@ class Deletion:
             limit=None,
             dry=True,
             boundary=self._boundary,
+            hopeful=hopeful,
         )
         rehearsal._spared = self._spared
-        for path, kind in found:
-            if self._dry or self._root.kind(path) is not None:
-                rehearsal.remove(path, kind)
-        return rehearsal.deleted
+        return rehearsal
 
     def spare(self, path: bytes) -> None:
         """Notes, in a dry run, a file that a real run would have renamed before."""
@@ -230,7 +243,7 @@ class Deletion:
         except FileError as error:
             if error.code is not ExitCode.VANISHED:
                 self._events.report(Problem(error.code, path, str(error)))
-                return _Frame(path, iter(()), gone=False)
+                return _Frame(path, iter(()), gone=self._hopeful)
             return _Frame(path, iter(()), gone=True)
         rows = zip(strings(listed.listing.names), listed.listing.kinds, strict=True)
         children = ((join(path, name), kind) for name, kind in rows)

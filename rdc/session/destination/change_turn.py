@@ -53,9 +53,7 @@ class ChangeTurn:
         self._uses_content = context.uses_content
         self._events = context.events
         self._partial_files = PartialFiles(root)
-        self._parts = DestinationParts(
-            context, self._partial_files, seeks=True, live=True, earlier=withheld
-        )
+        self._parts = DestinationParts(context, self._partial_files, seeks=True, live=True, earlier=withheld)
         self.withheld = withheld
         self._wanted = self._parts.wanted
         self._landing = self._parts.landing

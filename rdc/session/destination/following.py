@@ -135,9 +135,7 @@ class LiveDestination:
             context = destination_context(
                 self._terms, destination_root, self._start, self._audience.events(), self.preserved
             )
-            half = Destination(
-                context, whole=self.whole, in_sync_store=self._terms.in_sync_store, live=True
-            )
+            half = Destination(context, whole=self.whole, in_sync_store=self._terms.in_sync_store, live=True)
             done = yield from half.run(round_)
             self._withheld = half.withheld
             self._audience.ended(done, whole=True, files=half.source_files)

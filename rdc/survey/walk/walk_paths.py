@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import PackedListing
     from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.progress import Reporter, StopSignal
-    from rdc.tree.inode_walk import InodeDirectory
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["EntryChoice", "walk_paths"]
 
@@ -194,7 +194,7 @@ class _Gathering:
             if self._named:
                 self._drop_listed(root, found, first, rows)
 
-    def _drop_listed(self, root: Root, found: InodeDirectory, first: int, rows: list[int] | None) -> None:
+    def _drop_listed(self, root: Root, found: WalkedDirectory, first: int, rows: list[int] | None) -> None:
         """Take those out of the rows of a directory, from `first` on, that were listed as given. Note files
         given by themselves after it, which are listed here."""
         number = _number(os.fstat(root.directory(found.path).fd))

@@ -18,6 +18,7 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
+from rdc import threads  # noqa: F401 - loaded before any call fails
 from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.bulk import several_directories  # noqa: F401 - loaded before any call fails
 from rdc.files.bulk.read_listed import ListedFiles

@@ -282,7 +282,7 @@ def test_blocks_of_zeros_become_holes(ext4: Path, runs: list[tuple[int, int]], l
     """All of them, or only long runs, or none: by blocks of the file, the last of which may be shorter."""
     content = b"".join(bytes(blocks * HOLE_BYTES + more) + b"x" for blocks, more in runs)[:-1]
     directory = os.open(ext4, os.O_PATH)
-    columns = [b"a\0", array("Q", [len(content)]), bytes(8), b"\x80\1", bytes(4), bytes(4)]
+    columns = (b"a\0", array("Q", [len(content)]), bytes(8), b"\x80\1", bytes(4), bytes(4))
     try:
         fds, temporaries, _ = _batch.stage_small(
             array("i", [directory]), *columns, False, content, least, os.urandom(4), None, 1

@@ -14,7 +14,6 @@ __all__ = [
     "HOLE_BYTES",
     "data_and_holes",
     "data_spans",
-    "has_hole",
     "is_zeros",
     "long_data_spans",
     "may_have_holes",
@@ -29,11 +28,6 @@ def is_zeros(buffer: ReadableBuffer) -> bool:
     view = memoryview(buffer).cast("B")
     # Converted to bytes, because bytes compare in one step and memoryviews item by item.
     return not view or (not view[0] and not view[-1] and bytes(view) == bytes(len(view)))
-
-
-def has_hole(buffer: ReadableBuffer) -> bool:
-    """Return whether the buffer contains HOLE_BYTES zeros in a row, at any alignment."""
-    return _ZEROS in bytes(memoryview(buffer))
 
 
 def data_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]:

@@ -281,6 +281,7 @@ class Fuzzer:
             self.ids(count, "I"),
             False,
             content,
+            self.rng.choice([0, 1, 4096, 16_384, (1 << 64) - 1]),
             self.mangled(self.rng.randbytes(4 * count)),
             expected,
             self.depth(),

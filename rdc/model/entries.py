@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEVICES",
-    "DistantTime",
     "EMPTY_LISTING",
     "Identity",
     "Kind",
@@ -103,7 +102,7 @@ class Metadata:
     mode: int
     """Permission bits, 0 to 0o7777."""
     mtime_ns: int
-    """Modification time in nanoseconds since the epoch; may be negative."""
+    """Modification time, packed as rdc.model.times defines: nanoseconds since the epoch from 1678 to 2261."""
     uid: int
     gid: int
 
@@ -116,19 +115,8 @@ class Identity:
     inode: int
     size: int
     mtime_ns: int
+    """Packed, as of rdc.model.times, and so is `ctime_ns`."""
     ctime_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class DistantTime:
-    """A time before 1677 or after 2262, which a column of 64-bit nanoseconds cannot hold. The column has the
-    nearest that it can."""
-
-    row: int
-    seconds: int
-    """Since the epoch, rounded down; signed 64 bits."""
-    nanoseconds: int
-    """Of that second: 0 to 999,999,999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +135,13 @@ class Listing:
     sizes: array[int]
     """Typecode 'Q': bytes of a regular file; device_number of a device; else 0."""
     mtimes: array[int]
-    """Typecode 'q': nanoseconds since the epoch, clamped where `distant_mtimes` has the time."""
+    """Typecode 'q': packed times (rdc.model.times)."""
     uids: array[int]
     """Typecode 'I'."""
     gids: array[int]
     """Typecode 'I'."""
     targets: tuple[bytes, ...]
     """Targets of the symlinks, in entry order."""
-    distant_mtimes: tuple[DistantTime, ...] = ()
-    """By row."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -179,7 +165,6 @@ class Listing:
             little_endian(self.uids),
             little_endian(self.gids),
             _terminated(self.targets),
-            self.distant_mtimes,
         )
 
     def rows(self, rows: Sequence[int]) -> Listing:
@@ -195,7 +180,6 @@ class Listing:
             array("I", (self.uids[i] for i in rows)),
             array("I", (self.gids[i] for i in rows)),
             tuple(target for row, target in zip(links, self.targets, strict=True) if row in chosen),
-            _distant_rows(self.distant_mtimes, rows),
         )
 
     def named(self, names: tuple[bytes, ...]) -> Listing:
@@ -239,15 +223,13 @@ class PackedListing:
     sizes: bytes
     """u64: bytes of a regular file; device_number of a device; else 0."""
     mtimes: bytes
-    """i64: nanoseconds since the epoch, clamped where `distant_mtimes` has the time."""
+    """i64: packed times (rdc.model.times)."""
     uids: bytes
     """u32."""
     gids: bytes
     """u32."""
     targets: bytes
     """Targets of the symlinks in entry order, each followed by NUL."""
-    distant_mtimes: tuple[DistantTime, ...] = ()
-    """By row."""
 
     def __len__(self) -> int:
         return self.count
@@ -262,7 +244,6 @@ class PackedListing:
             little_endian_integers("I", self.uids),
             little_endian_integers("I", self.gids),
             tuple(strings(self.targets)),
-            self.distant_mtimes,
         )
 
     @property
@@ -291,7 +272,6 @@ class PackedListing:
             _chosen(self.uids, "I", rows),
             _chosen(self.gids, "I", rows),
             targets,
-            _distant_rows(self.distant_mtimes, rows),
         )
 
     def slice(self, first: int, stop: int) -> PackedListing:
@@ -308,7 +288,6 @@ class PackedListing:
             mtimes=self.mtimes[8 * first : 8 * stop],
             uids=self.uids[4 * first : 4 * stop],
             gids=self.gids[4 * first : 4 * stop],
-            distant_mtimes=_distant_rows(self.distant_mtimes, range(first, stop)),
         )
 
 
@@ -328,9 +307,7 @@ class PackedInodes:
     allocated: bytes
     """u64: bytes that the file occupies, without holes; blocks shared with other files count in full."""
     ctimes: bytes
-    """i64: nanoseconds since the epoch, clamped where `distant_ctimes` has the time."""
-    distant_ctimes: tuple[DistantTime, ...] = ()
-    """By row."""
+    """i64: packed times (rdc.model.times)."""
 
     def identity(self, row: int) -> tuple[int, int]:
         """Device and inode number of a row."""
@@ -345,7 +322,6 @@ class PackedInodes:
             _chosen(self.links, "I", rows),
             _chosen(self.allocated, "Q", rows),
             _chosen(self.ctimes, "Q", rows),
-            _distant_rows(self.distant_ctimes, rows),
         )
 
 
@@ -368,14 +344,6 @@ def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
         rows.append(row)
         row = kinds.find(kind, row + 1)
     return rows
-
-
-def _distant_rows(times: tuple[DistantTime, ...], rows: Sequence[int]) -> tuple[DistantTime, ...]:
-    """Return the times of these rows, by their numbers among `rows`, which increases."""
-    if not times:
-        return times
-    numbers = {row: number for number, row in enumerate(rows)}
-    return tuple(replace(time, row=numbers[time.row]) for time in times if time.row in numbers)
 
 
 def _chosen(column: bytes, typecode: str, rows: Sequence[int]) -> bytes:

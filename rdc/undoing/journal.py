@@ -13,6 +13,7 @@ from rdc.errors import FileError, printable
 from rdc.files.base.relative_path import check_path
 from rdc.limits.undo import LINE_BYTES
 from rdc.model.entries import Metadata
+from rdc.model.times import packed_time, real_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -67,11 +68,11 @@ def facts_of(found: os.stat_result) -> Facts:
     bits = stat.S_IFMT(found.st_mode)
     if bits == stat.S_IFDIR:
         return Facts(bits, found.st_ino, 0, 0)
-    return Facts(bits, found.st_ino, found.st_size, found.st_mtime_ns)
+    return Facts(bits, found.st_ino, found.st_size, packed_time(found.st_mtime_ns))
 
 
 def metadata_of(found: os.stat_result) -> Metadata:
-    return Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+    return Metadata(stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +202,13 @@ def _text(data: bytes) -> str:
 
 
 def _facts(facts: Facts | None) -> list[int] | None:
-    return None if facts is None else [facts.format, facts.inode, facts.size, facts.mtime_ns]
+    return None if facts is None else [facts.format, facts.inode, facts.size, real_time(facts.mtime_ns)]
 
 
 def _metadata(metadata: Metadata | None) -> list[int] | None:
     if metadata is None:
         return None
-    return [metadata.mode, metadata.mtime_ns, metadata.uid, metadata.gid]
+    return [metadata.mode, real_time(metadata.mtime_ns), metadata.uid, metadata.gid]
 
 
 def backwards(shown: bytes, data: mmap.mmap | bytes) -> Iterator[Record]:
@@ -310,7 +311,8 @@ def _numbers(items: object) -> tuple[int, int, int, int]:
 
 
 def _read_facts(items: object) -> Facts:
-    return Facts(*_numbers(items))
+    format_, inode, size, mtime = _numbers(items)
+    return Facts(format_, inode, size, _read_time(mtime))
 
 
 def _read_optional(items: object) -> Facts | None:
@@ -319,11 +321,18 @@ def _read_optional(items: object) -> Facts | None:
 
 def _read_metadata(items: object) -> Metadata:
     mode, mtime_ns, uid, gid = _numbers(items)
-    if not (0 <= mode <= 0o7777 and -(1 << 63) <= mtime_ns < 1 << 63):
-        raise ValueError("a mode or time out of bounds")
+    if not 0 <= mode <= 0o7777:
+        raise ValueError("a mode out of bounds")
     if not (0 <= uid < 1 << 32 and 0 <= gid < 1 << 32):
         raise ValueError("an owner out of bounds")
-    return Metadata(mode, mtime_ns, uid, gid)
+    return Metadata(mode, _read_time(mtime_ns), uid, gid)
+
+
+def _read_time(nanoseconds: int) -> int:
+    """Return the packed form of a time, which a journal has as nanoseconds since the epoch."""
+    if not -(1 << 63) <= nanoseconds // 10**9 < 1 << 63:
+        raise ValueError("a time out of bounds")
+    return packed_time(nanoseconds)
 
 
 def _read_attributes(pairs: object) -> Attributes:

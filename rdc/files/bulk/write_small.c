@@ -101,13 +101,11 @@ static int set_metadata(int fd, const struct stat *made, const rdc_small_files *
     const uint32_t uid = column_u32(wanted->uids, row), gid = column_u32(wanted->gids, row);
     const mode_t mode = column_u16(wanted->modes, row);
     const int64_t mtime = (int64_t)column_u64(files->mtimes, row);
-    struct timespec times[2] = {made->st_atim, {mtime / 1000000000, mtime % 1000000000}};
+    struct timespec times[2] = {made->st_atim};
     int chowned = 0;
 
-    if (times[1].tv_nsec < 0) {
-        times[1].tv_sec--;
-        times[1].tv_nsec += 1000000000;
-    }
+    if (!rdc_time_of(mtime, times + 1))
+        return 0; /* a distant time: left to Python */
     if (wanted->owner && (made->st_uid != uid || made->st_gid != gid)) {
         if (fchown(fd, uid, gid))
             return 0;

@@ -21,6 +21,7 @@ from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.relative_path import join
 from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import Kind, Metadata
+from rdc.model.times import packed_time
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -160,7 +161,9 @@ class Backups:
         if stat.S_ISREG(found.st_mode):
             self._copy(path, top, backup)
             return
-        metadata = Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+        metadata = Metadata(
+            stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
+        )
         if stat.S_ISLNK(found.st_mode):
             text = os.readlink(name, dir_fd=parent)
             top.replace_symlink(backup, text, metadata, owner=_is_root())

@@ -16,6 +16,7 @@ from rdc.files.base.os_errors import changed
 from rdc.files.facts.open_file_xattrs import read_attributes
 from rdc.files.root.source_file import SPAN_BYTES, identity_of
 from rdc.model.entries import Metadata
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class LeasedFile:
             self._found = now = os.fstat(self._source.fileno())
             self.identity: Identity = identity_of(now)
             """A hard link changes all its times but the mtime."""
-            self.metadata = Metadata(stat.S_IMODE(now.st_mode), now.st_mtime_ns, now.st_uid, now.st_gid)
+            self.metadata = Metadata(
+                stat.S_IMODE(now.st_mode), packed_time(now.st_mtime_ns), now.st_uid, now.st_gid
+            )
             self.attributes: Attributes = read_attributes(self._source.fileno())
         except OSError as error:
             self.close()

@@ -31,6 +31,7 @@ from rdc.files.names.seal_copy import seal_like
 from rdc.files.names.swap_names import put_back
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
+from rdc.model.times import real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ class MoveAway(NameRemoval):
                         raise self._changed("that its copy differs")
             if copy.size != size:
                 raise self._changed("that its copy differs")
-            os.utime(copy.fileno(), ns=(duplicate.atime_ns, duplicate.metadata.mtime_ns))
+            os.utime(copy.fileno(), ns=(duplicate.atime_ns, real_time(duplicate.metadata.mtime_ns)))
             rename_no_replace(copy.temporary, self._destination_name, copy.directory.fd)
             self._copied = os.fstat(copy.fileno())
             copy.renamed()

@@ -15,6 +15,7 @@ from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
 from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Metadata
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def move_directory(root: Root, old: bytes, new: bytes) -> bool:
         if not stat.S_ISDIR(found.st_mode):
             return False
         if root.undo is not None:
-            now = stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid
+            now = stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
             root.undo.moving(old, new, found, Metadata(*now))
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:

@@ -18,6 +18,7 @@ from rdc.files.names.hard_link import sync_directories, sync_directory
 from rdc.files.names.seal_copy import seal_like
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
+from rdc.model.times import real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def return_copy(
             raise changed(path, root.shown(path), "the content that it had", f"another in {_name(source)}")
         try:
             seal_like(copy, metadata, attributes)
-            os.utime(copy.fileno(), ns=(atime_ns, metadata.mtime_ns))
+            os.utime(copy.fileno(), ns=(atime_ns, real_time(metadata.mtime_ns)))
             name = path.rpartition(b"/")[2]
             temporary = copy.temporary
             _take(temporary, name, copy.directory.fd, text)

@@ -16,6 +16,7 @@ from rdc.files.base.lease import take_lease
 from rdc.files.base.metadata import changes_access, set_on_found, set_on_name
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import identity_of
+from rdc.model.times import packed_time
 from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -90,7 +91,7 @@ class _Change(NamedTuple):
         Returns False, and sets nothing, if the mtime differs and `mtime` does not allow to set it.
         """
         now = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if now.st_mtime_ns != self.metadata.mtime_ns and not mtime:
+        if packed_time(now.st_mtime_ns) != self.metadata.mtime_ns and not mtime:
             return False
         self._check(now)
         self._keep_undo(name, parent)
@@ -152,7 +153,7 @@ class _Change(NamedTuple):
 
     def _note(self, before: os.stat_result, after: os.stat_result) -> None:
         """Record the change for the file's other names, unless its size or mtime is not as expected."""
-        if (after.st_size, after.st_mtime_ns) == (before.st_size, self.metadata.mtime_ns):
+        if (after.st_size, packed_time(after.st_mtime_ns)) == (before.st_size, self.metadata.mtime_ns):
             self.renamer.own_changes.note(identity_of(before), identity_of(after))
 
 

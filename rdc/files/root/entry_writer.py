@@ -25,6 +25,7 @@ from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
+from rdc.model.times import packed_time
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -368,7 +369,7 @@ class EntryWriter(WritePermission):
 
     def _timed(self, kind: Kind, now: os.stat_result, metadata: Metadata) -> Metadata:
         """Return `metadata`, with the mtime that the entry has if such times are not set."""
-        return replace(metadata, mtime_ns=now.st_mtime_ns) if kind in self.untimed else metadata
+        return replace(metadata, mtime_ns=packed_time(now.st_mtime_ns)) if kind in self.untimed else metadata
 
 
 def _rename_new(old: bytes, new: bytes, parent: int) -> None:

@@ -8,8 +8,9 @@ import os
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.listing_reference import read_directory
 from rdc.limits.paths import DIRECTORY_BYTES
-from rdc.model.entries import DistantTime, PackedInodes, PackedListing, strings
+from rdc.model.entries import PackedInodes, PackedListing, strings
 from rdc.model.listed import BadCall, BadEntry, Listed
+from rdc.model.times import packed_time
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -60,9 +61,9 @@ def list_directory(
         depth.saw(RowsSeen(*seen))
     listing, nodes = PackedListing(*columns), PackedInodes(*inodes)
     if mtimes:
-        listing = replace(listing, distant_mtimes=_distant(mtimes))
+        listing = replace(listing, mtimes=_with_stamps(listing.mtimes, mtimes))
     if ctimes:
-        nodes = replace(nodes, distant_ctimes=_distant(ctimes))
+        nodes = replace(nodes, ctimes=_with_stamps(nodes.ctimes, ctimes))
     return Listed(
         listing,
         nodes,
@@ -95,5 +96,10 @@ def open_directory(directory: int, path: bytes) -> int:
     return here
 
 
-def _distant(times: Sequence[tuple[int, int, int]]) -> tuple[DistantTime, ...]:
-    return tuple([DistantTime(*time) for time in times])
+def _with_stamps(column: bytes, times: Sequence[tuple[int, int, int]]) -> bytes:
+    """Return a column of packed times with the stamps of distant ones: row, seconds, nanoseconds."""
+    packed = bytearray(column)
+    for row, seconds, rest in times:
+        stamp = packed_time(seconds * 1_000_000_000 + rest)
+        packed[8 * row : 8 * row + 8] = stamp.to_bytes(8, "little", signed=True)
+    return bytes(packed)

@@ -13,12 +13,12 @@ from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
-from rdc.model.entries import DistantTime, Kind, Listing, PackedInodes
+from rdc.model.entries import Kind, Listing, PackedInodes
 from rdc.model.listed import BadCall, BadEntry, Listed
+from rdc.model.times import packed_times
 
-__all__ = ["distant_times", "listed_of", "packed_inodes", "read_directory", "times_of"]
+__all__ = ["listed_of", "packed_inodes", "read_directory", "times_of"]
 
-_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _UINT32_MAX = (1 << 32) - 1
 
 _FORMATS = frozenset((S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK))
@@ -109,50 +109,33 @@ def listed_of(
     for row, kind in enumerate(kinds):
         if kind != Kind.FILE:
             sizes[row] = 0
-    mtimes = [each.st_mtime_ns for each in found]
     listing = Listing(
         names=tuple(stats),
         kinds=kinds,
         modes=array("H", [each.st_mode & 0o7777 for each in found]),
         sizes=sizes,
-        mtimes=times_of(mtimes),
+        mtimes=times_of([each.st_mtime_ns for each in found]),
         uids=array("I", [each.st_uid for each in found]),
         gids=array("I", [each.st_gid for each in found]),
         targets=tuple([targets[name] for name in stats if name in targets]),
-        distant_mtimes=distant_times(dict(enumerate(mtimes))),
     )
     return Listed(listing.packed(), packed_inodes(found), tuple(reserved), tuple(bad))
 
 
 def packed_inodes(stats: Sequence[os.stat_result]) -> PackedInodes:
     """Return the inodes of entries, row by row."""
-    ctimes = [found.st_ctime_ns for found in stats]
     return PackedInodes(
         devices=_packed("<Q", [found.st_dev for found in stats]),
         inodes=_packed("<Q", [found.st_ino for found in stats]),
         links=_packed("<I", [min(found.st_nlink, _UINT32_MAX) for found in stats]),
         allocated=_packed("<Q", [found.st_blocks * 512 for found in stats]),
-        ctimes=_packed("<q", list(times_of(ctimes))),
-        distant_ctimes=distant_times(dict(enumerate(ctimes))),
+        ctimes=_packed("<q", list(times_of([found.st_ctime_ns for found in stats]))),
     )
 
 
 def times_of(times: Iterable[int]) -> array[int]:
-    """Return times as int64 nanoseconds, which end in the year 2262. File systems with 64-bit seconds exceed
-    that; such times are clamped, and `distant_times` has them."""
-    try:
-        return array("q", times)
-    except OverflowError:
-        return array("q", [min(max(time, _INT64_MIN), _INT64_MAX) for time in times])
-
-
-def distant_times(times: Mapping[int, int]) -> tuple[DistantTime, ...]:
-    """Return those of the nanoseconds that int64 cannot hold. The keys are rows, in order."""
-    return tuple(
-        DistantTime(row, *divmod(time, 1_000_000_000))
-        for row, time in times.items()
-        if not _INT64_MIN <= time <= _INT64_MAX
-    )
+    """Return packed times, of nanoseconds since the epoch."""
+    return array("q", packed_times(list(times)))
 
 
 def _failed(number: int) -> OSError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rdc.files.base.metadata import kind_of
-from rdc.files.root.listing_reference import distant_times, packed_inodes, times_of
+from rdc.files.root.listing_reference import packed_inodes
 from rdc.model.entries import Kind, little_endian, little_endian_integers, strings
+from rdc.model.times import packed_time
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.confined_access import ConfinedAccess
     from rdc.files.root.entry_writer import EntryWriter
-    from rdc.model.entries import DistantTime, Listing, PackedInodes
+    from rdc.model.entries import Listing, PackedInodes
     from rdc.model.listed import Listed
 
 __all__ = ["Munged", "Timeless", "make_munged", "omit_times", "restated", "show_unmunged", "with_stats"]
@@ -42,8 +43,7 @@ class Timeless:
             mtimes = little_endian_integers("q", listing.mtimes)
             for row in rows:
                 mtimes[row] = 0
-            distant = tuple([time for time in listing.distant_mtimes if mtimes[time.row]])
-            listing = replace(listing, mtimes=little_endian(mtimes), distant_mtimes=distant)
+            listing = replace(listing, mtimes=little_endian(mtimes))
             listed = replace(listed, listing=listing)
         return listed
 
@@ -98,7 +98,7 @@ def restated(listing: Listing, stats: Mapping[int, os.stat_result]) -> Listing:
         kinds[row] = kind_of(found.st_mode)
         modes[row] = found.st_mode & 0o7777
         sizes[row] = found.st_size if kinds[row] == Kind.FILE else 0
-        mtimes[row] = times_of([found.st_mtime_ns])[0]
+        mtimes[row] = packed_time(found.st_mtime_ns)
         uids[row], gids[row] = found.st_uid, found.st_gid
         del links[row]
     return replace(
@@ -110,9 +110,6 @@ def restated(listing: Listing, stats: Mapping[int, os.stat_result]) -> Listing:
         uids=uids,
         gids=gids,
         targets=tuple(links.values()),
-        distant_mtimes=_with_times(
-            listing.distant_mtimes, {row: found.st_mtime_ns for row, found in stats.items()}
-        ),
     )
 
 
@@ -126,11 +123,4 @@ def _with_inodes(inodes: PackedInodes, stats: Mapping[int, os.stat_result]) -> P
         for number, row in enumerate(stats):
             column[width * row : width * (row + 1)] = given[width * number : width * (number + 1)]
         columns[name] = bytes(column)
-    times = {row: found.st_ctime_ns for row, found in stats.items()}
-    return replace(inodes, **columns, distant_ctimes=_with_times(inodes.distant_ctimes, times))
-
-
-def _with_times(times: tuple[DistantTime, ...], others: Mapping[int, int]) -> tuple[DistantTime, ...]:
-    """Return the distant times of a column in which the rows of `others` have these nanoseconds now."""
-    kept = [time for time in times if time.row not in others]
-    return tuple(sorted([*kept, *distant_times(others)], key=lambda time: time.row))
+    return replace(inodes, **columns)

@@ -343,7 +343,7 @@ static int put_time(uint64_t *column, size_t row, int64_t seconds, uint32_t rest
 {
     const struct timespec time = {.tv_sec = seconds, .tv_nsec = rest};
     int64_t nanoseconds;
-    const int is_distant = rdc_clamped_nanoseconds(time, &nanoseconds);
+    const int is_distant = rdc_is_distant(time, &nanoseconds);
 
     column[row] = htole64((uint64_t)nanoseconds);
     if (!is_distant)

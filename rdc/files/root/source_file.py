@@ -11,6 +11,7 @@ from types import TracebackType
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.os_errors import changed, failure
 from rdc.model.entries import Identity, Metadata
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,13 @@ READAHEAD_WORTH = 128 << 10
 
 
 def identity_of(found: os.stat_result) -> Identity:
-    return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return Identity(
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        packed_time(found.st_mtime_ns),
+        packed_time(found.st_ctime_ns),
+    )
 
 
 @cache

@@ -6,6 +6,7 @@ from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.model.entries import DEVICES, NODES, Kind
+from rdc.plan.clamped_times import with_clamped_times
 from rdc.plan.compare import Change, Comparison, Difference
 from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
@@ -42,6 +43,14 @@ class ComparedDirectory:
         from rdc.plan.modify_window import with_equal_times
 
         return replace(self, listing=with_equal_times(self.listing, self.existing, window))
+
+    def with_clamped_times(self) -> tuple[ComparedDirectory, frozenset[int]]:
+        """Return this directory with the times that its file system can hold, and the rows of the files whose
+        content has to be compared for that."""
+        clamped = with_clamped_times(self.listing, self.existing)
+        if clamped.wanted is self.listing:
+            return self, clamped.files
+        return replace(self, listing=clamped.wanted), clamped.files
 
 
 class AllowedChanges:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EntryChanges"]
 
-MTIME_MAX = (1 << 63) - 1
 """Nanoseconds."""
 
 
@@ -196,4 +195,4 @@ def _is_as_listed(existing: Listing, path: bytes) -> Callable[[Identity], bool]:
     row = bisect_left(existing.names, path.rpartition(b"/")[2])
     listed = existing.sizes[row], existing.mtimes[row]
     # Listings have no times beyond the year 2262 (rdc.files.root.listing_reference).
-    return lambda now: (now.size, min(now.mtime_ns, MTIME_MAX)) == listed
+    return lambda now: (now.size, now.mtime_ns) == listed

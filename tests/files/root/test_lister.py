@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root import _walk
 from rdc.limits.paths import DIRECTORY_BYTES
-from rdc.model.entries import DistantTime, Kind, strings
+from rdc.model.entries import Kind, strings
 from rdc.model.listed import BadCall, Listed
+from rdc.model.times import END_NS, FIRST_NS, packed_time, real_time
 from tests.files.root.listings import in_c, in_python, make, names, opened
 from tests.files.root.root_entries import as_nobody
 from tests.support.share import examples
-
-NANOSECONDS_MIN, NANOSECONDS_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def read(path: bytes, limit: int = DIRECTORY_BYTES) -> Listed:
@@ -84,14 +83,11 @@ def test_kinds_and_metadata_are_what_a_stat_says(tmp_path: Path) -> None:
     os.chmod(top + b"/1", 0o700)
 
 
-def test_times_past_64_bits_of_nanoseconds_are_beside_the_column() -> None:
+def test_distant_times_are_stamps() -> None:
     """In memory (tmpfs), where the file system itself takes all 64 bits of seconds."""
+    edges = (-(1 << 63), FIRST_NS, 0, END_NS, 1 << 63)
     times = [
-        *(
-            edge + off
-            for edge in (NANOSECONDS_MIN, 0, NANOSECONDS_MAX)
-            for off in (-(10**9), -1, 0, 1, 10**9)
-        ),
+        *(edge + off for edge in edges for off in (-(10**9), -1, 0, 1, 10**9)),
         *(sign * second * 10**9 + off for sign in (-1, 1) for second in (2**34, 2**62) for off in (0, 7)),
     ]
     with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
@@ -101,17 +97,9 @@ def test_times_past_64_bits_of_nanoseconds_are_beside_the_column() -> None:
             os.utime(top + b"/%02d" % i, ns=(0, time))
         listing = read(top).listing
     found = listing.unpacked()
-    assert list(found.mtimes) == [min(max(time, NANOSECONDS_MIN), NANOSECONDS_MAX) for time in times]
-    distant = [(row, time) for row, time in enumerate(times) if time != found.mtimes[row]]
-    assert found.distant_mtimes == tuple(DistantTime(row, *divmod(time, 10**9)) for row, time in distant)
+    assert list(found.mtimes) == [packed_time(time) for time in times]
+    assert [real_time(packed) for packed in found.mtimes] == times
     assert found.packed() == listing
-    chosen = list(range(0, len(times), 2))
-    assert [(time.row, time.seconds) for time in listing.rows(chosen).distant_mtimes] == [
-        (chosen.index(row), time // 10**9) for row, time in distant if row in chosen
-    ]
-    assert [time.row for time in listing.slice(3, 9).distant_mtimes] == [
-        row - 3 for row, _ in distant if 3 <= row < 9
-    ]
 
 
 def test_a_directory_of_50_000_entries(tmp_path: Path) -> None:

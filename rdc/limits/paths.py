@@ -59,14 +59,14 @@ FILTER_FILES = 4_096
 FILTER_MERGE_DEPTH = 16
 """Merge files inside merge files. People nest two or three; a file that merges itself has no end."""
 
-SELECTED_NAMES = 524_288
-"""Names that several SRC or --files-from select in a run. A side keeps about 200 bytes of each, so a peer can
-make it use 100 MiB."""
+SELECTED_NAMES = 1 << 20
+"""Names that several SRC or --files-from select in a run: a list of a million files. A side keeps about 150
+bytes of each."""
 
-SELECTED_DIRECTORIES = 262_144
-"""Directories above these names. A side keeps about 400 bytes of each, and the path."""
+SELECTED_DIRECTORIES = 524_288
+"""Directories above these names. A side keeps about 300 bytes of each, and the path."""
 
-SELECTED_BYTES = 32 << 20
+SELECTED_BYTES = 64 << 20
 """Bytes of these names and of the directories that they are below: 64 bytes each, as in usual trees."""
 
 SELECTED_LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES

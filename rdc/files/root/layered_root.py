@@ -21,14 +21,14 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.depth.depth import Looking
     from rdc.files.root.followed_links import FollowedLinks
     from rdc.model.listed import Listed
 
-__all__ = ["Layer", "LayeredRoot"]
+__all__ = ["Layer", "LayeredRoot", "PackedNames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,28 @@ class Layer:
 
     path: bytes
     """Below the base of the LayeredRoot."""
-    names: frozenset[bytes] | None
+    names: Collection[bytes] | None
     """The entries that it gives; None: all."""
+
+
+class PackedNames:
+    """Names in the bytes that they have, of which a frozenset takes a hundred more for each."""
+
+    __slots__ = ("_count", "_packed")
+
+    def __init__(self, packed: bytes) -> None:
+        """`packed`: the names, each once, with NUL after each."""
+        self._packed = packed
+        self._count = packed.count(b"\0")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(strings(self._packed))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, bytes) and b"\0" + name + b"\0" in b"\0" + self._packed
 
 
 class LayeredRoot(Root):

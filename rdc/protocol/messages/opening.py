@@ -148,11 +148,11 @@ class Selected(WireMessage):
     """Whether no other Selected follows."""
 
     def check(self) -> str | None:
-        from rdc.model.selection import split_name
+        from rdc.model.selection import check_name
 
         for name in self.names:
             try:
-                split_name(name)
+                check_name(name)
             except ValueError as error:
                 return f"names: {error}"
         return None

@@ -16,6 +16,7 @@ import platform
 import select
 import socket
 import struct
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -89,7 +90,7 @@ class Made:
 
 
 def with_fault(work: Callable[[], object], fault: Fault | None = None) -> Made:
-    """Run `work` in a child. Raises what it raises. The value has to be one that pickle takes."""
+    """Run `work` in a child. Its value has to be one that pickle takes. Raises AssertionError if it raises."""
     here, there = socket.socketpair()
     child = os.fork()
     if not child:
@@ -108,8 +109,7 @@ def with_fault(work: Callable[[], object], fault: Fault | None = None) -> Made:
         here.close()
         os.waitpid(child, 0)
     good, value = pickle.loads(answer)
-    if not good:
-        raise value
+    assert good, f"{supervisor.failed}: {value}"
     return Made(value, supervisor.calls, supervisor.failed)
 
 
@@ -121,8 +121,8 @@ def _be_watched(line: socket.socket, work: Callable[[], object]) -> None:
         os.close(listener)
         try:
             answer = pickle.dumps((True, work()))
-        except BaseException as error:  # noqa: BLE001 - the parent raises it
-            answer = pickle.dumps((False, error))
+        except BaseException:  # noqa: BLE001 - the parent tells it
+            answer = pickle.dumps((False, traceback.format_exc()))
         line.sendall(answer)
         line.close()
     finally:

@@ -381,7 +381,17 @@ class CommitGroup:
         from rdc.files.replace.note_group import note_group
 
         replacements = [item.replacement for item in staged]
-        refused = note_group(self._renamer, replacements, runs, undo)
+        try:
+            refused = note_group(self._renamer, replacements, runs, undo)
+        except OSError as unseen:
+            for path in (
+                *(item.path for item in staged),
+                *(run.path_of(row) for run in runs for row in run.live),
+            ):
+                self._fail(path, unseen, "keep an undo of what it replaces")
+            self._discard(staged, runs)
+            runs.clear()
+            return []
         for path, error in refused.items():
             self._report(path, error)
         return [item for item in staged if item.path not in refused]

@@ -206,7 +206,7 @@ class SourceFile:
             "read it",
             expected=f"the {expected} that its size says",
             found=found,
-            advice="its file system does not know sizes, as sysfs does not: leave it out, or copy it with cat",
+            advice="its file system tells wrong sizes, as sysfs does: leave it out, or copy it with cat",
         )
 
     def read_ranges(self, rows: array[int]) -> bytes:

@@ -68,8 +68,10 @@ class Unarrived:
             shown = printable(self._root.shown(min(self._unread)))
             return f"what is new in {shown} did not arrive"
         shown = printable(self._root.shown(missing[0]))
-        return f"{count:,} new entries did not arrive, such as {shown}" if count > 1 else (
-            f"a new entry did not arrive, {shown}"
+        return (
+            f"{count:,} new entries did not arrive, such as {shown}"
+            if count > 1
+            else (f"a new entry did not arrive, {shown}")
         )
 
     def _missing(self, row: int) -> bytes | None:

@@ -52,9 +52,7 @@ class ChangeTurn:
         self._options = context.options
         self._events = context.events
         self._partial_files = PartialFiles(root)
-        self._parts = DestinationParts(
-            context, self._partial_files, seeks=True, live=True, earlier=withheld
-        )
+        self._parts = DestinationParts(context, self._partial_files, seeks=True, live=True, earlier=withheld)
         self.withheld = withheld
         self._wanted = self._parts.wanted
         self._landing = self._parts.landing

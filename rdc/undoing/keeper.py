@@ -124,7 +124,10 @@ class SyncUndo:
         batch: dict[bytes, tuple[int, int]] = {}
         for path in paths:
             directory, name = self._root.locate(path)
-            found = _look(name, directory.fd)
+            try:
+                found = _look(name, directory.fd)
+            except OSError as error:
+                raise self._root.failure(error, path, "keep an undo of it") from error
             if found is None or self._expected.pop(path, None) == (found.st_dev, found.st_ino):
                 continue
             above = path.rpartition(b"/")[0]

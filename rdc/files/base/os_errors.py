@@ -7,7 +7,7 @@ import os
 
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
 
-__all__ = ["changed", "failure", "refused"]
+__all__ = ["changed", "failure", "refused", "unreadable"]
 
 _STOPS_THE_RUN = {
     errno.ENOSPC: "free space on the destination and run again; every file is whole, old or new",
@@ -70,6 +70,12 @@ def failure(error: OSError, path: bytes, shown: bytes, doing: str, *, reading: b
         advice = "name a file, or run again where it was one a moment ago"
     kind = FileChangedError if reading and number in _REPLACED else FileError
     return kind(path, f"{name}: cannot {doing}: found {found}; {advice}")
+
+
+def unreadable(error: OSError, path: bytes, shown: bytes) -> RdcError:
+    """Return the error to raise where the content of an open file cannot be read. No other entry can have
+    taken its place, so only ESTALE says that it vanished."""
+    return failure(error, path, shown, "read it", reading=error.errno == errno.ESTALE)
 
 
 def refused(path: bytes, shown: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:

@@ -3,6 +3,7 @@ listed."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from array import array
@@ -79,7 +80,9 @@ def read_contents(
 def content_error(outcome: int, path: bytes, shown: bytes) -> RdcError:
     """Return the error for an outcome other than 0. `shown` is the path in the message."""
     if outcome > 0:
-        return failure(OSError(outcome, os.strerror(outcome)), path, shown, "read it", reading=True)
+        # No link is read here, so EINVAL tells of no entry that took the place of one.
+        error, gone = OSError(outcome, os.strerror(outcome)), outcome != errno.EINVAL
+        return failure(error, path, shown, "read it", reading=gone)
     return changed(path, shown, *_FOUND[outcome])
 
 

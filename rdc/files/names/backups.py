@@ -70,7 +70,10 @@ class Backups:
         self._is_wanted = is_wanted
 
     def _checked(self, top: Root) -> Root:
-        here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
+        try:
+            here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
+        except OSError as error:
+            raise top.failure(error, b"", "keep backups in it") from error
         if here != there:
             return top
         raise top.refused(
@@ -91,7 +94,10 @@ class Backups:
             found = self._root.identity(path)
         except FileError:
             return False
-        return (found.device, found.inode) == _identity(os.fstat(self._top.fileno()))
+        try:
+            return (found.device, found.inode) == _identity(os.fstat(self._top.fileno()))
+        except OSError:
+            return True  # it may be
 
     def keep(self, path: bytes, name: bytes, parent: int, *, copy: bool = False) -> None:
         """Gives the entry `name` of the open directory `parent`, at `path` of the tree, its backup.

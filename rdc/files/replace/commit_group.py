@@ -126,7 +126,7 @@ class CommitGroup:
         try:
             replacement.seal(metadata, owner=owner)
         except FileError as error:
-            self._report(error)
+            self._report(path, error)
             self._raise_collected()
             return
         self._staged.append(Staged(replacement, path, expected))
@@ -260,7 +260,10 @@ class CommitGroup:
             renamed = self._rename(staged) + self._rename_runs(runs)
             if self._root.append_only:
                 for item in renamed:
-                    self._root.note_made(os.fstat(item.fd))
+                    try:
+                        self._root.note_made(os.fstat(item.fd))
+                    except OSError as error:
+                        self._fail(item.path, error, "look at the new file, which is in place")
             if self._fsync:
                 renamed = self._sync_directories(renamed)
             for item in renamed:
@@ -354,7 +357,7 @@ class CommitGroup:
                     )
             except FileError as error:
                 item.replacement.abandon()
-                self._report(error)
+                self._report(item.path, error)
             except OSError as error:
                 item.replacement.abandon()
                 self._fail(item.path, error, "keep a backup of it")
@@ -366,9 +369,19 @@ class CommitGroup:
         from rdc.files.replace.note_group import note_group
 
         replacements = [item.replacement for item in staged]
-        refused = note_group(self._renamer, replacements, runs, undo)
-        for error in refused.values():
-            self._report(error)
+        try:
+            refused = note_group(self._renamer, replacements, runs, undo)
+        except OSError as unseen:
+            for path in (
+                *(item.path for item in staged),
+                *(run.path_of(row) for run in runs for row in run.live),
+            ):
+                self._fail(path, unseen, "keep an undo of what it replaces")
+            self._discard(staged, runs)
+            runs.clear()
+            return []
+        for path, error in refused.items():
+            self._report(path, error)
         return [item for item in staged if item.path not in refused]
 
     # Step 2: one atomic rename per path makes the new file visible. An Overwrite writes into the old one.
@@ -386,7 +399,7 @@ class CommitGroup:
                 landed = replacement.land(self._renamer, item.expected, fsync=self._fsync)
             except FileError as error:
                 replacement.abandon()
-                self._report(error)
+                self._report(path, error)
             except OSError as error:
                 replacement.abandon()
                 self._fail(path, error, "put its new content in place")
@@ -453,7 +466,7 @@ class CommitGroup:
             self._renamer.rename(path, directory.fd, run.temporary(row), run.expected(row))
         except FileError as error:
             run.drop(row)
-            self._report(error)
+            self._report(path, error)
         except OSError as error:
             run.drop(row)
             self._fail(path, error, "put its new content in place")
@@ -495,11 +508,14 @@ class CommitGroup:
     def _fail(self, path: bytes, error: OSError, doing: str) -> None:
         problem = self._root.failure(error, path, doing)
         if isinstance(problem, FileError):
-            self._report(problem)
+            self._report(path, problem)
         else:
             self._fatal = self._fatal or problem
 
-    def _report(self, error: FileError) -> None:
+    def _report(self, path: bytes, error: FileError) -> None:
+        """Report an error of the file at `path`. It may be one of a directory above it."""
+        if error.path != path:
+            error = FileError(path, str(error), code=error.code)
         if self._on_error is not None:
             self._on_error(error)
         else:

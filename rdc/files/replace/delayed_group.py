@@ -92,7 +92,12 @@ class DelayedGroup(CommitGroup):
         staged = [Staged(one.replacement, path, one.expected) for path, one in opened.items()]
         ready = self._sync_contents(staged, []) if self._fsync else staged
         for item in ready:
-            identity = identity_of(os.fstat(item.replacement.fileno()))
+            try:
+                identity = identity_of(os.fstat(item.replacement.fileno()))
+            except OSError as error:
+                item.replacement.abandon()
+                self._fail(item.path, error, "look at its new content")
+                continue
             _close(item.replacement)
             self._waiting[item.path] = replace(opened[item.path], identity=identity)
         self._raise_collected()
@@ -126,7 +131,7 @@ class DelayedGroup(CommitGroup):
         try:
             self._open_again(path, item)
         except FileError as error:
-            self._report(error)
+            self._report(path, error)
         else:
             super().add(item.replacement, path, item.metadata, item.owner, expected)
 
@@ -180,5 +185,6 @@ class DelayedGroup(CommitGroup):
 def _close(replacement: Replacement) -> None:
     """Close a temporary, and the descriptor of its directory, and keep its name."""
     fd, replacement._fd = replacement._fd, -1
-    os.close(fd)
+    with suppress(OSError):  # with fsync it is on disk, and without nobody asked
+        os.close(fd)
     del replacement.directory

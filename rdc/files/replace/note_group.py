@@ -28,7 +28,8 @@ def note_group(
 ) -> dict[bytes, FileError]:
     """Tell `undo` of all staged files; drop those that it refuses, and return their errors by path.
 
-    An old version that gets a second name has another ctime then, which `renamer` explains. Raises RdcError.
+    An old version that gets a second name has another ctime then, which `renamer` explains. Raises RdcError,
+    and OSError if a file cannot be looked at.
     """
     arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno())) for each in replacements]
     before = [renamer.found(arrival.path, arrival.parent) for arrival in arrivals]

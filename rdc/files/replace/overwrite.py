@@ -78,7 +78,7 @@ class Overwrite(Replacement):
             self._old_fd = root.perform(
                 path, _DOING, lambda name, parent: os.open(name, _OPEN, dir_fd=parent)
             )
-            found = os.fstat(self._old_fd)
+            found = root.perform(path, _DOING, lambda _name, _parent: os.fstat(self._old_fd))
             if not stat.S_ISREG(found.st_mode) or identity_of(found) != expected:
                 raise self._changed()
             outlast(expected.ctime_ns)

@@ -7,6 +7,7 @@ import os
 import stat
 from functools import partial
 
+from rdc.errors import FileChangedError
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import ConfinedAccess, stat_entry
 from rdc.files.root.source_file import SourceFile, identity_of
@@ -77,12 +78,20 @@ class EntryReader(ConfinedAccess):
 
     def open_read(self, path: bytes) -> SourceFile:
         """Open a regular file for reading. Raises FileChangedError for anything else."""
-        fd, found = self.perform(
-            path,
-            "open it for reading",
-            partial(_open_for_reading, more=NO_ATIME) if self.keeps_atimes else _open_for_reading,
-            reading=True,
-        )
+        doing = "open it for reading"
+        try:
+            fd, found = self.perform(
+                path,
+                doing,
+                partial(_open_for_reading, more=NO_ATIME) if self.keeps_atimes else _open_for_reading,
+                reading=True,
+            )
+        except FileChangedError as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.errno == errno.EINVAL:
+                # Only of a link to be read would it tell that another entry took its place.
+                raise self.failure(cause, path, doing) from cause
+            raise
         if not stat.S_ISREG(found.st_mode):
             os.close(fd)
             raise self.failure(_not_regular(found), path, "open it for reading", reading=True)

@@ -8,8 +8,9 @@ from contextlib import suppress
 from functools import cache
 from types import TracebackType
 
+from rdc.errors import FileChangedError
 from rdc.files.base.file_clock import outlast
-from rdc.files.base.os_errors import changed, failure
+from rdc.files.base.os_errors import changed, failure, refused, unreadable
 from rdc.model.entries import Identity, Metadata
 from rdc.model.times import packed_time
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from array import array
     from types import ModuleType
 
+    from rdc.errors import FileError
     from rdc.files.depth.read_rate import ReadRate
 
 __all__ = ["SourceFile", "identity_of", "read_ranges_into"]
@@ -163,7 +165,8 @@ class SourceFile:
         return content
 
     def pread(self, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes at `offset`. Raises FileChangedError if the file ends before."""
+        """Return exactly `length` bytes at `offset`. Raises FileChangedError if the file has become shorter,
+        and FileError if it ends before and did not change."""
         if not self._outlasted:
             self.rest()
         if self.rate is not None:
@@ -179,9 +182,9 @@ class SourceFile:
                 parts.append(os.pread(self._fd, missing, offset + length - missing))
                 missing -= len(parts[-1])
         except OSError as error:
-            raise failure(error, self._path, self._shown, "read it", reading=True) from error
+            raise unreadable(error, self._path, self._shown) from error
         if missing:
-            raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + length - missing}")
+            raise self._ended(offset + length - missing)
         return b"".join(parts)
 
     def peek(self, offset: int, length: int) -> bytes | memoryview:
@@ -198,9 +201,25 @@ class SourceFile:
             while at < len(buffer) and (count := os.preadv(self._fd, [buffer[at:]], offset + at)):
                 at += count
         except OSError as error:
-            raise failure(error, self._path, self._shown, "read it", reading=True) from error
+            raise unreadable(error, self._path, self._shown) from error
         if at < len(buffer):
-            raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + at}")
+            raise self._ended(offset + at)
+
+    def _ended(self, at: int) -> FileError:
+        """Return the error for a file that ends before its size says."""
+        expected, found = f"{self.size} bytes", f"{at}"
+        try:
+            self.check_unchanged()
+        except FileChangedError:
+            return changed(self._path, self._shown, expected, found)
+        return refused(
+            self._path,
+            self._shown,
+            "read it",
+            expected=f"the {expected} that its size says",
+            found=found,
+            advice="its file system tells wrong sizes, as sysfs does: leave it out, or copy it with cat",
+        )
 
     def read_ranges(self, rows: array[int]) -> bytes:
         """Return the bytes of the ranges in `rows` (offset, length, offset, ...), joined; errors as in

@@ -56,9 +56,10 @@ class DestinationParts:
         live: bool = False,
         earlier: str | None = None,
     ) -> None:
-        """`live`: as in ExtraneousEntries. `earlier`: as in Unarrived. `partial_files`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
+        """`partial_files`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
         destination does not exist yet. `boundary`: nothing beyond this mount boundary is deleted. `links`,
-        `attributes`: `links` and `xattrs` of DirectoryChanges."""
+        `attributes`: `links` and `xattrs` of DirectoryChanges. `live`: as in ExtraneousEntries. `earlier`: as
+        in Unarrived."""
         # long because it only makes the parts, in the order in which they need each other
         destination_root, start, options = context.destination_root, context.start, context.options
         filters, events, preserved = context.filters, context.events, context.preserved

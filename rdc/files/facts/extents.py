@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from fcntl import ioctl
 
 from rdc.records import dataclass
 
-__all__ = ["Extent", "data_bytes", "extents", "holes", "outside_of_holes", "shared_bytes"]
+__all__ = ["Extent", "data_bytes", "extents", "holes", "shared_bytes"]
 
 _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQIIII")
@@ -134,27 +134,6 @@ def holes(fd: int, size: int, start: int = 0) -> Iterator[tuple[int, int]]:
         if end > start:
             yield start, end
         at = end
-
-
-def outside_of_holes(fds: Sequence[int], size: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) in bytes for what of the first `size` bytes is not a hole in all of these files, in
-    order."""
-    at = 0
-    while at < size:
-        # The first place from `at` on that is in a hole of each of them, and where one of these ends.
-        start, ends = at, list[int]()
-        while len(ends) < len(fds):
-            found = (next(holes(fd, size, start), (size, size)) for fd in fds[len(ends) :])
-            for first, end in found:
-                if first > start:
-                    start, ends = first, []
-                    break
-                ends.append(end)
-            if start >= size:
-                break
-        if at < start:
-            yield at, start
-        at = size if start >= size else min(ends)
 
 
 HOLES_SUMMED = 65_536

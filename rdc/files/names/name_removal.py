@@ -24,7 +24,7 @@ from contextlib import suppress
 from rdc.errors import FileError, printable
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
-from rdc.files.facts.extents import outside_of_holes
+from rdc.files.facts.extents import data_ranges
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.names.hard_link import sync_directory
 from rdc.files.names.seal_copy import seal_like
@@ -291,7 +291,7 @@ class MoveAway(NameRemoval):
             seal_like(copy, duplicate.metadata, duplicate.attributes)
             # From the disk, where the kernel lets go of what it remembers.
             os.posix_fadvise(copy.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            for start, stop in outside_of_holes((copy.fileno(), duplicate.fileno()), size):
+            for start, stop in data_ranges((copy.fileno(), duplicate.fileno()), size):
                 for offset in range(start, stop, SPAN_BYTES):
                     length = min(SPAN_BYTES, stop - offset)
                     if copy.pread(offset, length) != duplicate.pread(offset, length):

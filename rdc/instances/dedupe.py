@@ -60,7 +60,12 @@ class Deduper:
             if not group.size:
                 continue  # occupies no blocks
             inodes = inodes_of(
-                group, self._trees, self._options.keep, self._totals.problem, attributes=hardlink
+                group,
+                self._trees,
+                self._options.keep,
+                self._totals.problem,
+                attributes=hardlink,
+                use=not hardlink,
             )
             if hardlink:
                 linker.group(inodes)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
+from rdc.files.facts.disk_use import disk_use
 from rdc.files.facts.file_facts import facts_of
 from rdc.files.names.displaced_names import is_displaced
 from rdc.instances.tree import is_below
@@ -15,10 +15,12 @@ from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.facts.disk_use import DiskUse
+    from rdc.files.root.source_file import SourceFile
     from rdc.instances.tree import Tree
     from rdc.model.instances import FileFacts, IdenticalFiles
 
-__all__ = ["Inode", "choose_source", "inodes_of"]
+__all__ = ["Inode", "by_volume", "choose_original", "inodes_of"]
 
 
 @dataclass(slots=True)
@@ -29,6 +31,13 @@ class Inode:
     names: list[RootedPath] = field(default_factory=list)
     protected: bool = False
     """Whether one of its names lies below --keep, so that it must not be changed."""
+    use: DiskUse | None = None
+    """What it takes on disk, if that was requested."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether its blocks must not change, or cannot."""
+        return self.protected or (self.use is not None and self.use.fixed)
 
     @property
     def has_other_names(self) -> bool:
@@ -43,7 +52,8 @@ def inodes_of(
     keep: Sequence[bytes],
     problem: Callable[[FileError], None],
     *,
-    attributes: bool,
+    attributes: bool = False,
+    use: bool = False,
 ) -> list[Inode]:
     """The group's files by inode, in the order of their first names. Files that cannot be opened or whose
     size has changed are passed to `problem` and left out."""
@@ -53,33 +63,29 @@ def inodes_of(
         if is_displaced(path.rpartition(b"/")[2]):
             continue  # displaced by an interrupted run: see rdc.instances.leftovers
         try:
-            facts = facts_of(tree.root, path, attributes=attributes)
-            size = facts.identity.size
-            if size != group.size:
-                raise changed(path, tree.root.shown(path), f"{group.size} bytes", f"{size}")
+            with tree.root.open_read(path) as source:
+                if source.size != group.size:
+                    raise changed(path, tree.root.shown(path), f"{group.size} bytes", f"{source.size}")
+                number_of_file = (source.identity.device, source.identity.inode)
+                inode = found.get(number_of_file)
+                if inode is None:
+                    inode = found[number_of_file] = _looked_at(tree, source, attributes=attributes, use=use)
         except FileError as error:
             problem(error)
             continue
-        inode = found.setdefault((facts.identity.device, facts.identity.inode), Inode(facts))
         inode.names.append(RootedPath(number, path))
         real = tree.real_path(path)
         inode.protected = inode.protected or any(is_below(real, top) for top in keep)
     return list(found.values())
 
 
-def choose_source(inodes: Sequence[Inode]) -> Inode:
-    """The file whose blocks the others will share.
-
-    A protected file, since it must not be changed; otherwise the one whose place on disk most files share
-    already; otherwise the first.
-    """
-    files_at = Counter(inode.facts.physical_offset for inode in inodes)
-
-    def merit(inode: Inode) -> tuple[bool, int]:
-        offset = inode.facts.physical_offset
-        return inode.protected, 0 if offset is None else files_at[offset]
-
-    return max(inodes, key=merit)
+def _looked_at(tree: Tree, source: SourceFile, *, attributes: bool, use: bool) -> Inode:
+    """Raises FileError."""
+    try:
+        facts = facts_of(source, attributes=attributes)
+        return Inode(facts, use=disk_use(source.fileno()) if use else None)
+    except OSError as error:
+        raise tree.root.failure(error, source.path, "look at it", reading=True) from error
 
 
 def choose_original(inodes: Sequence[Inode]) -> Inode:

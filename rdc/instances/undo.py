@@ -53,7 +53,8 @@ def undo(journal: bytes, options: DeduperOptions, reporter: DedupeReporter) -> D
 
 
 def _separate(root: Root, record: LinkRecord, totals: RunTotals) -> None:
-    facts = facts_of(root, record.path, attributes=False)
+    with root.open_read(record.path) as source:
+        facts = facts_of(source, attributes=False)
     shown = root.shown(record.path)
     if facts.identity.inode != record.inode or facts.links < 2:
         totals.skip(shown, f"{printable(shown)}: passed over: it is no link of that run, or not any more")

@@ -262,7 +262,7 @@ def test_a_part_is_written_whole_or_not_at_all(
     trees: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "a.rdcscan"
-    target.write_bytes(b"before")
+    target.write_bytes(MAGIC + b"before")
     outcome = scanned(trees[0])
 
     def broken(_outcome: Outcome) -> object:
@@ -273,7 +273,7 @@ def test_a_part_is_written_whole_or_not_at_all(
         patch.setattr(part_module, "encode_part", broken)
         with pytest.raises(Exception, match="No space"):
             write_part(outcome, str(target))
-    assert target.read_bytes() == b"before"
+    assert target.read_bytes() == MAGIC + b"before"
     write_part(outcome, str(target))
     assert target.read_bytes() == encoded(outcome)
     assert os.listdir(tmp_path) == ["a.rdcscan"]

@@ -11,7 +11,7 @@ from fcntl import ioctl
 
 from rdc.records import dataclass
 
-__all__ = ["Extent", "data_bytes", "extents", "holes", "shared_bytes"]
+__all__ = ["Extent", "data_bytes", "data_ranges", "extents", "holes", "shared_bytes"]
 
 _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQIIII")
@@ -53,12 +53,24 @@ class Extent:
         return bool(self.flags & (_INLINE | _TAIL))
 
     @property
-    def alone(self) -> bool:
-        """Whether nothing else refers to it and it takes its length on disk.
+    def is_shared(self) -> bool:
+        """Whether something else refers to it: another file or snapshot, or another part of this file. How
+        many there are is not known."""
+        return bool(self.flags & _SHARED)
 
-        The flag SHARED does not say how many files share the extent. The last one frees it, and that one
-        cannot be known.
-        """
+    @property
+    def is_encoded(self) -> bool:
+        """Whether it is compressed or encrypted, so that it takes another length on disk."""
+        return bool(self.flags & _ENCODED)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the file system does not say where it lies."""
+        return bool(self.flags & _UNKNOWN)
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else refers to it and it takes its length on disk."""
         return not self.flags & (_SHARED | _ENCODED | _UNKNOWN | _INLINE | _TAIL)
 
     def physical_offset(self, offset: int) -> int:
@@ -149,3 +161,46 @@ def data_bytes(fd: int, size: int, allocated: int) -> int:
         if number == HOLES_SUMMED:
             return min(size - hollow, allocated)
     return size - hollow
+
+
+def data_ranges(fds: Sequence[int], size: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) in bytes for the parts of the first `size` bytes that are data in any of these open
+    files, in order.
+
+    Holes are found as by `holes`, and only in files that have fewer bytes on disk than `size`.
+    """
+    pending = []
+    for fd in fds:
+        found = os.fstat(fd)
+        if found.st_blocks * 512 >= size:
+            if size:
+                yield 0, size
+            return
+        pending.append(holes(fd, size))
+    at = 0
+    for start, end in _common(pending):
+        if at < start:
+            yield at, start
+        at = end
+    if at < size:
+        yield at, size
+
+
+def _common(ranges: Sequence[Iterator[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
+    """The parts that are in a range of each of these sequences, which are in order."""
+    now = [next(one, None) for one in ranges]
+    while True:
+        start, end = 0, None
+        for one in now:
+            if one is None:
+                return
+            start = max(start, one[0])
+            end = one[1] if end is None else min(end, one[1])
+        if end is None:
+            return
+        if start < end:
+            yield start, end
+        now = [
+            next(rest, None) if one is not None and one[1] <= max(start, end) else one
+            for one, rest in zip(now, ranges, strict=True)
+        ]

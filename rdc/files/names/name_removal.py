@@ -24,6 +24,7 @@ from contextlib import suppress
 from rdc.errors import FileError, printable
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
+from rdc.files.facts.extents import data_ranges
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.names.hard_link import sync_directory
 from rdc.files.names.seal_copy import seal_like
@@ -283,14 +284,20 @@ class MoveAway(NameRemoval):
 
     def _copy(self) -> None:
         duplicate, size = self.duplicate, self.duplicate.identity.size
-        with Replacement(self._into, self._destination, expected_size=size) as copy:
+        with Replacement(
+            self._into, self._destination, expected_size=size, allocated=duplicate.taken
+        ) as copy:
             copy.copy_from(duplicate.fileno(), 0, size)
             seal_like(copy, duplicate.metadata, duplicate.attributes)
             # From the disk, where the kernel lets go of what it remembers.
             os.posix_fadvise(copy.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            for offset in range(0, max(size, 1), SPAN_BYTES):
-                if copy.pread(offset, SPAN_BYTES) != duplicate.pread(offset, min(SPAN_BYTES, size - offset)):
-                    raise self._changed("that its copy differs")
+            for start, stop in data_ranges((copy.fileno(), duplicate.fileno()), size):
+                for offset in range(start, stop, SPAN_BYTES):
+                    length = min(SPAN_BYTES, stop - offset)
+                    if copy.pread(offset, length) != duplicate.pread(offset, length):
+                        raise self._changed("that its copy differs")
+            if copy.size != size:
+                raise self._changed("that its copy differs")
             os.utime(copy.fileno(), ns=(duplicate.atime_ns, duplicate.metadata.mtime_ns))
             rename_no_replace(copy.temporary, self._destination_name, copy.directory.fd)
             self._copied = os.fstat(copy.fileno())

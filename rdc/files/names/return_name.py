@@ -99,7 +99,7 @@ def return_copy(
     """
     root.check_change(path, _DOING)
     hasher = blake3()
-    with Replacement(root, path, expected_size=source.size) as copy:
+    with Replacement(root, path, expected_size=source.size, allocated=source.taken) as copy:
         for offset in range(0, source.size, SPAN_BYTES):
             span = source.pread(offset, min(SPAN_BYTES, source.size - offset))
             hasher.update(span)

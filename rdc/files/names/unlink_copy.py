@@ -32,7 +32,7 @@ def unlink_copy(root: Root, path: bytes, inode: int) -> int:
         size = linked.identity.size
         if linked.identity.inode != inode or linked.links < 2:
             raise changed(path, root.shown(path), "a hard link", "a file of its own")
-        with Replacement(root, path, expected_size=size) as copy:
+        with Replacement(root, path, expected_size=size, allocated=linked.taken) as copy:
             if copy.copy_from(linked.fileno(), 0, size) != size:
                 raise changed(path, root.shown(path), f"{size} bytes", "fewer")
             try:

@@ -56,6 +56,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     Start,
     Table,
@@ -129,6 +130,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
         **_begin(State.LISTING),
         State.LISTING: {
+            Rules: State.LISTING,
             Selected: State.LISTING,
             Watch: State.LISTING,
             Condition: State.LISTING,
@@ -167,6 +169,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.DESTINATION: {
         **_begin(State.ASKING),
         State.ASKING: {
+            Rules: State.ASKING,
             Selected: State.ASKING,
             Follow: State.ASKING,
             Describe: State.ASKING,

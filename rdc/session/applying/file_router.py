@@ -149,8 +149,13 @@ class FileRouter:
         )
 
     def check(self, files: Sequence[int]) -> None:
-        """Compares the contents of files that both sides have and updates those that differ."""
-        if files:
+        """Compares the contents of files that both sides have and updates those that differ. Where content
+        must not be compared, it updates all."""
+        if not self._context.uses_content:
+            for file, size in zip(files, self._context.entries.sizes_of(files), strict=True):
+                if self._context.landing.differs(file):
+                    self.update(file, size)
+        elif files:
             self._checks().demand(files)
 
     def update(self, file: int, size: int, bases: tuple[bytes, ...] = ()) -> None:

@@ -55,6 +55,8 @@ class TransferContext:
     """Directories that may have bases of new files; None: the run has none."""
     whole: bool = False
     """Changed files come whole."""
+    uses_content: bool = True
+    """As in SessionTerms. False makes all files come whole, without a look at what is here."""
 
     def new_version(
         self,

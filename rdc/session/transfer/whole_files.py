@@ -53,6 +53,9 @@ class WholeFiles:
         """Files that came in messages of their own: the first EQUAL_FILES of the session."""
         self._hollow: set[int] = set()
         """Those of them, and of few others, that came with holes."""
+        self._unfit: set[int] = set()
+        """Files of `_ended` that did not arrive as announced. What is at their paths is no content of the
+        source, and nothing may tell the source how that compares with a digest."""
         self._copies: list[FileEnd] = []
         """Files with the content of one of `_ended`, to be copied from it."""
         self._arrival: WholeFileWriter | None = None
@@ -214,6 +217,7 @@ class WholeFiles:
             return
         if len(self._ended) < EQUAL_FILES:
             self._ended.add(message.file)
+        self._unfit.add(message.file)
         if self._skipping == message.file:
             self._skipping = None
             return
@@ -229,6 +233,7 @@ class WholeFiles:
         except FileError as error:
             context.problem(path, error)
             return
+        self._unfit.discard(message.file)
         context.progress.count_literal(message.size)
         metadata = context.metadata(message.file, message.mtime_ns)
         context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
@@ -249,11 +254,13 @@ class WholeFiles:
 
     def _copy(self, end: FileEnd, path: bytes) -> None:
         """Copies and commits one file. Raises MismatchError if its source has other content by now."""
-        context = self._context
+        context, like = self._context, end.like or 0
+        if like in self._unfit or like in context.landing.failed:
+            raise MismatchError(path, f"{printable(path)}: what it was to be copied from did not arrive")
         expected = context.expected(end.file, path)
         with ExitStack() as stack:
             try:
-                source = stack.enter_context(context.landing.open(context.entries.entry(end.like or 0).path))
+                source = stack.enter_context(context.landing.open(context.entries.entry(like).path))
             except FileError as error:
                 raise MismatchError(path, str(error)) from error
             cloned = end.size >= CLONED_FILE_BYTES and may_clone(context.root, source.identity.device)

@@ -199,7 +199,7 @@ class SliceLists:
     def _append(self, number: int, content: bytes) -> None:
         path = self._path(number)
         try:
-            with open(path, "ab") as stream:
+            with open(os.open(path, _APPEND, 0o666), "ab") as stream:
                 if not os.fstat(stream.fileno()).st_size:
                     stream.write(MAGIC)
                 stream.write(content)
@@ -208,6 +208,8 @@ class SliceLists:
             # A FileError would be a problem of what is walked, and the rest of that would be lost.
             raise RdcError(str(refusal), code=refusal.code) from error
 
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _U64 = struct.Struct("<Q")
 

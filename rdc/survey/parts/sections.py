@@ -9,6 +9,7 @@ import zstandard
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError
+from rdc.files.own.output_file import OutputKind
 from rdc.limits.survey import PART_SECTION_BYTES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAGIC",
+    "MERGED_SCAN",
     "NUMBER_LIMIT",
+    "SCAN_PART",
     "VERSIONS",
     "PartError",
     "Section",
@@ -35,6 +38,9 @@ __all__ = [
 
 MAGIC = b"RDCPART\x03"
 """Begins a part; the last byte is the version that is written."""
+
+SCAN_PART = OutputKind("a part of a scan", lambda head: head.startswith(MAGIC[:-1]))
+MERGED_SCAN = OutputKind("a part of a scan", None)
 
 VERSIONS = (2, 3)
 """Versions that are read."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rdc.catalog.small_columns import SignedFiles
     from rdc.catalog.store import SignatureStore
     from rdc.errors import RdcError
+    from rdc.files.own.claims import Claims
     from rdc.files.root.source_file import SourceFile
     from rdc.model.scan import ScanOptions
     from rdc.progress import Event, Reporter
@@ -85,9 +86,12 @@ class Scanner:
         clock: Callable[[], float],
         threads: int | None = None,
         listed: Listed | None = None,
+        claims: Claims | None = None,
     ) -> None:
-        """`listed`: fills what a walk would fill, and returns what the walk met."""
+        """`listed`: fills what a walk would fill, and returns what the walk met. `claims`: the results of
+        this run, which a walk must not meet."""
         self._options = options
+        self._claims = claims
         self._listed = listed
         self._store = store
         self._reporter = reporter
@@ -121,6 +125,7 @@ class Scanner:
                 Gatherer(found, outcome.locations, self._report, choice),
                 budget.stopped,
                 paths,
+                self._claims,
             )
             for path in paths:
                 explorer.explore(path)

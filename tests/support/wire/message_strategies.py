@@ -67,6 +67,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     SourceState,
     Start,
@@ -170,6 +171,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
             )
         ),
     ),
+    Rules: st.builds(Rules, st.lists(st.sampled_from(RULES), max_size=4).map(tuple), st.booleans()),
     Selected: st.builds(
         Selected,
         paths,

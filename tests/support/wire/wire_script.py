@@ -57,6 +57,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     SourceState,
     Start,
@@ -79,6 +80,7 @@ from rdc.protocol.rules.connection import NEGOTIATING, Connection
 from rdc.protocol.rules.dialect import DIALECT
 from rdc.protocol.wire.frames import frame_head
 from rdc.protocol.wire.varint import encode_varint
+from rdc.records import replace
 
 HELLO = DIALECT.hello("rdc test", b"p" * 32)
 PREAMBLE = b"RDC" + bytes((NEGOTIATING,))
@@ -222,7 +224,9 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
 def script(dialler: Role) -> tuple[Line, ...]:
     """A whole session after the two Hellos, dialled by either side."""
     return (
-        Line(True, opening(dialler.other), 0),
+        Line(True, replace(opening(dialler.other), needs="rule_parts"), 0),
+        Line(True, Rules((FilterRule(RuleAction.EXCLUDE, b"*.o"),), False), 0),
+        Line(True, Rules((FilterRule(RuleAction.INCLUDE, b"a"),), True), 0),
         Line(True, Selected(b"/srv", (b"a/b", b"./c/"), True), 0),
         Line(False, Opened(), 1),
         *(Line(role is dialler, message, number) for role, message, number in AFTER_OPENING),

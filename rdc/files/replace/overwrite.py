@@ -172,10 +172,11 @@ class Overwrite(Replacement):
         now, there = os.fstat(self._old_fd), os.stat(name, dir_fd=self.directory.fd, follow_symlinks=False)
         if identity_of(now) != self._old or not os.path.samestat(now, there):
             raise self._changed()
-        for start, stop in self._ranges(NEW):
-            self._write_old(start, stop)
+        # First the holes: what they give back may be the room for the rest.
         for start, stop in self._ranges(ZERO):
             self._clear_old(start, min(stop, now.st_size))
+        for start, stop in self._ranges(NEW):
+            self._write_old(start, stop)
         if os.fstat(self._old_fd).st_size != self.size:
             os.ftruncate(self._old_fd, self.size)
         if fsync:

@@ -184,8 +184,6 @@ class FileFetch:
                 bases.append(OpenBase(self._sources[-1], base.tree))
             may_clone_bases = self._may_clone(bases[0].source)
             temporary = self._new_version(self._recipe.size, reserved=not may_clone_bases)
-            if any(source.taken is not None for source in self._sources):
-                temporary.keep_holes()  # of an old version
             try:
                 clones = self._clones(bases, temporary) if may_clone_bases else None
                 if clones is None:
@@ -226,9 +224,12 @@ class FileFetch:
                 expected = first.identity
             else:
                 expected = self._context.expected(recipe.file, recipe.path)
-        return self._context.new_version(
-            recipe.path, expected, size, allocated=recipe.allocated, reserved=reserved
-        )
+        allocated = recipe.allocated
+        if allocated is None and any(source.taken is not None for source in self._sources):
+            # The source has no holes, but an old version has, and keeps them.
+            allocated = sum([source.taken or source.size for source in self._sources])
+            allocated += sum(literal_rows(recipe.parts)[1::2])
+        return self._context.new_version(recipe.path, expected, size, allocated=allocated, reserved=reserved)
 
     def _may_clone(self, source: SourceFile) -> bool:
         """Returns whether ranges of a base may become clones; False if its file system has refused one."""

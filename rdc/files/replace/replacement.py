@@ -236,6 +236,17 @@ class Replacement:
             raise self.root.failure(error, self.path, "copy into it") from error
         return done
 
+    def add_hole(self, length: int) -> None:
+        """Append `length` bytes of zeros as a hole. Raises RdcError."""
+        if length > 0:
+            self._admit(length)
+            self.size += length
+            try:
+                os.ftruncate(self._fd, self.size)
+            except OSError as error:
+                self.abandon()
+                raise self.root.failure(error, self.path, "write it") from error
+
     def _copy_sparsely(self, source: int, offset: int, length: int) -> int:
         """Do what `copy_from` does, with reads and writes: most file systems copy a hole as allocated
         zeros."""

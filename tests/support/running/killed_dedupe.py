@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import rdc.files.base.durability
 import rdc.files.names.dedupe_range
 import rdc.files.names.hard_link
 import rdc.files.names.name_removal
@@ -40,7 +41,8 @@ _STEPS: dict[ModuleType, tuple[str, ...]] = {
         "utime",
         "write",
     ),
-    rdc.files.names.hard_link: ("rename_exchange", "syncfs"),
+    rdc.files.base.durability: ("syncfs",),
+    rdc.files.names.hard_link: ("rename_exchange",),
     rdc.files.names.swap_names: ("rename_exchange", "rename_no_replace"),
     rdc.files.names.unlink_copy: ("rename_exchange",),
     rdc.files.names.name_removal: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),

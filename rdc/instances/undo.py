@@ -329,6 +329,8 @@ class _Undo:
 
     def _plan_removal(self, change: Change, opened: _Open) -> _Step | None:
         text, directory = change.link_text, None
+        if change.action is Action.MOVE:
+            self._touched[change.destination_top, change.destination.rpartition(b"/")[0]] = None
         try:
             root = self._root(change.top)
             directory = self._directory(change.top, change.directory, opened, restore=True)

@@ -93,6 +93,7 @@ class LeasedFiles:
         self._fds = array("i", [-1]) * len(places)
         self._packed, self._attributes = b"", b""
         self._rows: list[tuple[int, ...]] = []
+        self._facts: list[LeaseFacts] = []
         self._single: dict[int, LeasedFile | FileError] = {}
         """Files that were leased by themselves, and what went wrong with others."""
         if _extension is not None:
@@ -102,6 +103,7 @@ class LeasedFiles:
             )
             self._fds = array("i", fds)
             self._rows = list(_ROW.iter_unpack(self._packed))
+            self._facts = [_facts(*row) for row in self._rows]
         # Whatever failed is tried again alone, which names it.
         for number, fd in enumerate(self._fds):
             if fd < 0:
@@ -114,10 +116,7 @@ class LeasedFiles:
         """Return the facts of a file, read after its lease. Raises FileError if it could not be leased."""
         if number in self._single:
             return self.file(number).facts
-        row = self._rows[number]
-        mtime, ctime, atime = (row[at] * _SECOND + row[at + 1] for at in (3, 5, 7))
-        mode, uid, gid, links, allocated = row[9:14]
-        return LeaseFacts(row[0], row[1], row[2], mtime, ctime, atime, mode, uid, gid, links, allocated)
+        return self._facts[number]
 
     def fileno(self, number: int) -> int:
         """Return the descriptor of a file. Raises FileError as `facts` does."""
@@ -258,3 +257,28 @@ class LeasedFiles:
 
 
 _OUTCOMES = tuple(Outcome)
+
+
+def _facts(
+    device: int,
+    inode: int,
+    size: int,
+    mtime: int,
+    mtime_part: int,
+    ctime: int,
+    ctime_part: int,
+    atime: int,
+    atime_part: int,
+    mode: int,
+    uid: int,
+    gid: int,
+    links: int,
+    allocated: int,
+    _plain: int,
+    _attributes: int,
+) -> LeaseFacts:
+    """The facts of a row of the C part: each time is a number of seconds, and nanoseconds."""
+    return LeaseFacts(
+        *(device, inode, size, mtime * _SECOND + mtime_part, ctime * _SECOND + ctime_part),
+        *(atime * _SECOND + atime_part, mode, uid, gid, links, allocated),
+    )

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SmallCopies"]
 
+_extension = extension()
+
 _TIME_MAX = 1 << 63
 """Nanoseconds. Other times are set alone."""
 
@@ -39,17 +41,16 @@ class SmallCopies:
         these adopts its copy."""
         self.staged: list[CopiedReturn] = []
         self._fds = array("i")
-        built = extension()
         refusing: dict[int, bool] = {}
-        chosen = [one for one in returns if built is not None and _is_usual(one, refusing)]
-        if built is None or not chosen:
+        chosen = [one for one in returns if _is_usual(one, refusing)]
+        if _extension is None or not chosen:
             return
         for one in chosen:
             one.root.spend(one.path, len(one.content or b""), entries=1)
         metadata = [one.returned.metadata for one in chosen]
         contents = [one.content or b"" for one in chosen]
         depth = chosen[0].root.depths.writing
-        packed, temporaries, seen = built.stage_small(
+        packed, temporaries, seen = _extension.stage_small(
             array("i", [one.directory.fd for one in chosen]),
             b"".join([one.name + b"\0" for one in chosen]),
             little_endian(array("Q", map(len, contents))),

@@ -13,8 +13,8 @@ import pytest
 import rdc.files.names.hard_link
 import rdc.files.names.swap_names
 from rdc.errors import FileChangedError, FileError
-from rdc.files.base.syscalls import rename_exchange
 from rdc.files.base.durability import make_durable
+from rdc.files.base.syscalls import rename_exchange
 from rdc.files.names.leased_file import LeasedFile, same_bytes
 from tests.files.names.link_pairs import Pair
 from tests.support.trees.saved_files import CONTENT, TIME, replace

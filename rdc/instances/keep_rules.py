@@ -1,8 +1,8 @@
 """Chooses the file of a set that stays.
 
 The choice is a function of the set and the rules alone. The rules are compared one after the other. Files
-that all rules find equal keep the order in which they were found, so two runs over the same files choose the
-same.
+that all rules find equal keep the order in which they were found: that of the PATHs. So two runs over
+the same files choose the same.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from rdc.model.entries import Kind
 from rdc.model.instances import Action, Instance
 from rdc.records import dataclass
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,9 +103,7 @@ def find_leftovers(tree: Tree, totals: RunTotals) -> list[Leftover]:
     """Files below a tree that have names of displaced files and may be changed. Sweeps temporaries and
     reports foreign files."""
     reserved: list[tuple[bytes, list[bytes]]] = []
-    walk = PackedWalk(
-        tree.root, FilterList(()), _silent, on_temporaries=lambda *found: reserved.append(found)
-    )
+    walk = Walk(tree.root, FilterList(()), _silent, on_temporaries=lambda *found: reserved.append(found))
     for _ in walk:
         pass
     found: list[Leftover] = []

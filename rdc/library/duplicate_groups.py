@@ -32,7 +32,7 @@ def find_groups(
     reporter: DedupeReporter,
     problem: Callable[[FileError], None],
 ) -> list[IdenticalFiles]:
-    """Returns the groups below `operands`, with all names of each file, in the order found.
+    """Return the groups below `operands`, with all names of each file. Files are in the order of the PATHs.
 
     `options` must ask for links. Errors of single files go to `problem`.
     """
@@ -48,10 +48,9 @@ def find_groups(
         elif isinstance(event, Progressed):
             reporter(Progressed("compare", event.done, event.total))
 
-    paths = [operand.label for operand in operands.all]
     groups = []
     known: dict[bytes, tuple[int, bytes]] = {}
-    for group in find_duplicates(paths, options, report, catalog):
+    for group in find_duplicates(operands.searched, options, report, catalog):
         names = (name for file in group.files for name in (file.path, *file.links))
         groups.append(_located(group.size, names, operands, known))
     return [group for group in groups if len(group) > 1]

@@ -81,7 +81,7 @@ class RunSearch:
             for directory in Walk(root, filters, self._walked(root.shown), operand.only):
                 if operand.only is not None and directory.path:
                     break
-                listing = directory.listing
+                listing = directory.listing.unpacked()
                 for name, kind, size in zip(listing.names, listing.kinds, listing.sizes, strict=True):
                     if kind == Kind.FILE and size >= self._min_size:
                         yield RootedPath(number, join(directory.path, name)), size

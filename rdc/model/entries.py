@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEVICES",
+    "DistantTime",
     "EMPTY_LISTING",
     "Identity",
     "Kind",
@@ -119,6 +120,18 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
+class DistantTime:
+    """A time before 1677 or after 2262, which a column of 64-bit nanoseconds cannot hold. The column has the
+    nearest that it can."""
+
+    row: int
+    seconds: int
+    """Since the epoch, rounded down; signed 64 bits."""
+    nanoseconds: int
+    """Of that second: 0 to 999,999,999."""
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """One directory's entries as columns: row i of each column is entry i, sorted by name bytes.
 
@@ -134,13 +147,15 @@ class Listing:
     sizes: array[int]
     """Typecode 'Q': bytes of a regular file; device_number of a device; else 0."""
     mtimes: array[int]
-    """Typecode 'q': nanoseconds since the epoch."""
+    """Typecode 'q': nanoseconds since the epoch, clamped where `distant_mtimes` has the time."""
     uids: array[int]
     """Typecode 'I'."""
     gids: array[int]
     """Typecode 'I'."""
     targets: tuple[bytes, ...]
     """Targets of the symlinks, in entry order."""
+    distant_mtimes: tuple[DistantTime, ...] = ()
+    """By row."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -164,6 +179,7 @@ class Listing:
             little_endian(self.uids),
             little_endian(self.gids),
             _terminated(self.targets),
+            self.distant_mtimes,
         )
 
     def rows(self, rows: Sequence[int]) -> Listing:
@@ -179,6 +195,7 @@ class Listing:
             array("I", (self.uids[i] for i in rows)),
             array("I", (self.gids[i] for i in rows)),
             tuple(target for row, target in zip(links, self.targets, strict=True) if row in chosen),
+            _distant_rows(self.distant_mtimes, rows),
         )
 
     def named(self, names: tuple[bytes, ...]) -> Listing:
@@ -222,13 +239,15 @@ class PackedListing:
     sizes: bytes
     """u64: bytes of a regular file; device_number of a device; else 0."""
     mtimes: bytes
-    """i64: nanoseconds since the epoch."""
+    """i64: nanoseconds since the epoch, clamped where `distant_mtimes` has the time."""
     uids: bytes
     """u32."""
     gids: bytes
     """u32."""
     targets: bytes
     """Targets of the symlinks in entry order, each followed by NUL."""
+    distant_mtimes: tuple[DistantTime, ...] = ()
+    """By row."""
 
     def __len__(self) -> int:
         return self.count
@@ -243,6 +262,7 @@ class PackedListing:
             little_endian_integers("I", self.uids),
             little_endian_integers("I", self.gids),
             tuple(strings(self.targets)),
+            self.distant_mtimes,
         )
 
     @property
@@ -256,7 +276,23 @@ class PackedListing:
 
     def rows(self, rows: Sequence[int]) -> PackedListing:
         """The listing of these rows only; `rows` increases."""
-        return self.unpacked().rows(rows).packed()
+        targets = self.targets
+        if targets:
+            links = dict(zip(self.rows_of(Kind.SYMLINK), strings(targets), strict=True))
+            targets = b"".join([links[row] + b"\0" for row in rows if row in links])
+        names = strings(self.names)
+        return PackedListing(
+            len(rows),
+            b"".join([names[row] + b"\0" for row in rows]),
+            bytes([self.kinds[row] for row in rows]),
+            _chosen(self.modes, "H", rows),
+            _chosen(self.sizes, "Q", rows),
+            _chosen(self.mtimes, "Q", rows),
+            _chosen(self.uids, "I", rows),
+            _chosen(self.gids, "I", rows),
+            targets,
+            _distant_rows(self.distant_mtimes, rows),
+        )
 
     def slice(self, first: int, stop: int) -> PackedListing:
         """Rows [first, stop) of a listing without links."""
@@ -272,6 +308,7 @@ class PackedListing:
             mtimes=self.mtimes[8 * first : 8 * stop],
             uids=self.uids[4 * first : 4 * stop],
             gids=self.gids[4 * first : 4 * stop],
+            distant_mtimes=_distant_rows(self.distant_mtimes, range(first, stop)),
         )
 
 
@@ -291,7 +328,9 @@ class PackedInodes:
     allocated: bytes
     """u64: bytes that the file occupies, without holes; blocks shared with other files count in full."""
     ctimes: bytes
-    """i64: nanoseconds since the epoch."""
+    """i64: nanoseconds since the epoch, clamped where `distant_ctimes` has the time."""
+    distant_ctimes: tuple[DistantTime, ...] = ()
+    """By row."""
 
     def identity(self, row: int) -> tuple[int, int]:
         """Device and inode number of a row."""
@@ -301,11 +340,12 @@ class PackedInodes:
     def rows(self, rows: Sequence[int]) -> PackedInodes:
         """The inodes of these rows only; `rows` increases."""
         return PackedInodes(
-            _chosen(self.devices, 8, rows),
-            _chosen(self.inodes, 8, rows),
-            _chosen(self.links, 4, rows),
-            _chosen(self.allocated, 8, rows),
-            _chosen(self.ctimes, 8, rows),
+            _chosen(self.devices, "Q", rows),
+            _chosen(self.inodes, "Q", rows),
+            _chosen(self.links, "I", rows),
+            _chosen(self.allocated, "Q", rows),
+            _chosen(self.ctimes, "Q", rows),
+            _distant_rows(self.distant_ctimes, rows),
         )
 
 
@@ -330,8 +370,18 @@ def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
     return rows
 
 
-def _chosen(column: bytes, width: int, rows: Sequence[int]) -> bytes:
-    return b"".join([column[row * width : row * width + width] for row in rows])
+def _distant_rows(times: tuple[DistantTime, ...], rows: Sequence[int]) -> tuple[DistantTime, ...]:
+    """Return the times of these rows, by their numbers among `rows`, which increases."""
+    if not times:
+        return times
+    numbers = {row: number for number, row in enumerate(rows)}
+    return tuple(replace(time, row=numbers[time.row]) for time in times if time.row in numbers)
+
+
+def _chosen(column: bytes, typecode: str, rows: Sequence[int]) -> bytes:
+    """Return these rows of a packed column of items of this width."""
+    items = array(typecode, column)
+    return array(typecode, [items[row] for row in rows]).tobytes()
 
 
 def _terminated(parts: tuple[bytes, ...]) -> bytes:

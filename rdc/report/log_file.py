@@ -8,6 +8,7 @@ import stat
 import time
 
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
+from rdc.files.own.opened_path import OpenedPath
 from rdc.progress import ItemChanged, Problem, Reporter
 from rdc.records import dataclass
 from rdc.typed import Protocol
@@ -37,7 +38,8 @@ class LogFile:
         self._report = report
         try:
             # O_NONBLOCK: a fifo without a reader must not block the run.
-            self._fd = os.open(path, _FLAGS, 0o600)
+            with OpenedPath(os.fsencode(path), last=False) as opened:
+                self._fd = os.open(opened.name, _FLAGS, 0o600, dir_fd=opened.directory)
         except OSError as error:
             raise RdcError(f"{path}: cannot open the log: {error.strerror}", code=ExitCode.FILE_IO) from error
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):

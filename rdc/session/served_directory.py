@@ -57,7 +57,8 @@ def admission(path: bytes, access: Access) -> Admission:
     def admit(open_: Open) -> Admitted:
         options = granted_options(open_, access)
         top = open_served(path, access.title)
-        return Admitted(ServedDirectory(lambda: os.dup(top), access, _KEY_LABEL), open_.path, options)
+        site = ServedDirectory(lambda: os.dup(top), access, _KEY_LABEL)
+        return Admitted(site, open_.path, options, uses_content=not access.write_only)
 
     return admit
 

@@ -320,7 +320,8 @@ CHANGING = {
     "dedupe_range.can_share": "shares nothing",
     # Below no root: what the user names on the command line, and what the kernel is asked.
     "root.Root.open": "the directory that a user named",
-    **dict.fromkeys(["output_file._replace", "output_file._write_all"], "a report"),
+    **dict.fromkeys(["output_file._replace", "output_file._publish", "output_file._write_all"], "a report"),
+    "opened_path.OpenedPath._walk": "the directories of a report or journal",
     "watching.bell.Bell.ring": "a pipe of its own",
     "append_log.AppendLog.append": "a journal of dedupe or scan",
     "spool.Spool._write_tail": "a file without a name",

@@ -54,8 +54,8 @@ READERS: dict[str, tuple[Callable[[Path], object], object]] = {
     "index-1.rdcx": (read_index, 3),
     "documents-1.rdcdocs": (read_documents, (5, 2)),
     "documents-2.rdcdocs": (read_documents, (5, 2)),
-    "part-1.rdcscan": (read_part, 4),
     "part-2.rdcscan": (read_part, 4),
+    "part-3.rdcscan": (read_part, 4),
 }
 """How each is read, and what comes of it."""
 

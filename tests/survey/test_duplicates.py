@@ -24,7 +24,7 @@ from rdc.survey.read.content_digests import BATCHED_BYTES, END_BYTES
 from rdc.survey.walk import unique_walk
 from rdc.survey.walk.file_columns import FileColumns
 from rdc.tree.filters import FilterList
-from rdc.tree.inode_walk import InodeWalk
+from rdc.tree.walk import Walk, measuring_walk
 from tests.support.share import examples
 from tests.support.trees.duplicate_files import Collector, make, names_in
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
@@ -258,14 +258,14 @@ def test_one_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """A directory that reports another device simulates a mount."""
     paths = make(tmp_path, a=b"same", b=b"same", mount__c=b"same")
     mount = (tmp_path / "mount").stat().st_ino
-    real = InodeWalk
+    real = measuring_walk
 
     def elsewhere(
         root: Root, filters: FilterList, report: Reporter, descend: Callable[[int, int], bool]
-    ) -> InodeWalk:
+    ) -> Walk:
         return real(root, filters, report, lambda device, inode: descend(device + (inode == mount), inode))
 
-    monkeypatch.setattr(unique_walk, "InodeWalk", elsewhere)
+    monkeypatch.setattr(unique_walk, "measuring_walk", elsewhere)
     assert names_in(find_duplicates(paths)) == [[b"a", b"b", b"c"]]
     assert names_in(find_duplicates(paths, DuplicateOptions(one_file_system=True))) == [[b"a", b"b"]]
 

@@ -60,7 +60,7 @@ def remove_duplicates(
 
     with reporting(output):
         output.start()
-        operands = _in_order(open_operands(paths, request.keep_in), paths)
+        operands = open_operands(paths, request.keep_in)
         try:
             remover = Remover(operands.trees, _options(request, operands, paths, environment), output)
             try:
@@ -75,19 +75,6 @@ def remove_duplicates(
             operands.close()
         output.finish(report, remover.journal)
     return report.exit
-
-
-def _in_order(operands: Operands, paths: list[bytes]) -> Operands:
-    """The operands in the order of the PATHs, and then those of --keep-in. "First" means this order."""
-    real = [os.path.realpath(path) for path in paths]
-
-    def position(top: bytes) -> int:
-        # An outer PATH, or --keep-in directory, stands for the first PATH inside it.
-        return next((at for at, path in enumerate(real) if is_below(path, top)), len(real))
-
-    # PATHs before directories of --keep-in that begin elsewhere; sorted() keeps the rest as it is.
-    ordered = sorted(operands.all, key=lambda one: position(os.path.join(one.tree.real, one.only or b"")))
-    return Operands(tuple(ordered), operands.keep)
 
 
 def _options(

@@ -5,17 +5,26 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds since the epoch; 64 bits of them end in the year 2262, and later (or earlier) times are clamped. */
-static inline int64_t rdc_nanoseconds(struct timespec time)
+/* Sets `*result` to nanoseconds since the epoch, clamped to 64 bits, which end in the years 1677 and 2262. Returns
+   whether it had to be clamped. */
+static inline int rdc_clamped_nanoseconds(struct timespec time, int64_t *result)
 {
-    int64_t seconds = time.tv_sec, rest = time.tv_nsec, result;
+    int64_t seconds = time.tv_sec, rest = time.tv_nsec;
     if (seconds < 0) {
         /* Both parts of one sign: then the product overflows only where the sum does. */
         seconds++;
         rest -= 1000000000;
     }
-    if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &result) || __builtin_add_overflow(result, rest, &result))
-        return rest < 0 ? INT64_MIN : INT64_MAX;
+    if (!__builtin_mul_overflow(seconds, INT64_C(1000000000), result) && !__builtin_add_overflow(*result, rest, result))
+        return 0;
+    *result = rest < 0 ? INT64_MIN : INT64_MAX;
+    return 1;
+}
+
+static inline int64_t rdc_nanoseconds(struct timespec time)
+{
+    int64_t result;
+    rdc_clamped_nanoseconds(time, &result);
     return result;
 }
 

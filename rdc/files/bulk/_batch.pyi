@@ -27,6 +27,7 @@ def stage_small(
     gids: Buffer,
     owner: bool,
     content: Buffer,
+    hole: int,
     random: Buffer,
     expected: Buffer | None,
     depth: int,
@@ -34,7 +35,8 @@ def stage_small(
 ) -> tuple[bytes, bytes, Seen]:
     """Writes each file under a temporary name in its directory (`directories`: a descriptor each, native
     int32): a descriptor each (native int32, -1 where that failed), and the names (26 bytes each, NUL
-    included). `random`: 4 bytes a file. `expected`: what is to be replaced, columns of 8 native bytes a file
+    included). `hole`: bytes of the shortest run of zeros, in blocks of 4 KiB, that becomes a hole; 0: none
+    does. `random`: 4 bytes a file. `expected`: what is to be replaced, columns of 8 native bytes a file
     one behind another: device, inode, size, mtime, ctime (ns); where that is not there, the descriptor is
     -2."""
 

@@ -133,13 +133,14 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
     rdc_rows_seen seen = {0};
     Py_buffer directories, names, sizes, mtimes, modes, uids, gids, content, random, expected = {0};
     unsigned depth;
+    unsigned long long hole;
     int done;
     size_t total;
     PyObject *fds = NULL, *temporaries = NULL, *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*y*z*I:stage_small", &directories, &names, &sizes, &mtimes, &modes,
-                          &uids, &gids, &ownership.owner, &content, &random, &expected, &depth))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*Ky*z*I:stage_small", &directories, &names, &sizes, &mtimes, &modes,
+                          &uids, &gids, &ownership.owner, &content, &hole, &random, &expected, &depth))
         return NULL;
     if (!measure(&sizes, (uint64_t)content.len, &files.count, &total) ||
         !check_names(names.buf, names.len, files.count) || !check_column(&mtimes, files.count, 8, "mtimes") ||
@@ -162,7 +163,7 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
     if (!fds || !temporaries)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    done = rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, random.buf,
+    done = rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, hole, random.buf,
                     (int32_t *)(void *)PyBytes_AS_STRING(fds),
                     (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries), depth, &seen);
     Py_END_ALLOW_THREADS

@@ -64,6 +64,7 @@ def stage_together(
         *(b"".join(map(attrgetter(column), listings)) for column in COLUMNS),
         owner,
         content if len(parts) == len(files) else b"".join(parts),
+        root.least_hole,
         os.urandom(4 * len(fds)),
         None,
         depth.now,

@@ -181,7 +181,9 @@ class Backups:
 
         with (
             self._root.open_read(path) as source,
-            Replacement(top, backup, expected_size=source.size, reserved=False) as copy,
+            Replacement(
+                top, backup, expected_size=source.size, allocated=source.taken, reserved=False
+            ) as copy,
         ):
             copy_whole(copy, source, source.size, cloned=may_clone(top, source.identity.device))
             source.check_unchanged()

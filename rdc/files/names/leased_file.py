@@ -132,6 +132,11 @@ class LeasedFile:
         return self.facts.links
 
     @property
+    def taken(self) -> int | None:
+        """Bytes on disk, if they are fewer than its size: it has holes, or is compressed. Else None."""
+        return self.allocated if self.allocated < self.identity.size else None
+
+    @property
     def allocated(self) -> int:
         """Bytes on disk, including those shared with other files."""
         return self.facts.allocated

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
 
 from rdc.files.base.access_acl import shed_acl
-from rdc.files.facts.extents import data_ranges
 from rdc.files.facts.open_file_xattrs import write_attributes
 from rdc.files.replace.replacement import Replacement
 from rdc.model.attributes import ACCESS_ACL, bits_before_acl
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
 
 __all__ = ["copy_of", "seal_like"]
 
+SECTOR_BYTES = 512
+"""The unit of st_blocks, whatever the file system's block size is."""
+
 
 def copy_of(root: Root, path: bytes, source: int, size: int) -> Replacement:
     """Return a temporary beside `path` with the first `size` bytes of the file open at `source`. Holes stay
     holes, and blocks are shared where the file system can.
 
-    The temporary may be shorter if the source is. Nothing is durable yet. Raises RdcError.
+    The temporary is shorter if the source is. Nothing is durable yet. Raises RdcError.
     """
-    ranges = list(data_ranges((source,), size))
-    sparse = sum(end - start for start, end in ranges) < size
-    copy = Replacement(root, path, expected_size=size, reserved=not sparse)
     try:
-        for start, end in ranges:
-            copy.add_hole(start - copy.size)
-            if copy.copy_from(source, start, end - start) < end - start:
-                return copy
-        copy.add_hole(size - copy.size)
+        taken = os.fstat(source).st_blocks * SECTOR_BYTES
+    except OSError as error:
+        raise root.failure(error, path, "copy into it") from error
+    copy = Replacement(root, path, expected_size=size, allocated=taken if taken < size else None)
+    try:
+        copy.copy_from(source, 0, size)
     except BaseException:
         copy.abandon()
         raise

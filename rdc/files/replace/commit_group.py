@@ -167,8 +167,6 @@ class CommitGroup:
             self._runs.append(ahead)
             self._count(len(ahead), memoryview(content).nbytes)
             return failed
-        if self._has_hole(content):
-            return list(range(listing.count))
         failed = []
         view = memoryview(content)
         first = at = 0
@@ -201,7 +199,7 @@ class CommitGroup:
                 break
             taken.append(one)
             size += one.listing.total_size
-        if len(taken) < 2 or self._has_hole(content[:size]):
+        if len(taken) < 2:
             return len(taken)
         from rdc.files.bulk.several_directories import stage_together
 
@@ -210,14 +208,6 @@ class CommitGroup:
             if run is not None:
                 self._ahead[one.directory] = run
         return len(taken)
-
-    def _has_hole(self, content: Buffer) -> bool:
-        """Return whether runs of zeros in the content are to become holes."""
-        if not self._root.sparse:
-            return False
-        from rdc.files.replace.sparse import has_hole
-
-        return has_hole(content)
 
     def add_versions(
         self, versions: NewVersions, content: Buffer, owner: bool
@@ -229,8 +219,6 @@ class CommitGroup:
         """
         everything = list(range(len(versions)))
         if not (self._root.backups is None and self._root.undo is None) or self._root.overwrites:
-            return [], everything
-        if self._has_hole(content):
             return [], everything
         changed: list[int] = []
         failed: list[int] = []

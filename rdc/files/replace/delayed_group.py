@@ -59,9 +59,8 @@ class DelayedGroup(CommitGroup):
         on_commit: Callable[[bytes], None],
         on_error: Callable[[FileError], None],
     ) -> None:
-        """Takes the arguments of CommitGroup. From then on, `root` writes each file as a Replacement."""
+        """Takes the arguments of CommitGroup. It is given Replacements alone: no small files in bulk."""
         super().__init__(root, fsync=fsync, on_commit=on_commit, on_error=on_error)
-        root.stages_singly = True
         self._delays = True
         self._open: dict[bytes, _Waiting] = {}
         self._waiting: dict[bytes, _Waiting] = {}
@@ -104,15 +103,32 @@ class DelayedGroup(CommitGroup):
             return
         self.flush()
         self._delays = False
-        waiting, self._waiting = self._waiting, {}
-        for path, item in waiting.items():
-            try:
-                self._open_again(path, item)
-            except FileError as error:
-                self._report(error)
-                continue
-            super().add(item.replacement, path, item.metadata, item.owner, item.expected)
+        for path, item in list(self._waiting.items()):
+            self._release(path, item.expected)
         super().flush()
+
+    def waits(self, path: bytes) -> bool:
+        """Return whether the content of `path` is held back."""
+        return path in self._waiting or path in self._open
+
+    def land_one(self, path: bytes, expected: Identity | Anything | None) -> None:
+        """Commit what was held back for `path`, if anything was. From here on nothing is held back that
+        `add` takes over. Raises RdcError."""
+        self.flush()
+        self._delays = False
+        self._release(path, expected)
+        super().flush()
+
+    def _release(self, path: bytes, expected: Identity | Anything | None) -> None:
+        item = self._waiting.pop(path, None)
+        if item is None:
+            return
+        try:
+            self._open_again(path, item)
+        except FileError as error:
+            self._report(error)
+        else:
+            super().add(item.replacement, path, item.metadata, item.owner, expected)
 
     def _open_again(self, path: bytes, one: _Waiting) -> None:
         """Open and lock a temporary. Raises RdcError if another one has its name by now."""

@@ -174,7 +174,7 @@ def copy_file(root: Root, renamer: CheckedRename, path: bytes, expected: Identit
         ):
             raise _another(root, path)
         source.rest()
-        copy = Replacement(root, path, expected_size=source.size)
+        copy = Replacement(root, path, expected_size=source.size, allocated=source.taken)
         if copy.copy_from(source.fileno(), 0, source.size) != source.size:
             copy.abandon()
             raise _another(root, path)

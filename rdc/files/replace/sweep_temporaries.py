@@ -22,7 +22,7 @@ _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
     """Remove the stale temporaries among `names` in the directory `path`; return how many were removed.
 
-    `names` is what Root.list passed to `on_temporary`; other names are ignored. Only rdc's own temporaries
+    `names` are the reserved ones of a Listed; other names are ignored. Only rdc's own temporaries
     are removed (rdc.files.base.own_temporary). A file is stale if nobody holds its lock. Symlinks and empty
     directories have no lock and are always removed: a writer that loses one makes another.
 

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.undo_keeper import UndoKeeper
 
-__all__ = ["EntryWriter"]
+__all__ = ["HOLE_BYTES", "EntryWriter"]
+
+HOLE_BYTES = 4096
+"""The block size of most file systems. A shorter hole saves nothing, and a larger step would miss some holes.
+"""
 
 LONG_HOLE_BYTES = 16 << 10
 """Bytes. Less than the longest chunk, which is how a run of zeros is cut. A write of so much costs more than
@@ -53,6 +57,9 @@ class EntryWriter(WritePermission):
 
     long_holes = 0
     """Where it costs nothing, runs of at least so many zeros become holes of new files; 0: none do."""
+
+    allocates = False
+    """Whether all zeros of new files are written, also where their content has holes elsewhere."""
 
     overwrites = False
     """Whether new content is written into the regular file that is there, which keeps its inode."""
@@ -110,9 +117,16 @@ class EntryWriter(WritePermission):
         """Set `sparse`."""
         self.sparse = on
 
+    @property
+    def least_hole(self) -> int:
+        """Bytes of the shortest run of zeros that becomes a hole of a new file; HOLE_BYTES: each block of
+        zeros does. 0: none does."""
+        return HOLE_BYTES if self.sparse else self.long_holes
+
     def keep_long_holes(self, on: bool) -> None:
-        """Set `long_holes`."""
+        """Set `long_holes`, or `allocates`."""
         self.long_holes = LONG_HOLE_BYTES if on else 0
+        self.allocates = not on
 
     def overwrite(self, on: bool) -> None:
         """Set `overwrites`."""

@@ -92,6 +92,11 @@ class SourceFile:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
     @property
+    def taken(self) -> int | None:
+        """Bytes on disk, if they are fewer than its size: it has holes, or is compressed. Else None."""
+        return self.allocated if self.allocated < self.size else None
+
+    @property
     def path(self) -> bytes:
         """The path it was opened by."""
         return self._path

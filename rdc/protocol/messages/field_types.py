@@ -15,7 +15,7 @@ from rdc.limits.wire import (
 )
 from rdc.protocol.messages.rows import ALL_GROUPS
 from rdc.protocol.wire.column_fields import Gaps
-from rdc.protocol.wire.fields import Blob, Integer, Member, Text
+from rdc.protocol.wire.fields import Blob, Integer, Member, Text, Total
 from rdc.typed import Annotated
 
 TYPE_CHECKING = False
@@ -41,6 +41,7 @@ __all__ = [
     "Root",
     "Size",
     "TierNodes",
+    "TotalSize",
     "Width",
 ]
 
@@ -51,6 +52,8 @@ REFERENCE_WIDTHS = (4, 32)
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
+TotalSize: TypeAlias = Annotated[int, Total()]
+"""Bytes of several files together."""
 Count: TypeAlias = Annotated[int, Integer()]
 Root: TypeAlias = Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES)]
 Digest: TypeAlias = Annotated[bytes, Blob(DIGEST_BYTES, DIGEST_BYTES)]

@@ -56,6 +56,7 @@ class AllowedChanges:
         self._links = context.links
         self._skipped = context.skipped
         self._narrows = context.options.narrows
+        self._uses_content = context.uses_content
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
         """Removes the changes that options, reserved or clashing names, hard links or an append-only root
@@ -159,7 +160,7 @@ class AllowedChanges:
             for row in clash.rows:
                 name = directory.listing.names[row]
                 entry = join(directory.path, name)
-                said = clash.refusal(name, self._root.shown(entry))
+                said = clash.refusal(name, self._root.shown(entry), names_all=self._uses_content)
                 self._events.report(Problem(ExitCode.PARTIAL, entry, said))
         if self._skipped is not None:
             self._skipped.add(directory.first + row for row in refused)

@@ -213,7 +213,9 @@ class AlternateFiles:
             if (source.size, source.metadata) != (entry.listed_size, entry.listed):
                 return False
             source.rest()
-            with Replacement(self._root, path, expected_size=entry.size, reserved=not cloned) as copy:
+            with Replacement(
+                self._root, path, expected_size=entry.size, allocated=source.taken, reserved=not cloned
+            ) as copy:
                 shares = copy_whole(copy, source, entry.size, cloned=cloned)
                 try:
                     source.check_unchanged()

@@ -9,7 +9,7 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, strings
 from rdc.plan.itemize import DELETING
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.borrowed_permissions import borrow_permissions
@@ -59,9 +59,11 @@ class Deletion:
         dry: bool,
         boundary: MountBoundary | None = None,
         partial_files: PartialFiles | None = None,
+        hopeful: bool = False,
     ) -> None:
         """`share`: a limit in per cent of the entries that are there when the first one goes. `boundary`:
-        nothing beyond this mount point is deleted. `partial_files`: takes reserved names."""
+        nothing beyond this mount point is deleted. `partial_files`: takes reserved names. `hopeful`: in a dry
+        run, a directory that cannot be listed counts as one that can be emptied."""
         self._partial_files = partial_files
         self._root = root
         self._filters = filters
@@ -70,6 +72,7 @@ class Deletion:
         self._share = share
         self._dry = dry
         self._boundary = boundary
+        self._hopeful = hopeful
         self._spared: set[bytes] = set()
         self._outcomes: dict[bytes, bool | FileError] = {}
         """Of files that were removed together with others, until `remove` gets to them."""
@@ -88,12 +91,24 @@ class Deletion:
     def entries(self) -> int:
         """How many entries are here that no filter rule protects."""
         from rdc.progress import silent
-        from rdc.tree.walk import PackedWalk
+        from rdc.tree.walk import Walk
 
-        return sum(listing.count for _, listing in PackedWalk(self._root, self._filters, silent))
+        return sum(found.listing.count for found in Walk(self._root, self._filters, silent))
 
     def count(self, found: Iterable[tuple[bytes, int]]) -> int:
         """How many entries would go if these paths were removed, without a limit. Nothing changes."""
+        rehearsal = self._rehearsal()
+        for path, kind in found:
+            if self._dry or self._root.kind(path) is not None:
+                rehearsal.remove(path, kind)
+        return rehearsal.deleted
+
+    def foresees_empty(self, path: bytes) -> bool:
+        """Whether `empty` may leave nothing in the directory at `path`, as far as can be known before.
+        Nothing changes."""
+        return self._rehearsal(hopeful=True).empty(path)
+
+    def _rehearsal(self, *, hopeful: bool = False) -> Deletion:
         from rdc.progress import silent
         from rdc.session.runtime.event_relay import EventRelay
 
@@ -104,12 +119,10 @@ class Deletion:
             limit=None,
             dry=True,
             boundary=self._boundary,
+            hopeful=hopeful,
         )
         rehearsal._spared = self._spared
-        for path, kind in found:
-            if self._dry or self._root.kind(path) is not None:
-                rehearsal.remove(path, kind)
-        return rehearsal.deleted
+        return rehearsal
 
     def spare(self, path: bytes) -> None:
         """Notes, in a dry run, a file that a real run would have renamed before."""
@@ -213,10 +226,13 @@ class Deletion:
                 text = f"{printable(path)}: kept, it lies on another file system"
                 self._events.report(Problem(ExitCode.OK, path, text))
                 return _Frame(path, iter(()), gone=False)
-            stale: list[bytes] = []
             if not self._dry:
                 borrow_permissions(self._root, path)
-            listing = self._root.list(path, on_temporary=stale.append)
+            listed = self._root.listed(path)
+            stale = list(listed.reserved)
+            for bad in listed.bad:
+                entry = join(path, bad.name)
+                self._events.report(Problem(ExitCode.PARTIAL, entry, str(self._root.unlisted(entry, bad))))
             foreign: list[bytes] = []
             if stale:
                 foreign = foreign_names(self._root, path, stale)
@@ -227,10 +243,12 @@ class Deletion:
         except FileError as error:
             if error.code is not ExitCode.VANISHED:
                 self._events.report(Problem(error.code, path, str(error)))
-                return _Frame(path, iter(()), gone=False)
+                return _Frame(path, iter(()), gone=self._hopeful)
             return _Frame(path, iter(()), gone=True)
-        children = ((join(path, name), kind) for name, kind in zip(listing.names, listing.kinds, strict=True))
-        return _Frame(path, self.announced(children, self._filters.emptied), gone=not foreign)
+        rows = zip(strings(listed.listing.names), listed.listing.kinds, strict=True)
+        children = ((join(path, name), kind) for name, kind in rows)
+        gone = not (foreign or listed.bad)
+        return _Frame(path, self.announced(children, self._filters.emptied), gone=gone)
 
     def _remove_one(self, path: bytes, kind: int) -> bool:
         """Deletes one file, symlink or empty directory. True if nothing is left at `path`."""

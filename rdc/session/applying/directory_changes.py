@@ -7,6 +7,7 @@ deepest first.
 
 from __future__ import annotations
 
+from rdc.errors import OutOfSpaceError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare
@@ -45,6 +46,7 @@ class DirectoryChanges:
         self._options = options = context.options
         self._protected = context.filters.protected if options.delete and not options.rules_after else None
         self._extraneous = context.extraneous
+        self._unarrived = context.unarrived
         self._events = events = context.events
         self._preserved = context.preserved
         self._xattrs = xattrs = context.xattrs
@@ -63,6 +65,9 @@ class DirectoryChanges:
         self._expected: DirectoryTable[AnnouncedDirectory] = DirectoryTable()
         """Announced directories that have not been compared yet."""
         self._expected[b""] = AnnouncedDirectory(context.start.metadata, context.new, False, False)
+        self.full: OutOfSpaceError | None = None
+        """The first error of a full disk. The comparison goes on all the same: it tells what is to be
+        deleted."""
         self._touched = TouchedDirectories()
         self.late = LateDirectories(context, self._chosen, self._directories, self._touched)
 
@@ -125,6 +130,8 @@ class DirectoryChanges:
             announced = self._directories.change_root(announced)
         if self._protected is not None and not announced.new:
             self._protected.prepare(path)
+        if existing is None and listing and not announced.lost:
+            self._unarrived.note_unread(path)
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
@@ -224,22 +231,27 @@ class DirectoryChanges:
         made = {} if elsewhere is None else elsewhere.entries
         for row in sorted({*decisions, *made, *listing.rows_of(Kind.DIRECTORY)}):
             entry, decision = join(path, listing.names[row]), decisions.get(row)
-            if self._alternates is not None and row in made:
-                touched |= self._alternates.make(made[row])
-            elif row in lost:
-                self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
-            elif listing.kinds[row] == Kind.DIRECTORY:
-                from_elsewhere = None if elsewhere is None else elsewhere.difference(row)
-                announced = self._directories.change(
-                    first + row, entry, listing.metadata(row), decision, from_elsewhere
-                )
-                self._expected[entry] = announced
-                touched |= announced.new
-            elif decision is not None:
-                bases = tuple(join(path, name) for name in moved.get(row, ()))
-                touched |= self._entries.start(
-                    first + row, entry, listing, existing, targets, decision, bases
-                )
+            try:
+                if self._alternates is not None and row in made:
+                    touched |= self._alternates.make(made[row])
+                elif row in lost:
+                    self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
+                elif listing.kinds[row] == Kind.DIRECTORY:
+                    from_elsewhere = None if elsewhere is None else elsewhere.difference(row)
+                    announced = self._directories.change(
+                        first + row, entry, listing.metadata(row), decision, from_elsewhere
+                    )
+                    self._expected[entry] = announced
+                    touched |= announced.new
+                elif decision is not None:
+                    bases = tuple(join(path, name) for name in moved.get(row, ()))
+                    touched |= self._entries.start(
+                        first + row, entry, listing, existing, targets, decision, bases
+                    )
+            except OutOfSpaceError as error:
+                self.full = self.full or error
+                if listing.kinds[row] == Kind.DIRECTORY:
+                    self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
         self._entries.start_many(first, listing, () if one_by_one else comparison.touched, comparison.checked)
         return touched or bool(comparison.touched or comparison.checked)
 
@@ -276,10 +288,6 @@ class DirectoryChanges:
                 self._touched.note_changed(path)
                 self._touched.add(path, directory.metadata)
         self._expected.clear()
-
-    def replace_blocking_directories(self, read_errors: int) -> None:
-        """Makes the files and symlinks that have a directory in their place. `read_errors`: of the source."""
-        self._entries.replace_blocking_directories(self._extraneous, read_errors)
 
     def finish_alternates(self) -> None:
         """Commits what was copied or linked from alternate directories."""

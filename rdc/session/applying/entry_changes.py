@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from rdc.errors import ExitCode, FileError, printable
+from rdc.errors import FileError
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import itemize
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity, Listing, Metadata
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.applying.directory_permissions import DirectoryPermissions
-    from rdc.session.applying.extraneous_entries import ExtraneousEntries
 
 __all__ = ["EntryChanges"]
 
@@ -39,8 +38,7 @@ class EntryChanges:
         self._events = context.events
         self._permissions = permissions
         self._owner = context.preserved.owner
-        self._blocked: list[tuple[int, Decision]] = []
-        """Files and symlinks with a directory in their place."""
+        self._blocked = context.blocked
 
     def start(
         self,
@@ -58,7 +56,7 @@ class EntryChanges:
         """
         kind = listing.kinds[decision.row]
         if decision.change is Change.REPLACE and self._root.kind(path) is Kind.DIRECTORY:
-            self._blocked.append((file, decision))
+            self._wait_for_way(file, path, decision)
             return True
         if kind == Kind.SYMLINK:
             target, metadata = link_targets[decision.row], listing.metadata(decision.row)
@@ -168,28 +166,29 @@ class EntryChanges:
         self._landing.report(ItemChanged(itemize(kind, decision, transferred=replaced, new=new), path))
         return replaced
 
-    def replace_blocking_directories(self, extraneous: ExtraneousEntries, read_errors: int) -> None:
-        """Makes the files and symlinks that have a directory in their place.
+    def _wait_for_way(self, file: int, path: bytes, decision: Decision) -> None:
+        """Has an entry wait that has a directory in its place. The content of a file is fetched meanwhile."""
+        entry = self._manifest.entry(file)
+        if entry.kind == Kind.SYMLINK:
+            target, metadata = entry.target, entry.metadata
+            self._blocked.add(path, lambda: self.change_symlink(path, target, metadata, decision))
+        elif entry.kind in NODES:
+            kind, number, metadata = Kind(entry.kind), entry.size, entry.metadata
+            self._blocked.add(path, lambda: self.change_node(path, kind, number, metadata, decision))
+        elif self._options.dry_run or not self._options.removes:
+            # Nothing removes what is in the directory. If nothing is, the content is fetched in the end.
+            size = entry.size
 
-        Runs after all other changes. A directory that is not empty goes only with --delete. `read_errors`:
-        of the source.
-        """
-        for file, decision in self._blocked:
-            entry = self._manifest.entry(file)
-            path = entry.path
-            obstacle = extraneous.make_way(path, read_errors)
-            if obstacle is not None:
-                text = f"{printable(path)}: a directory is in the way, {obstacle}"
-                self._events.report(Problem(ExitCode.PARTIAL, path, text))
-                continue
-            if entry.kind == Kind.SYMLINK:
-                self.change_symlink(path, entry.target, entry.metadata, decision)
-                continue
-            if entry.kind in NODES:
-                self.change_node(path, Kind(entry.kind), entry.size, entry.metadata, decision)
-                continue
+            def create() -> None:
+                self._landing.decide(file, decision)
+                self._router.create(file, path, size)
+
+            self._blocked.add(path, create)
+        else:
             self._landing.decide(file, decision)
+            self._landing.hold(path)
             self._router.create(file, path, entry.size)
+            self._blocked.add(path, lambda: self._landing.put(path), lambda: self._landing.holds(path))
 
 
 def _is_as_listed(existing: Listing, path: bytes) -> Callable[[Identity], bool]:

@@ -9,10 +9,11 @@ from rdc.files.base.relative_path import join
 from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
+from rdc.session.applying.unarrived import incomplete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
 
 __all__ = ["ExtraneousEntries"]
+
+
+_ANYWAY = "--ignore-errors deletes anyway"
 
 
 class FoundEntries:
@@ -69,16 +73,21 @@ class ExtraneousEntries:
         events: EventRelay,
         *,
         given: Callable[[], int],
+        unarrived: Callable[[], str | None],
         boundary: MountBoundary | None = None,
+        live: bool = False,
     ) -> None:
-        """`given`: returns how many entries the user named; the contents of a directory are none. `boundary`:
-        entries beyond this mount boundary are not extraneous."""
+        """`given`: returns how many entries the user named; the contents of a directory are none.
+        `unarrived`: as Unarrived.reason. `boundary`: entries beyond this mount boundary are not extraneous.
+        `live`: the session stays open, and compares the whole trees again."""
         self._root = root
         self._options = options
         self._filters = filters
         self._deletion = deletion
         self._events = events
         self._given = given
+        self._unarrived = unarrived
+        self._live = live
         self._boundary = boundary
         self.found = FoundEntries()
         """Entries below an extraneous directory are not listed."""
@@ -118,21 +127,23 @@ class ExtraneousEntries:
         # A renamed file would have no backup.
         # Nor would it stay if a rule that has just arrived protects it.
         kept = self._options.backup is not None or self._options.rules_after
-        stopped = kept or self._forbidden_by(read_errors) or self._seems_lost(entries)
+        stopped = kept or self.withheld(read_errors) is not None or self._seems_lost(entries)
         return self._options.delete and not stopped
 
-    def _forbidden_by(self, read_errors: int) -> bool:
-        """Whether errors of the source forbid deletions: what was not read looks deleted."""
-        return read_errors > 0 and not self._options.ignore_errors
+    def withheld(self, read_errors: int) -> str | None:
+        """Why nothing may be deleted by now; None: all may. `read_errors`: of the source.
 
-    def delete(self, entries: int, read_errors: int) -> None:
+        What was not read looks deleted. What did not arrive may be what is to be deleted, under a new name.
+        """
+        return None if self._options.ignore_errors else incomplete(read_errors) or self._unarrived()
+
+    def delete(self, entries: int, withheld: str | None) -> None:
         """Deletes them, unless the source seems to have lost its entries by accident.
 
-        `entries`, `read_errors`: of the source.
+        `entries`: of the source. `withheld`: why nothing may be deleted, as `withheld` returns it.
         """
-        if self._forbidden_by(read_errors):
-            errors = f"{read_errors:,} error{'s' * (read_errors != 1)}"
-            self._refuse(f"the source could not be read completely ({errors})")
+        if withheld is not None:
+            self.withhold(self.found, withheld)
         elif self._seems_lost(entries):
             self._refuse("the source is empty; --force-empty deletes all the same")
         else:
@@ -172,6 +183,16 @@ class ExtraneousEntries:
         """Whether the source is empty. Its file system may not be mounted."""
         return entries <= self._given() and not self._options.force_empty
 
+    def withhold(self, found: Iterable[tuple[bytes, int]], why: str) -> None:
+        """Reports how many deletions are withheld, if these entries were to be deleted."""
+        count = self._deletion.count(found)
+        if count:
+            self._differ = True
+            were = "deletions were" if count > 1 else "deletion was"
+            after = "the next comparison of the whole trees may delete" if self._live else _ANYWAY
+            text = f"{count:,} {were} withheld: {why}; {after}"
+            self._events.report(Problem(ExitCode.PARTIAL, b"", text))
+
     def _refuse(self, why: str) -> None:
         if any(self._would_go(path, kind) for path, kind in self.found):
             self._events.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
@@ -182,13 +203,14 @@ class ExtraneousEntries:
         except FileError:
             return False  # its rules cannot be read
 
-    def make_way(self, path: bytes, read_errors: int) -> str | None:
+    def make_way(self, path: bytes, withheld: str | None, *, foresee: bool = False) -> str | None:
         """Empties the directory at `path` so that another entry can replace it in one step.
 
-        Returns None, or the reason why it is not empty. `read_errors`: of the source.
+        Returns None, or the reason why it is not empty. `withheld`: as in `delete`. `foresee`: only tells
+        what is known to be in the way.
         """
         try:
-            if not self._root.list_packed(path).count:
+            if self._root.listed(path).is_empty:
                 return None
         except FileError as error:
             if not self._options.removes:
@@ -196,9 +218,9 @@ class ExtraneousEntries:
             # Perhaps only its mode keeps the owner out: emptying it changes the mode or reports why not.
         if not self._options.removes:
             return "and it is not empty; --delete or --force removes it"
-        if self._forbidden_by(read_errors):
-            return "and stays because the source could not be read completely"
-        if not self._deletion.empty(path):
+        if withheld is not None:
+            return f"and stays: {withheld}"
+        if not (self._deletion.foresees_empty(path) if foresee else self._deletion.empty(path)):
             why = "a filter rule, another file system, --max-delete, or an error"
             return f"and what is left in it was not to be deleted ({why})"
         return None

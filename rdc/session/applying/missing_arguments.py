@@ -16,12 +16,12 @@ __all__ = ["delete_missing"]
 
 
 def delete_missing(
-    context: ApplyingContext, deletion: Deletion, late: LateDirectories, read_errors: int
+    context: ApplyingContext, deletion: Deletion, late: LateDirectories, withheld: str | None
 ) -> None:
     """Deletes what the destination has at each selected path that the source does not have.
 
-    A directory goes with its content only with --delete or --force. Nothing is deleted after a read error of
-    the source: what was not read looks missing.
+    A directory goes with its content only with --delete or --force. `withheld`: as in
+    ExtraneousEntries.delete.
     """
     if context.selection is None:
         return
@@ -31,9 +31,9 @@ def delete_missing(
             here = _kind_here(context, path)
             if here is not None:
                 found.append((path, here))
-    if found and read_errors and not context.options.ignore_errors:
-        text = f"nothing was deleted: the source could not be read completely ({read_errors:,} errors)"
-        context.events.report(Problem(ExitCode.PARTIAL, b"", text))
+    if found and withheld is not None:
+        going = [(path, kind) for path, kind in found if not _keeps_content(context, path, kind)]
+        context.extraneous.withhold(going, withheld)
         return
     protected = context.filters.protected
     for path, kind in deletion.announced(found, protected, all_go=False):
@@ -67,7 +67,7 @@ def _keeps_content(context: ApplyingContext, path: bytes, kind: int) -> bool:
     if kind != Kind.DIRECTORY or context.options.removes:
         return False
     try:
-        return context.root.list_packed(path).count > 0
+        return not context.root.listed(path).is_empty
     except FileError as error:
         context.events.report(Problem(error.code, path, str(error)))
         return True

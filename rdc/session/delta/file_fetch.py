@@ -184,6 +184,8 @@ class FileFetch:
                 bases.append(OpenBase(self._sources[-1], base.tree))
             may_clone_bases = self._may_clone(bases[0].source)
             temporary = self._new_version(self._recipe.size, reserved=not may_clone_bases)
+            if any(source.taken is not None for source in self._sources):
+                temporary.keep_holes()  # of an old version
             try:
                 clones = self._clones(bases, temporary) if may_clone_bases else None
                 if clones is None:
@@ -217,15 +219,16 @@ class FileFetch:
     def _new_version(self, size: int, *, reserved: bool) -> Replacement:
         """Returns what the new version is written to."""
         recipe, root = self._recipe, self._context.root
-        if not root.overwrites:
-            if root.distant is not None:
-                return self._context.new_version(recipe.path, None, size, reserved=reserved)
-            return Replacement(root, recipe.path, expected_size=size, reserved=reserved)
-        first = recipe.bases[0]
-        if first.path == recipe.path:
-            return self._context.new_version(recipe.path, first.identity, size, reserved=reserved)
-        expected = self._context.expected(recipe.file, recipe.path)
-        return self._context.new_version(recipe.path, expected, size, reserved=reserved)
+        expected = None
+        if root.overwrites:
+            first = recipe.bases[0]
+            if first.path == recipe.path:
+                expected = first.identity
+            else:
+                expected = self._context.expected(recipe.file, recipe.path)
+        return self._context.new_version(
+            recipe.path, expected, size, allocated=recipe.allocated, reserved=reserved
+        )
 
     def _may_clone(self, source: SourceFile) -> bool:
         """Returns whether ranges of a base may become clones; False if its file system has refused one."""

@@ -39,7 +39,9 @@ UNEXPECTED = ExitCode.VANISHED
 class ChangeTurn:
     """One turn of changes."""
 
-    def __init__(self, context: DestinationContext) -> None:
+    def __init__(self, context: DestinationContext, *, withheld: str | None = None) -> None:
+        """`withheld`: why deletions were withheld in an earlier turn since the last comparison of whole
+        trees; None: none was."""
         if context.destination_root.name is not None:
             raise ProtocolError("changes of what is no directory")
         self._root = root = context.destination_root.root
@@ -48,9 +50,11 @@ class ChangeTurn:
         self._filters = context.filters.announced
         self._protected = context.filters.protected
         self._options = context.options
+        self._uses_content = context.uses_content
         self._events = context.events
         self._partial_files = PartialFiles(root)
-        self._parts = DestinationParts(context, self._partial_files, seeks=True)
+        self._parts = DestinationParts(context, self._partial_files, seeks=True, live=True, earlier=withheld)
+        self.withheld = withheld
         self._wanted = self._parts.wanted
         self._landing = self._parts.landing
         self._router = self._parts.router
@@ -125,14 +129,16 @@ class ChangeTurn:
         yield from router.move(self._deletion.spare, self._round)
         yield from self._fetch(self._round)
         self._landing.flush()
-        if self._options.delete:
-            self._extraneous.delete(end.entries, end.read_errors)
-        directories.replace_blocking_directories(end.read_errors)
-        self._deletion.finish()
+        self._parts.put_blocked(end.read_errors)
         yield from self._fetch(self._round)
         self._landing.flush()
-        for entry in self._partial_files.foreign(self._filters, only=self._only or None):
-            self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
+        self._parts.remove(end.entries, end.read_errors)
+        self.withheld = self._extraneous.withheld(end.read_errors)
+        yield from self._fetch(self._round)
+        self._landing.flush()
+        if self._uses_content:
+            for entry in self._partial_files.foreign(self._filters, only=self._only or None):
+                self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
         self._partial_files.sweep()
         directories.finish()
 
@@ -206,13 +212,13 @@ class ChangeTurn:
         """The destination's listing of the entries that the source names; None if it cannot be read."""
         if new:
             return EMPTY_LISTING
-        stale: list[bytes] = []
         try:
-            packed = self._root.list_packed(path, on_temporary=stale.append)
+            listed = self._root.listed(path)
         except FileError:
             return None
-        if stale:
-            self._partial_files.note(path, stale)
+        packed = listed.listing
+        if listed.reserved:
+            self._partial_files.note(path, list(listed.reserved))
         named = {*part.listing.names, *strings(part.gone)}
         names: Sequence[bytes] = strings(packed.names)
         if not packed.names.isascii():

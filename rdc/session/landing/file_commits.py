@@ -74,10 +74,12 @@ class FileCommits:
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self._delayed: DelayedGroup | None = None
         if delays and not dry:
-            from rdc.files.replace.delayed_group import DelayedGroup
-
-            self._delayed = DelayedGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
-            self._group = self._delayed
+            root.stages_singly = True
+            self._group = self._delayed = self._delaying_group(fsync=fsync)
+        self._held: DelayedGroup | None = None
+        """Files that have a directory in their place."""
+        self._held_paths: set[bytes] = set()
+        self._fsync = fsync
         self.changed = self.planned = 0
         self.moved_files = 0
         """Renamed files; they are among the changed entries."""
@@ -85,6 +87,13 @@ class FileCommits:
         self._link_paths: Callable[[int], Iterator[bytes]] | None = None
         self._copied: set[bytes] = set()
         """Paths in the commit group whose content was copied locally."""
+        self.failed: set[int] = set()
+        """Files whose commit failed: what is at their paths did not come from the source."""
+
+    def _delaying_group(self, *, fsync: bool) -> DelayedGroup:
+        from rdc.files.replace.delayed_group import DelayedGroup
+
+        return DelayedGroup(self._root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
 
     def link_paths_known(self, link_paths: Callable[[int], Iterator[bytes]]) -> None:
         """Sets `link_paths`: it yields the paths that will become hard links to a file."""
@@ -245,7 +254,8 @@ class FileCommits:
         """Takes over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
         self._files[path] = file
         self._note_landed(file, temporary.size, metadata)
-        self._group.add(temporary, path, metadata, self.owner, expected)
+        group = self._group if self._held is None or path not in self._held_paths else self._held
+        group.add(temporary, path, metadata, self.owner, expected)
 
     def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview) -> int:
         """Writes new files of the first of these directories together, where writes wait. Returns the number
@@ -311,6 +321,31 @@ class FileCommits:
     def flush(self) -> None:
         """Commits everything that waits in the group."""
         self._group.flush()
+        if self._held is not None:
+            self._held.flush()
+
+    def hold(self, path: bytes) -> None:
+        """Has the new file at `path` wait beside it until `put`."""
+        if self._held is None:
+            self._held = self._delaying_group(fsync=self._fsync)
+        self._held_paths.add(path)
+
+    def holds(self, path: bytes) -> bool:
+        """Whether the content of a file that has to wait is here."""
+        return self._held is not None and self._held.waits(path)
+
+    def put(self, path: bytes) -> None:
+        """Commits a file that had to wait, in place of what is there now: nothing, or an empty directory."""
+        if self._held is not None:
+            expected = None if self._root.kind(path) is None else self._root.identity(path)
+            self._held.land_one(path, expected)
+
+    def drop_held(self) -> None:
+        """Drops the files that were not put in their places. What is long stays for the next run to resume
+        from."""
+        if self._held is not None:
+            self._held.flush()
+            self._held.abandon()
 
     def land(self) -> None:
         """Commits everything, also what was held back until now."""
@@ -320,12 +355,17 @@ class FileCommits:
 
     def open(self, path: bytes) -> SourceFile:
         """Opens a file that this run brought, in place or not. Raises FileError."""
-        waiting = None if self._delayed is None else self._delayed.open_waiting(path)
-        return self._root.open_read(path) if waiting is None else waiting
+        for group in (self._delayed, self._held):
+            waiting = None if group is None else group.open_waiting(path)
+            if waiting is not None:
+                return waiting
+        return self._root.open_read(path)
 
     def abandon(self) -> None:
-        """Removes the temporaries of everything that waits in the group."""
+        """Removes the temporaries of everything that waits."""
         self._group.abandon()
+        if self._held is not None:
+            self._held.abandon()
 
     def report(self, item: ItemChanged) -> None:
         """Counts and reports a changed entry."""
@@ -352,6 +392,8 @@ class FileCommits:
 
     def _failed(self, error: RdcError) -> None:
         path = error.path if isinstance(error, FileError) else b""
-        self._files.pop(path, None)
+        file = self._files.pop(path, None)
+        if file is not None:
+            self.failed.add(file)
         self._copied.discard(path)
         self._events.report(Problem(error.code, path, str(error)))

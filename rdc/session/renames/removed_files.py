@@ -15,7 +15,7 @@ from rdc.limits.sessions import REMOVED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class RemovedFiles:
 
     def _add_tree(self, path: bytes) -> None:
         try:
-            for directory, listing in PackedWalk(
+            for directory, listing, _ in Walk(
                 self._root, self._filters, silent, start=path, enter=self._enter
             ):
                 self._add(directory, listing)
@@ -129,7 +129,7 @@ class RemovedFiles:
 
     def _add_some(self, directory: bytes, names: set[bytes]) -> None:
         try:
-            listing = self._root.list_packed(directory)
+            listing = self._root.listed(directory).listing
         except FileError:
             return
         rows = [row for row, name in enumerate(strings(listing.names)) if name in names]

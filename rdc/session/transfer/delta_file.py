@@ -21,6 +21,7 @@ from rdc.protocol.messages.registry import (
     Correction,
     Data,
     FileEnd,
+    Holes,
     Literals,
     NodeAnswer,
     Table,
@@ -82,6 +83,7 @@ class DeltaFile:
         "_listed",
         "_round",
         "_shared",
+        "allocated",
         "bases",
         "comparison",
         "estimate",
@@ -123,6 +125,8 @@ class DeltaFile:
         """An attempt is a comparison, then a fetch, never both."""
         self.open_requests = 0
         """Requests for blocks or ranges that are not answered yet."""
+        self.allocated: int | None = None
+        """Bytes that the new version takes at the source, if it has holes there."""
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
@@ -198,6 +202,9 @@ class DeltaFile:
 
     def _take_tree(self) -> Steps[TreeAnswer]:
         tree = yield from self._next()
+        if isinstance(tree, Holes):
+            self.allocated = tree.data
+            tree = yield from self._next()
         if not isinstance(tree, TreeAnswer):
             raise ProtocolError(f"expected the tree of file {self.file}, found {type(tree).__name__}")
         self.root, self.size = tree.root, tree.size
@@ -275,7 +282,7 @@ class DeltaFile:
         `masked`: `parts` were matched with masked x86 displacements, which the source corrects.
         """
         self.comparison = None
-        recipe = Recipe(self.file, self.path, parts, self.bases.signed, self.size, masked)
+        recipe = Recipe(self.file, self.path, parts, self.bases.signed, self.size, masked, self.allocated)
         fetch = FileFetch(self._shared.transfer, recipe, root=self.root, width=self.width)
         self.fetch = fetch
         yield from self._request_ranges(fetch)

@@ -13,6 +13,7 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
     PACKED_BYTES,
     SIZE_LIMIT,
+    TOTAL_LIMIT,
 )
 from rdc.model.attributes import ACCESS_TIME, UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
@@ -41,6 +42,7 @@ from tests.support.kernel.range_rows import rows_of
 
 ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
 sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
+totals = sizes | st.integers(SIZE_LIMIT - 1, TOTAL_LIMIT)
 files = st.sets(ordinals, min_size=1, max_size=20).map(lambda found: tuple(sorted(found)))
 roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)

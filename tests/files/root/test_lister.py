@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root import _walk
-from rdc.files.root import listing_reference as listing
-from rdc.files.root import packed_listing as packed
 from rdc.limits.paths import DIRECTORY_BYTES
-from rdc.model.entries import Kind, PackedListing, strings
+from rdc.model.entries import DistantTime, Kind, strings
+from rdc.model.listed import BadCall, Listed
 from tests.files.root.listings import in_c, in_python, make, names, opened
 from tests.files.root.root_entries import as_nobody
 from tests.support.share import examples
@@ -28,22 +27,14 @@ from tests.support.share import examples
 NANOSECONDS_MIN, NANOSECONDS_MAX = -(1 << 63), (1 << 63) - 1
 
 
-def read(path: bytes, limit: int = DIRECTORY_BYTES) -> PackedListing:
-    """What both say of a directory, temporaries being entries; with those apart they must agree too."""
+def read(path: bytes, limit: int = DIRECTORY_BYTES) -> Listed:
+    """What both say of a directory."""
     with opened(path) as fd:
-        whole = in_c(fd, None, limit)
-        assert whole == in_python(fd, None, limit)
-        apart: tuple[list[bytes], list[bytes]] = ([], [])
-        without = in_c(fd, apart[0].append, limit)
-        assert without == in_python(fd, apart[1].append, limit)
-        assert apart[0] == apart[1]
-        entries, inodes = packed.read_packed_inodes(fd, None, limit)
-        assert entries == whole
-        assert listing.read_with_inodes(fd, None, limit) == (entries.unpacked(), inodes)
-    assert sorted([*strings(without.names), *apart[0]]) == strings(whole.names)
-    assert all(is_reserved(name) for name in apart[0])
-    assert not any(is_reserved(name) for name in strings(without.names))
-    return whole
+        found = in_c(fd, limit)
+        assert found == in_python(fd, limit)
+    assert all(is_reserved(name) for name in found.reserved)
+    assert not any(is_reserved(name) for name in strings(found.listing.names))
+    return found
 
 
 @settings(deadline=None, max_examples=examples(60))
@@ -54,8 +45,11 @@ def test_any_directory(entries: dict[bytes, Kind], turn: int) -> None:
         for i, (name, kind) in enumerate(entries.items()):
             make(top + b"/" + name, kind, turn + i)
         found = read(top)
-        assert found.names == b"".join(name + b"\0" for name in sorted(entries))
-        assert found.kinds == bytes(entries[name] for name in sorted(entries))
+        plain = sorted(name for name in entries if not is_reserved(name))
+        assert strings(found.listing.names) == plain
+        assert found.listing.kinds == bytes(entries[name] for name in plain)
+        assert list(found.reserved) == sorted(entries.keys() - plain)
+        assert found.bad == ()
         for name, kind in entries.items():
             if kind == Kind.DIRECTORY:
                 os.chmod(top + b"/" + name, 0o700)
@@ -69,9 +63,8 @@ def test_kinds_and_metadata_are_what_a_stat_says(tmp_path: Path) -> None:
         os.mknod(top + b"/5", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
         os.mknod(top + b"/6", 0o600 | stat.S_IFBLK, os.makedev(7, 200))
     os.link(top + b"/0", top + b"/9")
-    found = read(top).unpacked()
-    with opened(top) as fd:
-        _, inodes = packed.read_packed_inodes(fd, None)
+    listed = read(top)
+    found, inodes = listed.listing.unpacked(), listed.inodes
     assert found.kinds[:-1] == bytes([Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK, *[3] * (len(found) - 4)])
     for row, name in enumerate(found.names):
         status = os.lstat(top + b"/" + name)
@@ -91,7 +84,7 @@ def test_kinds_and_metadata_are_what_a_stat_says(tmp_path: Path) -> None:
     os.chmod(top + b"/1", 0o700)
 
 
-def test_times_past_64_bits_of_nanoseconds_are_clamped() -> None:
+def test_times_past_64_bits_of_nanoseconds_are_beside_the_column() -> None:
     """In memory (tmpfs), where the file system itself takes all 64 bits of seconds."""
     times = [
         *(
@@ -106,8 +99,19 @@ def test_times_past_64_bits_of_nanoseconds_are_clamped() -> None:
         for i, time in enumerate(times):
             make(top + b"/%02d" % i, Kind.FILE, 0)
             os.utime(top + b"/%02d" % i, ns=(0, time))
-        found = read(top).unpacked()
+        listing = read(top).listing
+    found = listing.unpacked()
     assert list(found.mtimes) == [min(max(time, NANOSECONDS_MIN), NANOSECONDS_MAX) for time in times]
+    distant = [(row, time) for row, time in enumerate(times) if time != found.mtimes[row]]
+    assert found.distant_mtimes == tuple(DistantTime(row, *divmod(time, 10**9)) for row, time in distant)
+    assert found.packed() == listing
+    chosen = list(range(0, len(times), 2))
+    assert [(time.row, time.seconds) for time in listing.rows(chosen).distant_mtimes] == [
+        (chosen.index(row), time // 10**9) for row, time in distant if row in chosen
+    ]
+    assert [time.row for time in listing.slice(3, 9).distant_mtimes] == [
+        row - 3 for row, _ in distant if 3 <= row < 9
+    ]
 
 
 def test_a_directory_of_50_000_entries(tmp_path: Path) -> None:
@@ -122,20 +126,22 @@ def test_a_directory_of_50_000_entries(tmp_path: Path) -> None:
                 os.mknod(name, 0o600, dir_fd=where)
             else:
                 os.symlink(name + b"'s target", name, dir_fd=where)
-    found = read(top)
+    found = read(top).listing
     assert strings(found.names) == sorted(made)
     assert found.kinds.count(Kind.SYMLINK) == 500 == found.targets.count(b"'s target\0")
 
 
 def test_an_empty_directory_and_one_that_is_gone(tmp_path: Path) -> None:
-    assert read(os.fsencode(tmp_path)) == PackedListing(0, *[b""] * 8)
+    found = read(os.fsencode(tmp_path))
+    assert found.is_empty
+    assert found.listing.count == 0
     gone = os.fsencode(tmp_path / "gone")
     os.mkdir(gone)
     with opened(gone) as fd:
         os.rmdir(gone)
         for reader in (in_c, in_python):
             with pytest.raises(FileNotFoundError):
-                reader(fd, None, DIRECTORY_BYTES)
+                reader(fd)
 
 
 def test_what_may_be_held_is_bounded(tmp_path: Path) -> None:
@@ -144,15 +150,15 @@ def test_what_may_be_held_is_bounded(tmp_path: Path) -> None:
         make(top + b"/%07d" % i, Kind.FILE, i)
     os.symlink(b"t" * 99, top + b"/link")
     needed = 20 * (160 + 8) + (160 + 5) + 100
-    assert read(top, needed).count == 21
+    assert read(top, needed).listing.count == 21
     for limit in (needed - 1, needed - 100, needed - 101, 160, 0):
         with opened(top) as fd:
             for reader in (in_c, in_python):
                 with pytest.raises(OSError, match="too large") as caught:
-                    reader(fd, None, limit)
+                    reader(fd, limit)
                 assert caught.value.errno == errno.EOVERFLOW
     with opened(top) as fd, pytest.raises(ValueError, match="bytes"):
-        _walk.read_directory(fd, True, -1, False, 1, 1)
+        _walk.list_directory(fd, b"", -1, 1, 1)
 
 
 def test_what_is_no_readable_directory(tmp_path: Path) -> None:
@@ -162,14 +168,14 @@ def test_what_is_no_readable_directory(tmp_path: Path) -> None:
     with opened(top) as directory, opened(top + b"/file") as file:
         for reader in (in_c, in_python):
             with pytest.raises(NotADirectoryError):
-                reader(file, None, DIRECTORY_BYTES)
+                reader(file)
             # It may be read, but not searched: the names without their metadata are no listing.
             with as_nobody(), pytest.raises(PermissionError):
-                reader(directory, None, DIRECTORY_BYTES)
+                reader(directory)
     os.chmod(tmp_path, 0o700)
     for reader in (in_c, in_python):
         with pytest.raises(OSError, match="Bad file descriptor"):
-            reader(directory, None, DIRECTORY_BYTES)
+            reader(directory)
 
 
 def test_entries_that_come_and_go_while_they_are_read(tmp_path: Path) -> None:
@@ -196,7 +202,7 @@ def test_entries_that_come_and_go_while_they_are_read(tmp_path: Path) -> None:
         with opened(top) as fd:
             for turn in range(400):
                 reader = in_python if turn % 8 == 0 else in_c
-                found = reader(fd, None, DIRECTORY_BYTES)
+                found = reader(fd).listing
                 rows = strings(found.names)
                 assert rows == sorted(set(rows))
                 assert len(found.unpacked()) == found.count == len(rows)
@@ -209,8 +215,8 @@ def test_entries_that_come_and_go_while_they_are_read(tmp_path: Path) -> None:
     assert len(seen) > 10, "the directory must change, or nothing was tested"
 
 
-def test_a_link_replaced_by_a_file_meanwhile_is_an_error_not_a_gap(tmp_path: Path) -> None:
-    """A thread keeps renaming files over links; whoever is not there must have failed the whole listing."""
+def test_a_link_replaced_by_a_file_meanwhile_is_no_gap(tmp_path: Path) -> None:
+    """A thread keeps renaming files over links: each name is in each listing, or bad."""
     top = os.fsencode(tmp_path)
     rows = [b"%03d" % i for i in range(200)]
     for name in rows:
@@ -227,17 +233,17 @@ def test_a_link_replaced_by_a_file_meanwhile_is_an_error_not_a_gap(tmp_path: Pat
 
     replacer = threading.Thread(target=replace)
     replacer.start()
-    failed = 0
+    replaced = 0
     try:
         with opened(top) as fd:
-            for _ in range(20_000):
-                try:
-                    in_c(fd, None, DIRECTORY_BYTES)
-                except OSError as error:
-                    assert error.errno == errno.EINVAL
-                    failed += 1
-                    break
+            for turn in range(2_000):
+                found = (in_python if turn % 8 == 0 else in_c)(fd)
+                bad = [one.name for one in found.bad]
+                names = strings(found.listing.names)
+                assert sorted({*names, *bad} - {b"new"}) == rows
+                assert all(one.call is BadCall.READ_LINK for one in found.bad)
+                replaced += found.listing.kinds.count(Kind.FILE)
     finally:
         stop.set()
         replacer.join()
-    assert failed, "the race must have been lost once, or nothing was tested"
+    assert replaced, "the race must have been lost once, or nothing was tested"

@@ -1,4 +1,4 @@
-"""InodeWalk sees what PackedWalk sees, and knows which file each entry is."""
+"""A measuring walk sees what any walk sees, and knows which file each entry is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from rdc.model.entries import strings
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Problem, silent
 from rdc.tree.filters import FilterList
-from rdc.tree.inode_walk import InodeWalk
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk, measuring_walk
 from tests.support.trees.tree_strategies import trees
 from tests.support.trees.trees import Tree, write_tree
 
@@ -31,8 +30,8 @@ def test_the_same_entries_and_the_inodes_of_a_stat(wanted: Tree) -> None:
         top = write_tree(Path(made) / "t", wanted)
         root = Root.open(os.fsencode(top))
         for rules in (NO_RULES, RULES):
-            plain = [(found.path, found.listing) for found in PackedWalk(root, rules, silent)]
-            walked = list(InodeWalk(root, rules, silent))
+            plain = [(found.path, found.listing) for found in Walk(root, rules, silent)]
+            walked = list(measuring_walk(root, rules, silent))
             assert [(found.path, found.listing) for found in walked] == plain
             for found in walked:
                 directory = root.directory(found.path)
@@ -55,7 +54,7 @@ def test_where_not_to_descend_is_asked_once_a_directory(tmp_path: Path) -> None:
         asked.append((device, inode))
         return inode != (tmp_path / "out").stat().st_ino
 
-    walked = InodeWalk(Root.open(os.fsencode(tmp_path)), NO_RULES, silent, descend)
+    walked = measuring_walk(Root.open(os.fsencode(tmp_path)), NO_RULES, silent, descend)
     assert [found.path for found in walked] == [b"", b"in", b"in/deep"]
     stats = [(tmp_path / name).stat() for name in ("in", "out", "in/deep")]
     assert asked == [(status.st_dev, status.st_ino) for status in stats]
@@ -66,7 +65,7 @@ def test_a_directory_that_goes_is_reported_and_a_root_raised(tmp_path: Path) -> 
     (top / "gone").mkdir(parents=True)
     (top / "here").mkdir()
     events: list[Event] = []
-    walk = iter(InodeWalk(Root.open(os.fsencode(top)), NO_RULES, events.append))
+    walk = iter(measuring_walk(Root.open(os.fsencode(top)), NO_RULES, events.append))
     assert next(walk).path == b""
     (top / "gone").rmdir()
     assert [found.path for found in walk] == [b"here"]
@@ -77,4 +76,4 @@ def test_a_directory_that_goes_is_reported_and_a_root_raised(tmp_path: Path) -> 
     (top / "here").rmdir()
     top.rmdir()
     with pytest.raises(FileError):
-        list(InodeWalk(root, NO_RULES, silent))
+        list(measuring_walk(root, NO_RULES, silent))

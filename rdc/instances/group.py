@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.disk_use import disk_use
-from rdc.files.facts.file_facts import facts_of
+from rdc.files.facts.file_facts import facts_at, facts_of
 from rdc.files.names.displaced_names import is_displaced
 from rdc.instances.tree import is_below
 from rdc.model.instances import RootedPath
@@ -16,7 +16,6 @@ from rdc.records import dataclass, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.facts.disk_use import DiskUse
-    from rdc.files.root.source_file import SourceFile
     from rdc.instances.tree import Tree
     from rdc.model.instances import FileFacts, IdenticalFiles
 
@@ -31,6 +30,8 @@ class Inode:
     names: list[RootedPath] = field(default_factory=list)
     protected: bool = False
     """Whether one of its names lies below --keep, so that it must not be changed."""
+    stuck: bool = False
+    """Whether this process cannot change its names."""
     use: DiskUse | None = None
     """What it takes on disk, if that was requested."""
 
@@ -63,38 +64,39 @@ def inodes_of(
         if is_displaced(path.rpartition(b"/")[2]):
             continue  # displaced by an interrupted run: see rdc.instances.leftovers
         try:
-            with tree.root.open_read(path) as source:
-                if source.size != group.size:
-                    raise changed(path, tree.root.shown(path), f"{group.size} bytes", f"{source.size}")
-                number_of_file = (source.identity.device, source.identity.inode)
-                inode = found.get(number_of_file)
-                if inode is None:
-                    inode = found[number_of_file] = _looked_at(tree, source, attributes=attributes, use=use)
+            looked = _looked_at(tree, path, attributes=attributes, use=use)
+            identity = looked.facts.identity
+            if identity.size != group.size:
+                raise changed(path, tree.root.shown(path), f"{group.size} bytes", f"{identity.size}")
         except FileError as error:
             problem(error)
             continue
+        inode = found.setdefault((identity.device, identity.inode), looked)
         inode.names.append(RootedPath(number, path))
         real = tree.real_path(path)
         inode.protected = inode.protected or any(is_below(real, top) for top in keep)
     return list(found.values())
 
 
-def _looked_at(tree: Tree, source: SourceFile, *, attributes: bool, use: bool) -> Inode:
+def _looked_at(tree: Tree, path: bytes, *, attributes: bool, use: bool) -> Inode:
     """Raises FileError."""
-    try:
-        facts = facts_of(source, attributes=attributes)
-        return Inode(facts, use=disk_use(source.fileno()) if use else None)
-    except OSError as error:
-        raise tree.root.failure(error, source.path, "look at it", reading=True) from error
+    if not attributes and not use:
+        return Inode(facts_at(tree.root, path))
+    with tree.root.open_read(path) as source:
+        try:
+            facts = facts_of(source, attributes=attributes)
+            return Inode(facts, use=disk_use(source.fileno()) if use else None)
+        except OSError as error:
+            raise tree.root.failure(error, path, "look at it", reading=True) from error
 
 
 def choose_original(inodes: Sequence[Inode]) -> Inode:
     """The file to which the other names will be linked.
 
-    A protected file; otherwise one with unknown names, which could not be freed anyway; otherwise the one
-    with the most names; otherwise the first.
+    A file whose names must not change, or cannot; otherwise one with unknown names, which could not be freed
+    anyway; otherwise the one with the most names; otherwise the first.
     """
-    return max(inodes, key=lambda one: (one.protected, one.has_other_names, one.facts.links))
+    return max(inodes, key=lambda one: (one.protected, one.stuck, one.has_other_names, one.facts.links))
 
 
 def by_volume(inodes: Sequence[Inode], volume: Callable[[Inode], bytes | None]) -> Iterator[list[Inode]]:

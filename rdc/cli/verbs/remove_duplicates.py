@@ -7,7 +7,6 @@ import os
 from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.instances.events import DedupeReporter
-from rdc.instances.leftovers import REMOVALS_PREFIX
 from rdc.instances.remove import Remover
 from rdc.instances.tree import is_below
 from rdc.library.dedupe_operands import Operands, open_operands
@@ -134,7 +133,7 @@ def _journal_path(directory: str | None) -> bytes:
 
     if directory is None:
         raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
-    name = f"{REMOVALS_PREFIX.decode()}{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
+    name = f"dupes-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
     return os.fsencode(os.path.join(directory, name))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fcntl import ioctl
 
@@ -26,6 +26,7 @@ _EVERYTHING = (1 << 64) - 1
 _LAST = 0x1
 _UNKNOWN = 0x2
 _ENCODED = 0x8
+_ENCRYPTED = 0x80
 _INLINE = 0x200
 _TAIL = 0x400
 _SHARED = 0x2000
@@ -60,8 +61,8 @@ class Extent:
 
     @property
     def is_encoded(self) -> bool:
-        """Whether it is compressed or encrypted, so that it takes another length on disk."""
-        return bool(self.flags & _ENCODED)
+        """Whether it is compressed, so that it takes less than its length on disk."""
+        return self.flags & (_ENCODED | _ENCRYPTED) == _ENCODED
 
     @property
     def is_elsewhere(self) -> bool:
@@ -71,11 +72,11 @@ class Extent:
     @property
     def alone(self) -> bool:
         """Whether nothing else refers to it and it takes its length on disk."""
-        return not self.flags & (_SHARED | _ENCODED | _UNKNOWN | _INLINE | _TAIL)
+        return not (self.is_encoded or self.flags & (_SHARED | _UNKNOWN | _INLINE | _TAIL))
 
     def physical_offset(self, offset: int) -> int:
         """Return where on the volume the byte at `offset` of the file lies."""
-        return self.physical + (0 if self.flags & _ENCODED else offset - self.start)
+        return self.physical + (0 if self.is_encoded else offset - self.start)
 
 
 def extents(fd: int, start: int, end: int, *, written: bool = True) -> Iterator[Extent]:

@@ -17,7 +17,7 @@ import os
 import stat
 
 from rdc.errors import FileError
-from rdc.files.base.durability import sync_directory_at
+from rdc.files.base.durability import flush, sync_directory_at
 from rdc.files.base.relative_path import join
 from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import Kind, Metadata
@@ -199,6 +199,7 @@ class Backups:
             name, directory = backup.rpartition(b"/")[2], copy.directory
             try:
                 seal_like(copy, source.metadata, _copied_attributes(source.fileno()), owner=_is_root())
+                flush(copy.fileno())
                 os.rename(copy.temporary, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
                 copy.renamed()
                 if self._fsync:

@@ -9,7 +9,6 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import PARTS_NAME
 from rdc.files.depth.calls_at_once import calls_at_once
-from rdc.files.replace.parts_record import remove_recorded
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
 from rdc.model.entries import Kind
 from rdc.plan.itemize import DELETING
@@ -227,6 +226,8 @@ class Deletion:
                 if not self._dry:
                     sweep_temporaries(self._root, path, stale)
                     if PARTS_NAME in stale:
+                        from rdc.files.replace.parts_record import remove_recorded
+
                         with suppress(OSError):  # then the directory stays
                             remove_recorded(self._root.directory(path).fd)
         except FileError as error:

@@ -33,6 +33,10 @@ AHEAD_BYTES = 8 << 20
 """Bytes of directories that a walk listed before it came to them, counted like DIRECTORY_BYTES: some 40,000
 entries."""
 
+PARTS_BYTES = 1 << 20
+"""Bytes of the record of a directory of --partial-dir: the parts of some 5,000 files. Each interrupted run
+leaves the parts of a few."""
+
 FILTER_PATTERN_BYTES = 4_096
 """Bytes of one filter pattern: PATH_MAX. A longer pattern without wildcards matches no path that a user can
 type."""

@@ -245,12 +245,12 @@ def lookalikes(
     Excluded entries are left out, and what syncs keep to be undone. `only` restricts the result to one name,
     `selection` to what it selects.
     """
-    from rdc.files.base.temporary_names import UNDO_NAME, is_temporary
+    from rdc.files.base.temporary_names import OWN_DIRECTORIES, PARTS_NAME, is_temporary
 
     return [
         join(directory, name)
         for name in reserved
-        if not (name == UNDO_NAME or is_temporary(name))
+        if not (name in (*OWN_DIRECTORIES, PARTS_NAME) or is_temporary(name))
         and only in (None, name)
         and (selection is None or selection.takes(directory, name))
         and not filters.excluded(join(directory, name), False)

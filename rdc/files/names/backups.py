@@ -19,6 +19,7 @@ import stat
 from rdc.errors import FileError
 from rdc.files.base.durability import flush, sync_directory_at
 from rdc.files.base.relative_path import join
+from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import Kind, Metadata
 from rdc.model.times import packed_time
@@ -108,6 +109,8 @@ class Backups:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISDIR(found.st_mode):
             return
+        if stands_for_reserved(name + self._suffix):
+            raise self._refused(path, "a name that rdc keeps for itself", "choose another --suffix")
         if self.beside:
             if self._is_wanted(path + self._suffix):
                 raise self._refused(

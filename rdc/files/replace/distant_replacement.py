@@ -36,7 +36,10 @@ class DistantReplacement(Replacement):
     __slots__ = ()
 
     def _create(self, directory: Directory, target: bytes) -> None:
-        super()._create((self.root.distant or self.root).top(), self.path)
+        distant = (self.root.distant or self.root).top()
+        if self.root.undo is not None and self.root.distant_path is not None:
+            self.root.undo.entering(self.root.distant_path, distant.fd)
+        super()._create(distant, self.path)
 
     def seal(self, metadata: Metadata, *, owner: bool) -> None:
         """Move the content beside its target, then do what Replacement.seal does. Raises RdcError."""

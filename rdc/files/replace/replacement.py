@@ -400,13 +400,13 @@ class Replacement:
         """Close the temporary and leave it for the next run to resume from. Files below KEEP_BYTES are
         removed instead."""
         if self.size >= KEEP_BYTES:
-            if self._name is not None and self.root.partials is not None:
-                self.root.partials.keep(self.path, self.directory.fd, self._name)
-            self._name = None
             self._end_hole()
             if max(self._reserved.size, self._cloned) > self.size and self._fd >= 0:
                 with suppress(OSError):  # the next run cannot use what lies beyond the end
                     os.ftruncate(self._fd, self.size)
+            if self._name is not None and self.root.partials is not None:
+                self.root.partials.keep(self.path, self.directory.fd, self._name)
+            self._name = None
         self.abandon()
 
     def __enter__(self) -> Replacement:

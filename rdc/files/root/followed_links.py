@@ -12,7 +12,9 @@ import os
 import stat
 
 from rdc.errors import ExitCode, printable
+from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.relative_path import join
+from rdc.files.base.temporary_names import refused_component
 from rdc.files.root.listing_view import with_stats
 from rdc.model.entries import Kind, strings
 from rdc.model.symlinks import leads_outside
@@ -161,6 +163,8 @@ class FollowedLinks:
             if not (certain or is_directory):
                 return None
             referent = self._below_top(_path_of(fd))
+            if refused_component(referent) is not None or (is_directory and lies_in_own_directory(fd)):
+                raise UnfollowedError("the link leads to what rdc keeps for itself")
         finally:
             os.close(fd)
         if is_directory:

@@ -100,7 +100,8 @@ static int append(blob *b, const char *text, size_t length)
 /* rdc/files/base/temporary_names.py has the pattern; a test compares. */
 static int is_reserved(const char *name, size_t length)
 {
-    if (length == 9 && !memcmp(name, ".rdc-undo", 9))
+    if ((length == 9 && !memcmp(name, ".rdc-undo", 9)) || (length == 10 && !memcmp(name, ".rdc-unite", 10)) ||
+        (length == 10 && !memcmp(name, ".rdc.parts", 10)))
         return 1;
     return length == 5 + 16 + 4 && !memcmp(name, ".rdc-", 5) && strspn(name + 5, "0123456789abcdef") == 16 &&
            (!memcmp(name + 21, ".tmp", 4) || !memcmp(name + 21, ".old", 4));

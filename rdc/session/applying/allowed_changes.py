@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import reserved_rows
+from rdc.files.base.temporary_names import refused_rows
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.plan.clamped_times import with_clamped_times
 from rdc.plan.compare import Change, Comparison, Difference
@@ -79,7 +79,7 @@ class AllowedChanges:
             comparison = self._without_forbidden_nodes(directory, comparison)
         if self._narrows:
             comparison, lost = self._without_skipped(directory, comparison)
-        if reserved := reserved_rows(listing.names):
+        if reserved := refused_rows(listing.names):
             refused = self._refuse_reserved(path, first, listing, reserved)
             comparison, lost = without_rows(comparison, refused), lost | refused
         # Names that both sides have do not clash: the file system keeps them apart.

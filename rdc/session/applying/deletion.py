@@ -7,6 +7,7 @@ from itertools import islice
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
+from rdc.files.base.temporary_names import PARTS_NAME
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
 from rdc.model.entries import Kind, strings
@@ -240,6 +241,11 @@ class Deletion:
                     self._partial_files.note(path, stale)
                 if not self._dry:
                     sweep_temporaries(self._root, path, stale)
+                    if PARTS_NAME in stale:
+                        from rdc.files.replace.parts_record import remove_recorded
+
+                        with suppress(OSError):  # then the directory stays
+                            remove_recorded(self._root.directory(path).fd)
         except FileError as error:
             if error.code is not ExitCode.VANISHED:
                 self._events.report(Problem(error.code, path, str(error)))

@@ -7,7 +7,7 @@ turn that names the entry notices it; otherwise the next comparison of whole tre
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
-from rdc.files.base.temporary_names import has_reserved_name
+from rdc.files.base.temporary_names import refused_component
 from rdc.files.names.rename import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
@@ -167,7 +167,7 @@ class ChangeTurn:
 
     def _is_reserved(self, path: bytes) -> bool:
         """Whether a name in `path` is reserved, so that nothing may be done there. Reports it."""
-        if not has_reserved_name(path):
+        if refused_component(path) is None:
             return False
         self._events.report(Problem(ExitCode.PARTIAL, path, refused_name(path)))
         return True

@@ -8,6 +8,7 @@ from collections import defaultdict
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
+from rdc.files.base.temporary_names import refused_component
 from rdc.files.root.layered_root import Layer, LayeredRoot, PackedNames
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, strings
@@ -216,6 +217,10 @@ class _LookUp:
 
     def _look(self, shown_origin: bytes, origin: bytes, text: bytes, filters: FilterList) -> None:
         name = read_name(text)
+        if refused_component(name.path) is not None:
+            shown = printable(os.path.normpath(os.path.join(shown_origin, text)))
+            self._report(shown_origin, text, f"{shown}: left out, because rdc keeps such names for itself")
+            return
         try:
             kind = self.base.kind(_below(origin, name.path))
             if kind is Kind.SYMLINK and self.links is not None:

@@ -16,7 +16,6 @@ from rdc.files.own.claims import Claims
 from rdc.files.own.output_file import Output as OutputFile
 from rdc.files.own.output_file import OutputKind, claim_outputs
 from rdc.report.trouble import Trouble
-from rdc.survey.parts.sections import SCAN_PART
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,9 +102,9 @@ def _perform(request: ScanRequest, claims: Claims, environment: Environment) -> 
         talk.close()
 
 
-def claim_results(part: str | None, output: Output, kind: OutputKind = SCAN_PART) -> Claims:
-    """Look at the places of all requested files before a scan of hours. `kind`: of the part. Raises RdcError
-    if one cannot or may not be written."""
+def claim_results(part: str | None, output: Output, kind: OutputKind | None = None) -> Claims:
+    """Look at the places of all requested files before a scan of hours. `kind`: of the part, if it is not
+    that of a scan. Raises RdcError if one cannot or may not be written."""
     wanted = [one for one in (_part(part, output, kind), _page(output)) if one is not None]
     if output.parquet is not None:
         from rdc.report.scan.parquet_tables import parquet_outputs
@@ -116,8 +115,10 @@ def claim_results(part: str | None, output: Output, kind: OutputKind = SCAN_PART
     return claim_outputs(wanted)
 
 
-def _part(part: str | None, output: Output, kind: OutputKind = SCAN_PART) -> OutputFile | None:
-    return None if part is None else OutputFile(os.fsencode(part), kind, output.overwrite)
+def _part(part: str | None, output: Output, kind: OutputKind | None = None) -> OutputFile | None:
+    from rdc.survey.parts.sections import SCAN_PART
+
+    return None if part is None else OutputFile(os.fsencode(part), kind or SCAN_PART, output.overwrite)
 
 
 def _page(output: Output) -> OutputFile | None:

@@ -1,5 +1,5 @@
 /* alike.c - compares the samples of documents in groups, 16 of them at a time. GCC and Clang provide these vectors on
- * every CPU. Documents of a tile stay in the cache while those of another pass it. */
+ * every CPU. Documents of a block stay in the cache while those of another pass it. */
 #include "sets/alike.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ typedef uint64_t halves __attribute__((vector_size(16)));
 enum {
     LANES = 16,
     ROUNDS = 255, /* that a lane can count */
-    TILE = 128,   /* documents of a tile: 16 KiB of 128 samples each */
+    BLOCK = 128,   /* documents of a block: 16 KiB of 128 samples each */
 };
 
 static inline size_t sum_of(lanes counted)
@@ -39,7 +39,7 @@ static size_t equal_samples(const uint8_t *a, const uint8_t *b, size_t width)
     return equal;
 }
 
-static int pairs_of_tiles(const rdc_alike_groups *g, size_t least, size_t from, size_t to, size_t other, size_t end,
+static int pairs_of_blocks(const rdc_alike_groups *g, size_t least, size_t from, size_t to, size_t other, size_t end,
                           rdc_alike_found *found, void *context)
 {
     for (size_t i = from; i < to; i++) {
@@ -68,13 +68,13 @@ int rdc_alike_pairs(const rdc_alike_groups *g, size_t least, size_t first, size_
         end += g->counts[group];
         if (at < first)
             at = first;
-        for (; at < end && at < stop; at += TILE) {
-            size_t to = at + TILE < end ? at + TILE : end;
+        for (; at < end && at < stop; at += BLOCK) {
+            size_t to = at + BLOCK < end ? at + BLOCK : end;
             if (to > stop)
                 to = stop;
-            for (size_t other = at; other < end; other += TILE) {
+            for (size_t other = at; other < end; other += BLOCK) {
                 const int code =
-                    pairs_of_tiles(g, least, at, to, other, other + TILE < end ? other + TILE : end, found, context);
+                    pairs_of_blocks(g, least, at, to, other, other + BLOCK < end ? other + BLOCK : end, found, context);
                 if (code)
                     return code;
             }

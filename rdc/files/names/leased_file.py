@@ -11,10 +11,11 @@ from types import TracebackType
 from blake3 import blake3
 
 from rdc.errors import printable
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.lease import is_intact, take_lease
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.open_file_xattrs import read_attributes
-from rdc.files.root.source_file import SPAN_BYTES, identity_of
+from rdc.files.root.source_file import SPAN_BYTES
 from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False

@@ -7,9 +7,10 @@ import os
 import stat
 from functools import partial
 
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import ConfinedAccess, stat_entry
-from rdc.files.root.source_file import SourceFile, identity_of
+from rdc.files.root.source_file import SourceFile
 from rdc.model.entries import Identity, Kind, Metadata
 
 __all__ = ["NO_ATIME", "EntryReader"]

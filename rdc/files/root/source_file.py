@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import cache
 from types import TracebackType
 
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.os_errors import changed, failure
-from rdc.model.entries import Identity, Metadata
+from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from rdc.files.depth.read_rate import ReadRate
 
-__all__ = ["SourceFile", "identity_of", "read_ranges_into"]
+__all__ = ["SourceFile", "read_ranges_into"]
 
 SPAN_BYTES = 1 << 20
 """Bytes per span. Python's cost per span vanishes, and a span stays in the second-level cache."""
@@ -27,10 +28,6 @@ SPAN_BYTES = 1 << 20
 READAHEAD_WORTH = 128 << 10
 """Bytes. The kernel's default read-ahead window; for smaller files the advice would be a wasted system call.
 """
-
-
-def identity_of(found: os.stat_result) -> Identity:
-    return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 @cache

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from rdc.model.entries import Identities
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.model.entries import Listing, PackedInodes, PackedListing
 
 __all__ = ["BadCall", "BadEntry", "Listed"]
 
@@ -56,6 +57,12 @@ class Listed:
         if len(rows) == self.listing.count:
             return self
         return replace(self, listing=self.listing.rows(rows), inodes=self.inodes.rows(rows))
+
+    def unpacked(self) -> Listing:
+        """Return the listing, unpacked, with the identity of each row."""
+        listing = self.listing
+        identities = Identities(listing.kinds, listing.sizes, listing.mtimes, self.inodes)
+        return replace(listing.unpacked(), identities=identities)
 
     @property
     def is_empty(self) -> bool:

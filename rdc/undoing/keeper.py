@@ -13,6 +13,7 @@ import time
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.durability import flush
+from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.metadata import would_change
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.limits.undo import DIRECTORIES_KNOWN
@@ -262,6 +263,7 @@ class SyncUndo:
                 found=os.strerror(error.errno),
                 advice="it stays as it is; leave out --keep-undo, or run as its owner or as root",
             ) from error
+        self._root.check.note_named(identity_of(found), found_at(name, parent))
         self._bytes += size
         self._linked = True
         return Saved(path, number, facts_of(found), new)

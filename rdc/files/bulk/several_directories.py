@@ -67,6 +67,7 @@ def stage_together(
         root.least_hole,
         os.urandom(4 * len(fds)),
         None,
+        0,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))
@@ -115,6 +116,7 @@ def rename_together(runs: Sequence[StagedFiles], passed_over: Sequence[Set[int]]
         b"".join([each.names for each in columns]),
         fds,
         None,
+        0,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))

@@ -29,7 +29,11 @@ typedef struct {
 typedef struct {
     const uint64_t *devices, *inodes, *sizes;
     const int64_t *mtimes, *ctimes;
+    unsigned fields; /* which of them count: RDC_INODE and the others */
 } rdc_expected;
+
+/* The bits of ComparedFields (rdc/model/entries.py); a test compares them. Devices count with inodes. */
+enum { RDC_INODE = 1, RDC_MTIME = 2, RDC_CTIME = 4, RDC_BYTES = 8 };
 
 /* In place of the descriptor of a file that was not written because another one than expected is there. */
 #define RDC_NOT_EXPECTED (-2)

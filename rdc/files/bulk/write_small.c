@@ -116,14 +116,15 @@ static int set_metadata(int fd, const struct stat *made, const rdc_small_files *
     return !futimens(fd, times);
 }
 
-/* Whether the file is there that is to be replaced: what commit_group.py compares. `found` is what is there. */
+/* Whether the file is there that is to be replaced: what is_same_entry of rdc/model/entries.py compares. `found` is what is there. */
 static int is_expected(int directory, const char *name, const rdc_expected *expected, size_t row, struct stat *found)
 {
     return !fstatat(directory, name, found, AT_SYMLINK_NOFOLLOW) && S_ISREG(found->st_mode) &&
-           (uint64_t)found->st_dev == expected->devices[row] && (uint64_t)found->st_ino == expected->inodes[row] &&
-           (uint64_t)found->st_size == expected->sizes[row] &&
-           rdc_nanoseconds(found->st_mtim) == expected->mtimes[row] &&
-           rdc_nanoseconds(found->st_ctim) == expected->ctimes[row];
+           (!(expected->fields & RDC_BYTES) || (uint64_t)found->st_size == expected->sizes[row]) &&
+           (!(expected->fields & RDC_INODE) || ((uint64_t)found->st_dev == expected->devices[row] &&
+                                                (uint64_t)found->st_ino == expected->inodes[row])) &&
+           (!(expected->fields & RDC_MTIME) || rdc_nanoseconds(found->st_mtim) == expected->mtimes[row]) &&
+           (!(expected->fields & RDC_CTIME) || rdc_nanoseconds(found->st_ctim) == expected->ctimes[row]);
 }
 
 /* As temporary_name of rdc/files/base/temporary_names.py; a test compares. A name that is taken fails, and is left to Python. */

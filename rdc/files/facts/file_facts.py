@@ -11,6 +11,7 @@ from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Metadata
 from rdc.model.instances import FileFacts
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,5 +43,7 @@ def facts_at(root: Root, path: bytes) -> FileFacts:
     found = root.perform(path, "look at it", stat_entry, reading=True)
     if not stat.S_ISREG(found.st_mode):
         raise changed(path, root.shown(path), "a regular file", "another entry in its place")
-    metadata = Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+    metadata = Metadata(
+        stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
+    )
     return FileFacts(identity_of(found), metadata, found.st_nlink, found.st_blocks * SECTOR_BYTES, ())

@@ -18,6 +18,7 @@ import stat
 
 from rdc.errors import FileError
 from rdc.files.base.durability import flush, sync_directory_at
+from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.model.attributes import ACCESS_ACL
@@ -150,6 +151,7 @@ class Backups:
                 if _identity(there) != _identity(found):
                     os.unlink(target, dir_fd=directory)
                     os.link(name, target, src_dir_fd=parent, dst_dir_fd=directory, follow_symlinks=False)
+            self._root.check.note_named(identity_of(found), found_at(name, parent))
             if self._fsync:
                 sync_directory_at(b".", directory)
         except IsADirectoryError as error:
@@ -180,7 +182,7 @@ class Backups:
             from rdc.files.root.node_kinds import node_of
 
             kind, number = node_of(found)
-            top.replace_node(backup, kind, number, metadata, owner=_is_root(), new=False)
+            top.replace_node(backup, kind, number, metadata, owner=_is_root())
         if self._fsync:
             sync_directory_at(b".", top.locate(backup)[0].fd)
 

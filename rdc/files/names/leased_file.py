@@ -9,11 +9,12 @@ import stat
 from types import TracebackType
 
 from rdc.errors import printable
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.lease import is_intact, take_lease
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.content_digest import ContentDigest, spans_with_data
 from rdc.files.facts.open_file_xattrs import read_attributes
-from rdc.files.root.source_file import SPAN_BYTES, SourceFile, identity_of
+from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.model.entries import Identity, Metadata
 from rdc.model.times import packed_time
 from rdc.typed import NamedTuple

@@ -18,6 +18,7 @@ from contextlib import suppress
 from itertools import chain
 
 from rdc.files.base.durability import flush
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.metadata import changes_access, set_on_descriptor
 from rdc.files.base.syscalls import punch_hole
@@ -25,7 +26,6 @@ from rdc.files.facts.extents import holes
 from rdc.files.replace.block_runs import BlockRuns
 from rdc.files.replace.replacement import COPY_BY_HAND, COPY_BYTES, READ_BYTES, Replacement
 from rdc.files.replace.sparse import data_and_holes, is_zeros, may_have_holes, zero_spans
-from rdc.files.root.source_file import identity_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from rdc.errors import FileError
-    from rdc.files.replace.checked_rename import Anything, CheckedRename
+    from rdc.files.base.entry_check import Expected
+    from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
@@ -79,7 +80,7 @@ class Overwrite(Replacement):
                 path, _DOING, lambda name, parent: os.open(name, _OPEN, dir_fd=parent)
             )
             found = root.perform(path, _DOING, lambda _name, _parent: os.fstat(self._old_fd))
-            if not stat.S_ISREG(found.st_mode) or identity_of(found) != expected:
+            if not stat.S_ISREG(found.st_mode) or not root.check.is_still(expected, identity_of(found)):
                 raise self._changed()
             outlast(expected.ctime_ns)
         except BaseException:
@@ -161,7 +162,7 @@ class Overwrite(Replacement):
                 os.close(fd)
         super().abandon()
 
-    def land(self, renamer: CheckedRename, expected: Identity | Anything | None, *, fsync: bool) -> int:
+    def land(self, renamer: CheckedRename, expected: Expected, *, fsync: bool) -> int:
         """Write the blocks that differ into the old file, then set its metadata.
 
         Raises FileError, and changes nothing, unless the file is the one that was opened and has not changed
@@ -170,8 +171,9 @@ class Overwrite(Replacement):
         """
         name = self.path.rpartition(b"/")[2]
         now, there = os.fstat(self._old_fd), os.stat(name, dir_fd=self.directory.fd, follow_symlinks=False)
-        if identity_of(now) != self._old or not os.path.samestat(now, there):
+        if not (os.path.samestat(now, there) and self.root.check.is_still(self._old, identity_of(now))):
             raise self._changed()
+        self.root.require(self.path, there, expected, _DOING)
         # First the holes: what they give back may be the room for the rest.
         for start, stop in self._ranges(ZERO):
             self._clear_old(start, min(stop, now.st_size))

@@ -9,6 +9,7 @@ from itertools import chain
 from types import TracebackType
 
 from rdc.errors import RdcError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.syscalls import punch_hole
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.facts.extents import holes as holes_of
@@ -16,7 +17,6 @@ from rdc.files.replace.reservation import Reservation
 from rdc.files.replace.sparse import data_and_holes, may_have_holes, zero_spans
 from rdc.files.replace.temporary_lock import lock_temporary
 from rdc.files.root.entry_writer import HOLE_BYTES
-from rdc.files.root.source_file import identity_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.replace.checked_rename import Anything, CheckedRename
+    from rdc.files.base.entry_check import Expected
+    from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
@@ -368,7 +369,7 @@ class Replacement:
         """The current name in `directory`. Empty after `renamed` or `abandon`."""
         return self._name or b""
 
-    def land(self, renamer: CheckedRename, expected: Identity | Anything | None, *, fsync: bool) -> int:
+    def land(self, renamer: CheckedRename, expected: Expected, *, fsync: bool) -> int:
         """Give the content its path; return the descriptor of the file there. Raises FileError, OSError."""
         renamer.rename(self.path, self.directory.fd, self.temporary, expected)
         self.renamed()

@@ -36,7 +36,7 @@ class DirectoryLister(ConfinedAccess):
 
     def list(self, path: bytes) -> Listing:
         """Return the entries of `listed` alone, unpacked: for who need not know what else is there."""
-        return self.listed(path).listing.unpacked()
+        return self.listed(path).unpacked()
 
     def listed(self, path: bytes) -> Listed:
         """Return what a directory is shown to have, sorted by name bytes. Raises RdcError."""

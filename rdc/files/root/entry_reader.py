@@ -8,9 +8,10 @@ import stat
 from functools import partial
 
 from rdc.errors import FileChangedError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import ConfinedAccess, stat_entry
-from rdc.files.root.source_file import SourceFile, identity_of
+from rdc.files.root.source_file import SourceFile
 from rdc.model.entries import Identity, Kind, Metadata
 from rdc.model.times import packed_time
 

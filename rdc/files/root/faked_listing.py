@@ -13,12 +13,13 @@ from rdc.files.base.relative_path import join
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.node_kinds import FORMAT_OF_KIND
 from rdc.limits.paths import PATH_BYTES
-from rdc.model.entries import DEVICES, Kind, device_number
+from rdc.model.entries import DEVICES, ComparedFields, Kind, device_number
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.confined_access import ConfinedAccess
+    from rdc.files.root.write_permission import WritePermission
     from rdc.model.listed import Listed
 
 __all__ = ["FakedListing", "faked_at", "show_faked"]
@@ -28,9 +29,10 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READABLE = (Kind.FILE, Kind.DIRECTORY)
 
 
-def show_faked(root: ConfinedAccess) -> None:
+def show_faked(root: WritePermission) -> None:
     """Have `root` show entries as what they stand for, before any other view of them."""
     root.fakes, root.views = True, (FakedListing(), *root.views)
+    root.check.leave_out(ComparedFields(kind=False, size=False))
 
 
 def faked_at(root: ConfinedAccess, path: bytes) -> Faked | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.listing_reference import packed_inodes
-from rdc.model.entries import Kind, little_endian, little_endian_integers, strings
+from rdc.model.entries import ComparedFields, Kind, little_endian, little_endian_integers, strings
 from rdc.model.times import packed_time
 from rdc.records import dataclass, replace
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.confined_access import ConfinedAccess
     from rdc.files.root.entry_writer import EntryWriter
+    from rdc.files.root.write_permission import WritePermission
     from rdc.model.entries import Listing, PackedInodes
     from rdc.model.listed import Listed
 
@@ -24,10 +25,12 @@ MUNGE = b"/rsyncd-munged/"
 """What rsync puts in front of a target to make a symlink that leads nowhere."""
 
 
-def omit_times(root: ConfinedAccess, kinds: frozenset[Kind]) -> None:
+def omit_times(root: WritePermission, kinds: frozenset[Kind]) -> None:
     """Have `root` show no mtimes of entries of these kinds, and set none."""
     root.untimed = kinds
     root.views = (*root.views, Timeless(kinds))
+    if Kind.SYMLINK in kinds:
+        root.check.leave_out(ComparedFields(mtime=False))
 
 
 @dataclass(frozen=True, slots=True)

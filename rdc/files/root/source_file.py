@@ -9,10 +9,10 @@ from functools import cache
 from types import TracebackType
 
 from rdc.errors import FileChangedError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
-from rdc.model.entries import Identity, Metadata
-from rdc.model.times import packed_time
+from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rdc.errors import FileError
     from rdc.files.depth.read_rate import ReadRate
 
-__all__ = ["SourceFile", "identity_of", "read_ranges_into"]
+__all__ = ["SourceFile", "read_ranges_into"]
 
 SPAN_BYTES = 1 << 20
 """Bytes per span. Python's cost per span vanishes, and a span stays in the second-level cache."""
@@ -30,16 +30,6 @@ SPAN_BYTES = 1 << 20
 READAHEAD_WORTH = 128 << 10
 """Bytes. The kernel's default read-ahead window; for smaller files the advice would be a wasted system call.
 """
-
-
-def identity_of(found: os.stat_result) -> Identity:
-    return Identity(
-        found.st_dev,
-        found.st_ino,
-        found.st_size,
-        packed_time(found.st_mtime_ns),
-        packed_time(found.st_ctime_ns),
-    )
 
 
 @cache

@@ -71,7 +71,8 @@ class DirectoryEntries:
         # long because each step depends on whether the directory is new, lost or narrowed
         lost = False
         if new and not self._dry:
-            replaces = decision is not None and decision.change is Change.REPLACE
+            replaced = decision is not None and decision.change is Change.REPLACE
+            replaces = self._landing.listed.of(row) if replaced else None
             lost = not self._permissions.make_directory(path, metadata, replaces=replaces)
         narrowed = False
         if new:

@@ -11,11 +11,11 @@ import os
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.base.durability import sync_file_systems
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.relative_path import join
 from rdc.files.facts.access_times import write_entry_access_time
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
-from rdc.files.root.source_file import identity_of
 from rdc.model.attributes import (
     ACCESS_ACL,
     ACCESS_TIME,

@@ -121,7 +121,9 @@ class ChangeTurn:
         directories.skip_unlisted()
         extra = self._extraneous.found
         router.plan_known(
-            lambda: RemovedFiles(self._root, self._protected.movable, extra, self._preserved),
+            lambda: RemovedFiles(
+                self._root, self._protected.movable, extra, self._preserved, self._extraneous.identity
+            ),
             rename=self._extraneous.may_go(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
@@ -216,17 +218,16 @@ class ChangeTurn:
             listed = self._root.listed(path)
         except FileError:
             return None
-        packed = listed.listing
         if listed.reserved:
             self._partial_files.note(path, list(listed.reserved))
         named = {*part.listing.names, *strings(part.gone)}
-        names: Sequence[bytes] = strings(packed.names)
-        if not packed.names.isascii():
+        names: Sequence[bytes] = strings(listed.listing.names)
+        if not listed.listing.names.isascii():
             from rdc.session.applying.normalised_names import as_named_by_source
 
             names = as_named_by_source(self._root, path, named, names, dry_run=False)
         rows = [row for row, name in enumerate(names) if name in named]
-        return packed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
+        return listed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
 
     # Renames
 

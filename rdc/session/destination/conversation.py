@@ -327,7 +327,10 @@ class Destination:
         full = self._full or self._directories.full
         if full is not None:
             raise full
-        left = None if self._parts is None else self._parts.skipped
+        left = None
+        if self._parts is not None:
+            self._parts.find_missing()
+            left = self._parts.skipped
         if self._links is not None and left is not None:
             self._links = left.remaining(self._links)
         if self._links:
@@ -339,7 +342,8 @@ class Destination:
             from rdc.session.renames.removed_files import RemovedFiles
 
             filters = self._context.filters.protected.movable
-            return RemovedFiles(self._root, filters, extra, self._preserved, self._boundary)
+            listed = self._extraneous.identity
+            return RemovedFiles(self._root, filters, extra, self._preserved, listed, self._boundary)
 
         self._router.plan_known(
             removed_files,
@@ -398,7 +402,9 @@ class Destination:
         if not comparison.is_usable(manifest):
             self._wanted.clear()
             return (yield from self._list_all(round_))
-        mount_points = self._in_sync.mount_points
+        mount_points, identities = self._in_sync.mount_points, self._own_tree.identities
+        if identities is not None and not self._context.filters.listed:
+            self._extraneous.take_walk(own, identities, self._own_tree.unreadable)
         yield from comparison.compare(self._compared, self._extraneous, mount_points, round_)
         self._xattrs_were_right = self._xattrs is not None
         self._pass_guard(len(own))

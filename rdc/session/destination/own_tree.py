@@ -6,6 +6,7 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.progress import Problem
 from rdc.tree.manifest import Manifest, covering_root, further_digest
+from rdc.tree.tree_identities import TreeIdentities
 from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
@@ -49,6 +50,8 @@ class OwnTree:
             from rdc.session.trees.tree_xattrs import TreeXattrs
 
             self._attributes = TreeXattrs(root, kinds)
+        self.identities: TreeIdentities | None = None
+        """Which entries the last walk found; None: none was begun."""
         self.further = b""
         """Digest of the links and attributes of the last walk; valid after `digest`."""
         self._root = root
@@ -69,6 +72,7 @@ class OwnTree:
     def walk(self) -> Manifest:
         """The manifest of the whole tree."""
         manifest = Manifest()
+        self.identities = identities = TreeIdentities(manifest)
         if self._new:
             return manifest
         links = self._links
@@ -94,6 +98,7 @@ class OwnTree:
                 if attributes is not None:
                     self._hold(attributes.read(path, len(manifest), listing))
                 manifest.add(path, listing)
+                identities.add(inodes)
         except FileError:
             self.unreadable.add(b"")
         return manifest
@@ -153,7 +158,7 @@ class OwnTree:
             entry = join(path, bad.name)
             if not self._filters.excluded(entry, bad.is_directory):
                 self._events.report(Problem(ExitCode.PARTIAL, entry, str(self._root.unlisted(entry, bad))))
-        return listed.listing.unpacked()
+        return listed.unpacked()
 
     def _listed(self, path: bytes, on_borrowed: Callable[[bytes], None]) -> Listed:
         try:

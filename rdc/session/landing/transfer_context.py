@@ -98,11 +98,11 @@ class TransferContext:
         return True
 
     def expected(self, file: int, path: bytes) -> Identity | None:
-        """The file that a new version replaces; None if nothing is at `path`."""
-        if self.landing.is_new(file) or self.root.kind(path) is None:
-            return None
-        self.flush_links(path)
-        return self.root.identity(path)
+        """What a new version replaces: the entry that was listed at `path`; None: nothing was there."""
+        listed = self.landing.listed.of(file)
+        if listed is not None:
+            self.flush_links(path)
+        return listed
 
     def metadata(self, file: int, mtime_ns: int | None) -> Metadata:
         """The listed metadata, with another mtime if the file changed between listing and reading."""

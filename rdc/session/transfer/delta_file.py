@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from typing import TypeAlias
 
-    from rdc.model.entries import Identity, Metadata
+    from rdc.model.entries import Metadata
     from rdc.plan.descent import Part
     from rdc.protocol.messages.registry import RangeRequest
     from rdc.protocol.rules.connection import Received
@@ -337,18 +337,11 @@ class DeltaFile:
         transfer = self._shared.transfer
         transfer.progress.count_literal(rebuild.literal_bytes)
         transfer.progress.count_reused(rebuild.reused_bytes)
-        replaced = self._replaced()
+        replaced = transfer.landing.listed.of(self.file)
         self.leave()
         if self.metadata is not None:
             transfer.landing.commit(self.file, self.path, rebuild.temporary, self.metadata, replaced)
         transfer.progress.advance(self.size)
-
-    def _replaced(self) -> Identity | None:
-        """What the new version replaces: the old one as it was signed, or nothing."""
-        first = self.bases.signed[0]
-        if first.path == self.path:
-            return first.identity
-        return self._shared.transfer.expected(self.file, self.path)
 
     # How it ends.
 

@@ -140,7 +140,9 @@ def _check_undo(options: SyncOptions, access: Access) -> None:
         raise TrustError(f"{title} keeps nothing to undo: leave out --keep-undo")
     if options.keep_undo is not None and access.keep_undo is None and (access.no_delete or access.write_only):
         # The bound that the peer chooses drops what earlier syncs kept.
-        raise TrustError(f"nothing may be deleted in {title}, and old versions neither: leave out --keep-undo")
+        raise TrustError(
+            f"nothing may be deleted in {title}, and old versions neither: leave out --keep-undo"
+        )
     if access.keep_undo is not None and (options.overwrites or options.backup is not None):
         excluded = "--backup" if not options.overwrites else "--append" if options.append else "--inplace"
         raise TrustError(f"{title} keeps each sync to be undone, which excludes {excluded}: leave it out")

@@ -66,6 +66,7 @@ def link_file(
         os.link(old_name, name, src_dir_fd=there.fd, dst_dir_fd=here.fd, follow_symlinks=False)
 
     try:
+        before = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False) if root.undo is not None else None
         if root.append_only and _is_taken(new_name, here.fd):
             # Checked first, because a temporary name would already change the ctime of the old file.
             raise root.append_only_refusal(new, "make it a hard link")
@@ -80,12 +81,14 @@ def link_file(
                 if root.backups is not None:
                     with suppress(FileNotFoundError):
                         root.backups.keep(new, new_name, here.fd)
-                if root.undo is not None:
-                    root.note_placing(new, here.fd, found)
+                if before is not None:
+                    root.note_placing(new, here.fd, found, ctime_ns=before.st_ctime_ns)
                 if root.append_only:
                     rename_to_free_name(temporary, new_name, here.fd)
                 else:
                     _rename(temporary, new_name, here.fd)
+                if root.undo is not None:
+                    root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
                 return Linked.DONE
             except FileNotFoundError:
                 if attempt == ATTEMPTS - 1:

@@ -84,6 +84,8 @@ def move_file(
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
+        if root.undo is not None:
+            root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
     except OSError as error:
         if error.errno in _CANNOT:
             return Moved.IMPOSSIBLE

@@ -30,11 +30,12 @@ def note_group(
 
     An old version that gets a second name has another ctime then, which `renamer` explains. Raises RdcError.
     """
-    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno())) for each in replacements]
+    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno()), 0) for each in replacements]
     before = [renamer.found(arrival.path, arrival.parent) for arrival in arrivals]
     for run in runs:
         arrivals += [
-            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row))) for row in run.live
+            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row)), 0)
+            for row in run.live
         ]
     refused: dict[bytes, FileError] = {}
     for path, error in undo.placing(arrivals).items():

@@ -98,12 +98,14 @@ class EntryWriter(WritePermission):
         self.note_entering(path, directory.fd)
         return directory, name
 
-    def note_placing(self, path: bytes, parent: int, new: os.stat_result | None) -> None:
+    def note_placing(
+        self, path: bytes, parent: int, new: os.stat_result | None, *, ctime_ns: int = 0
+    ) -> None:
         """Tell `undo` of one entry that is about to appear, as Placed says. Raises RdcError."""
         if self.undo is not None:
             from rdc.files.base.undo_keeper import Placed
 
-            for error in self.undo.placing((Placed(path, parent, new),)).values():
+            for error in self.undo.placing((Placed(path, parent, new, ctime_ns),)).values():
                 raise error
 
     def write_sparsely(self, on: bool) -> None:
@@ -349,6 +351,8 @@ class EntryWriter(WritePermission):
             if self.undo is not None:
                 self.undo.changing(path, name, parent, wanted)
             set_on_name(name, parent, now, wanted, owner=owner)
+            if self.undo is not None:
+                self.undo.changed(path, stat_entry(name, parent))
 
         self.perform(path, "set its metadata", apply)
 

@@ -93,6 +93,8 @@ def write_entry_attributes(
                 _write(path_below_proc, present, wanted, follow=follow)
             if unlisted:
                 os.chmod(path_below_proc, mode)
+            if root.undo is not None:
+                root.undo.changed(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
 
     root.perform(path, "set its extended attributes", write)
 

@@ -68,6 +68,7 @@ def link_file(
         os.link(old_name, name, src_dir_fd=there.fd, dst_dir_fd=here.fd, follow_symlinks=False)
 
     try:
+        before = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False) if root.undo is not None else None
         if root.append_only and _is_taken(new_name, here.fd):
             # Checked first, because a temporary name would already change the ctime of the old file.
             raise root.append_only_refusal(new, "make it a hard link")
@@ -79,13 +80,16 @@ def link_file(
                 same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
                 if not same or stat.S_ISLNK(found.st_mode):
                     return Linked.CHANGED
+                ctime_ns = 0 if before is None else before.st_ctime_ns
                 if root.append_only:
-                    root.note_placing(new, here.fd, found)
+                    root.note_placing(new, here.fd, found, ctime_ns=ctime_ns)
                     rename_to_free_name(temporary, new_name, here.fd)
                 else:
-                    root.replace_by_name(new, temporary, here.fd, replaces)
+                    root.replace_by_name(new, temporary, here.fd, replaces, ctime_ns=ctime_ns)
                 if origin is None:
                     root.check.note_named(expected, found_at(new_name, here.fd))
+                if root.undo is not None:
+                    root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
                 return Linked.DONE
             except FileNotFoundError:
                 if attempt == ATTEMPTS - 1:

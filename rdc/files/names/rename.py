@@ -87,6 +87,8 @@ def move_file(
         narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
         root.check.note_named(before, found_at(new_name, here.fd))
+        if root.undo is not None:
+            root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
     except OSError as error:
         if error.errno in _CANNOT:
             return Moved.IMPOSSIBLE

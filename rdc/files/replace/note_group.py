@@ -27,10 +27,11 @@ def note_group(
 
     Raises RdcError, and OSError if a file cannot be looked at.
     """
-    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno())) for each in replacements]
+    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno()), 0) for each in replacements]
     for run in runs:
         arrivals += [
-            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row))) for row in run.live
+            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row)), 0)
+            for row in run.live
         ]
     refused: dict[bytes, FileError] = {}
     for path, error in undo.placing(arrivals).items():

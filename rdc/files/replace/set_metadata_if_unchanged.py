@@ -101,7 +101,7 @@ class _Change(NamedTuple):
             set_faked_on_name(name, parent, self.metadata, owner=self.owner)
         else:
             set_on_name(name, parent, now, self.metadata, owner=self.owner)
-        if now.st_nlink > 1:
+        if now.st_nlink > 1 or self.root.undo is not None:
             self._note(now, os.stat(name, dir_fd=parent, follow_symlinks=False))
         return True
 
@@ -126,7 +126,7 @@ class _Change(NamedTuple):
             set_faked_open(fd, self.metadata, owner=self.owner)
         else:
             set_on_found(fd, now, self.metadata, owner=self.owner)
-        if now.st_nlink > 1:
+        if now.st_nlink > 1 or self.root.undo is not None:
             self._note(now, os.fstat(fd))
 
     def _keep_undo(self, name: bytes, parent: int) -> None:
@@ -150,7 +150,10 @@ class _Change(NamedTuple):
         return self.root.sheds_acls and changes_access(now, self.metadata, owner=self.owner)
 
     def _note(self, before: os.stat_result, after: os.stat_result) -> None:
-        """Record the change for the file's other names, unless its size or mtime is not as expected."""
+        """Record the change for the file's other names, unless its size or mtime is not as expected, and for
+        what is kept to be undone."""
+        if self.root.undo is not None:
+            self.root.undo.changed(self.path, after)
         if (after.st_size, packed_time(after.st_mtime_ns)) == (before.st_size, self.metadata.mtime_ns):
             self.root.check.note(identity_of(before), identity_of(after))
 

@@ -109,12 +109,14 @@ class EntryWriter(WritePermission):
         self.note_entering(path, directory.fd)
         return directory, name
 
-    def note_placing(self, path: bytes, parent: int, new: os.stat_result | None) -> None:
+    def note_placing(
+        self, path: bytes, parent: int, new: os.stat_result | None, *, ctime_ns: int = 0
+    ) -> None:
         """Tell `undo` of one entry that is about to appear, as Placed says. Raises RdcError."""
         if self.undo is not None:
             from rdc.files.base.undo_keeper import Placed
 
-            for error in self.undo.placing((Placed(path, parent, new),)).values():
+            for error in self.undo.placing((Placed(path, parent, new, ctime_ns),)).values():
                 raise error
 
     def write_sparsely(self, on: bool) -> None:
@@ -337,26 +339,31 @@ class EntryWriter(WritePermission):
         new: os.stat_result | None,
         expected: Expected,
         doing: str,
+        *,
+        ctime_ns: int = 0,
     ) -> None:
         """Note for an undo what is about to be replaced by `new` (None: a directory), and give it its backup,
-        if it is `expected`. Raises RdcError, OSError."""
+        if it is `expected`. `ctime_ns`: as Placed says. Raises RdcError, OSError."""
         if self.undo is None and (self.backups is None or expected is None):
             return
         self.require(path, found_at(name, parent), expected, doing)
         if self.undo is not None:
-            self.note_placing(path, parent, new)
+            self.note_placing(path, parent, new, ctime_ns=ctime_ns)
         if self.backups is not None and expected is not None:
             with suppress(FileNotFoundError):
                 self.backups.keep(path, name, parent)
 
-    def replace_by_name(self, path: bytes, temporary: bytes, parent: int, expected: Expected) -> None:
+    def replace_by_name(
+        self, path: bytes, temporary: bytes, parent: int, expected: Expected, *, ctime_ns: int = 0
+    ) -> None:
         """Rename `temporary`, a further name of an entry of the tree, to `path`, whose directory is open.
+        `ctime_ns`: as Placed says.
 
         What is there and `expected` is kept as a backup and for an undo. Raises FileError if another entry is
         there, OSError.
         """
         name, doing = path.rpartition(b"/")[2], "make it a hard link"
-        self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing)
+        self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing, ctime_ns=ctime_ns)
         self._rename_over(path, temporary, name, parent, expected, doing)
 
     def remove_file(self, path: bytes, expected: Expected = ANYTHING) -> bool:
@@ -446,6 +453,8 @@ class EntryWriter(WritePermission):
                 after = stat_entry(name, parent)
                 if (after.st_size, packed_time(after.st_mtime_ns)) == (now.st_size, wanted.mtime_ns):
                     self.check.note(identity_of(now), identity_of(after))
+            if self.undo is not None:
+                self.undo.changed(path, stat_entry(name, parent))
 
         self.perform(path, "set its metadata", apply)
 

@@ -13,9 +13,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["flush", "sync_directory", "sync_directory_at", "sync_directory_of", "sync_file_systems"]
+__all__ = [
+    "NO_SYNC",
+    "flush",
+    "sync_directory",
+    "sync_directory_at",
+    "sync_directory_of",
+    "sync_file_systems",
+]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+NO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
+"""Errors of file systems that cannot sync such an entry."""
+
 _MACOS = sys.platform == "darwin"
 
 
@@ -81,7 +91,7 @@ def _sync_and_close(fd: int) -> None:
         flush(fd)
     except OSError as error:
         # Some network file systems do not sync directories: their renames are durable when they return.
-        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
+        if error.errno not in NO_SYNC:
             raise
     finally:
         os.close(fd)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
 
 __all__ = [
+    "NO_SYNC",
     "flush",
     "make_durable",
     "sync_directory",
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+NO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
+"""Errors of file systems that cannot sync such an entry."""
+
 _MACOS = sys.platform == "darwin"
 
 SYNCFS_FROM = 16
@@ -133,7 +137,7 @@ def _sync_and_close(fd: int) -> None:
         flush(fd)
     except OSError as error:
         # Some network file systems do not sync directories: their renames are durable when they return.
-        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
+        if error.errno not in NO_SYNC:
             raise
     finally:
         os.close(fd)

@@ -7,6 +7,10 @@ import os
 
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.base.error_causes import Cause
+
 __all__ = ["changed", "failure", "refused", "unreadable"]
 
 _STOPS_THE_RUN = {
@@ -46,16 +50,27 @@ _ADVICE = {
 }
 
 
-def failure(error: OSError, path: bytes, shown: bytes, doing: str, *, reading: bool = False) -> RdcError:
+def failure(
+    error: OSError,
+    path: bytes,
+    shown: bytes,
+    doing: str,
+    *,
+    reading: bool = False,
+    cause: Cause | None = None,
+) -> RdcError:
     """Return the error to raise for a failed system call.
 
     `path` is relative to the root and travels in the error. `shown` is the path in the message. `doing`
     completes "cannot ...". With `reading`, a missing or replaced entry gives a FileChangedError (exit code
-    24).
+    24). `cause`: what is known beyond the errno.
     """
     number = error.errno or 0
     name = printable(shown)
     reason = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
+    if cause is not None:
+        text = f"{name}: cannot {doing}: found {cause.found}; {cause.advice}"
+        return OutOfSpaceError(text) if number in _STOPS_THE_RUN else FileError(path, text)
     if number in _STOPS_THE_RUN:
         return OutOfSpaceError(f"{name}: cannot {doing}: {reason}; {_STOPS_THE_RUN[number]}")
     if reading and number in _GONE:

@@ -8,6 +8,7 @@ import os
 import stat
 from contextlib import contextmanager
 
+from rdc.errors import printable
 from rdc.files.base.entry_path import path_of_entry
 from rdc.files.facts.compared_entry import compared_entry
 from rdc.files.facts.directory_xattrs import read_attributes_at
@@ -26,6 +27,9 @@ __all__ = ["attribute_kinds_of", "write_entry_attributes"]
 
 _PROBES = ((AttributeKinds.USER, "user.rdc"), (AttributeKinds.ACL, "system.posix_acl_access"))
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_TOO_LARGE = {errno.E2BIG, errno.ENOSPC, errno.ERANGE}
+"""Errors for an attribute that is larger than the kernel or the file system takes. Many have room for one
+block, and report that as a full disk."""
 _ACLS = (ACCESS_ACL, DEFAULT_ACL)
 
 
@@ -90,7 +94,17 @@ def write_entry_attributes(
                 # of others.
                 os.chmod(path_below_proc, stat.S_IMODE(now.st_mode) & ~_OTHERS)
             with _writable(path_below_proc, now):
-                _write(path_below_proc, present, wanted, follow=follow)
+                try:
+                    _write(path_below_proc, present, wanted, follow=follow)
+                except _TooLargeError as error:
+                    raise root.refused(
+                        path,
+                        f"set its attribute {printable(error.name)}",
+                        expected="one that its file system has room for",
+                        found=f"{error.size:,} bytes, which are too many ({errno.errorcode[error.number]})",
+                        advice="all else of it is here; make the attribute shorter, or sync to another file"
+                        " system",
+                    ) from error
             if unlisted:
                 os.chmod(path_below_proc, mode)
             if root.undo is not None:
@@ -142,7 +156,29 @@ def _write(path_below_proc: bytes, present: Attributes, wanted: Attributes, *, f
     # ACLs last: they can remove the write permission that the other attributes need.
     for name, value in sorted(wanted, key=lambda pair: pair[0] in _ACLS):
         if before.get(name) != value:
-            os.setxattr(path_below_proc, name, value, follow_symlinks=follow)
+            try:
+                os.setxattr(path_below_proc, name, value, follow_symlinks=follow)
+            except OSError as error:
+                if error.errno not in _TOO_LARGE or (
+                    error.errno == errno.ENOSPC and _is_full(path_below_proc)
+                ):
+                    raise
+                raise _TooLargeError(name, len(value), error.errno) from error
+
+
+class _TooLargeError(Exception):
+    """The file system has no room for an attribute."""
+
+    def __init__(self, name: bytes, size: int, number: int) -> None:
+        super().__init__(name)
+        self.name = name
+        self.size = size
+        self.number = number
+        """The errno."""
+
+
+def _is_full(path: bytes) -> bool:
+    return os.statvfs(path).f_bavail == 0
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.base.durability import flush, sync_directory, sync_file_systems
+from rdc.files.base.durability import NO_SYNC, flush, sync_directory, sync_file_systems
 from rdc.files.base.entry_check import identity_of
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
@@ -319,12 +320,12 @@ class CommitGroup:
                 ready.append(item)
             else:
                 item.replacement.abandon()
-                self._fail(item.path, error, "write its new content to disk")
+                self._sync_failed(item.path, error, "write its new content to disk")
         for run, rows in live:
             for row, error in zip(rows, self._flush_all([run.fileno(row) for row in rows]), strict=True):
                 if error is not None:
                     run.drop(row)
-                    self._fail(run.path_of(row), error, "write its new content to disk")
+                    self._sync_failed(run.path_of(row), error, "write its new content to disk")
         return ready
 
     def _flush_all(self, fds: list[int]) -> list[OSError | None]:
@@ -497,13 +498,27 @@ class CommitGroup:
         groups = list(by_directory.values())
         for items, error in zip(groups, calls_at_once(sync, groups, self._root.depths), strict=True):
             if error is not None:
+                doing = "make its replacement durable (the new file is in place)"
                 for item in items:
-                    self._fail(item.path, error, "make its replacement durable (the new file is in place)")
+                    self._sync_failed(item.path, error, doing)
             else:
                 durable += items
         return durable
 
     # Failures
+
+    def _sync_failed(self, path: bytes, error: OSError, doing: str) -> None:
+        if error.errno not in NO_SYNC:
+            self._fail(path, error, doing)
+            return
+        refused = self._root.refused(
+            path,
+            doing,
+            expected="a file system that syncs files",
+            found=f"one that cannot ({errno.errorcode[error.errno]} of fsync)",
+            advice="--no-fsync writes without: what is written is durable once that system makes it so",
+        )
+        self._report(path, refused)
 
     def _fail(self, path: bytes, error: OSError, doing: str) -> None:
         problem = self._root.failure(error, path, doing)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
@@ -103,7 +105,14 @@ class ConfinedAccess:
 
     def failure(self, error: OSError, path: bytes, doing: str, *, reading: bool = False) -> RdcError:
         """Return the RdcError for a failed system call; rdc.files.base.os_errors.failure has the rules."""
-        return failure(error, path, self.shown(path), doing, reading=reading)
+        cause = None
+        if error.errno in (errno.EPERM, errno.ENOSPC):
+            from rdc.files.base.error_causes import cause_of
+
+            with suppress(OSError, RdcError):
+                directory, name = self._locate(path)
+                cause = cause_of(error, name, directory.fd)
+        return failure(error, path, self.shown(path), doing, reading=reading, cause=cause)
 
     def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
         """Return the FileError for a state that no system call reported."""

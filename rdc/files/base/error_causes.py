@@ -1,0 +1,80 @@
+"""Looks behind an errno that stands for several states: which of them is it here? Only messages use it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import struct
+from contextlib import suppress
+
+from rdc.errors import printable
+from rdc.records import dataclass
+
+__all__ = ["Cause", "cause_of"]
+
+_GET_FLAGS = 0x80086601  # FS_IOC_GETFLAGS where a long has 64 bits
+_FLAGS = ((0x10, "immutable", "i"), (0x20, "append-only", "a"))
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What is so, and what to do about it."""
+
+    found: str
+    advice: str
+
+
+def cause_of(error: OSError, name: bytes, directory: int) -> Cause | None:
+    """Return what made a call fail for the entry `name` of an open directory; None if the errno says all that
+    is known."""
+    with suppress(OSError):
+        if error.errno == errno.ENOSPC and _lacks_inodes(directory):
+            return Cause(
+                "that no inodes are left, only blocks (ENOSPC): its file system takes no further entries",
+                "remove entries there, or make it with more inodes (df -i), then run again",
+            )
+        if error.errno == errno.EPERM:
+            return _flag_of(name, directory)
+    return None
+
+
+def _lacks_inodes(directory: int) -> bool:
+    found = os.fstatvfs(directory)
+    return found.f_files > 0 and found.f_favail == 0 and found.f_bavail > 0
+
+
+def _flag_of(name: bytes, directory: int) -> Cause | None:
+    """Return the flag that forbids changes, root's among them, of an entry or of its directory."""
+    for entry, what in ((name, "it has"), (b".", "its directory has")):
+        flags = 0
+        with suppress(OSError):
+            flags = _flags(entry, directory)
+        for flag, title, letter in _FLAGS:
+            if flags & flag:
+                return Cause(
+                    f"that {what} the {title} flag (EPERM), which keeps root out, too",
+                    f"chattr -{letter} takes it away; then run again",
+                )
+    if os.geteuid() == 0:
+        return Cause(
+            f"{os.strerror(errno.EPERM)} (EPERM), for root as well",
+            f"see what protects {printable(name)}: its file system, or a security module of the kernel",
+        )
+    return None
+
+
+def _flags(name: bytes, directory: int) -> int:
+    import fcntl
+
+    kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        return 0  # to open a device may have effects
+    fd = os.open(name, _OPEN, dir_fd=directory)
+    try:
+        answer = fcntl.ioctl(fd, _GET_FLAGS, bytes(8))
+    finally:
+        os.close(fd)
+    (flags,) = struct.unpack_from("=I", answer)
+    return int(flags)

@@ -262,7 +262,10 @@ VERBS = [
     ("scan", "-o", "a.rdcscan", "s"),
     ("merge", "a.rdcscan", "b.rdcscan", "-o", "c.rdcscan"),
     ("merge", "c.rdcscan"),
+    ("similar", "s"),
+    ("dupes", "s"),
     ("index", "s"),
+    ("catalog", "show"),
     ("signature", "s/f0"),
 ]
 

@@ -6,6 +6,7 @@ import errno
 import os
 
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
+from rdc.files.base.entry_path import WithoutProcError
 
 __all__ = ["changed", "failure", "refused"]
 
@@ -64,6 +65,8 @@ def failure(error: OSError, path: bytes, shown: bytes, doing: str, *, reading: b
             f"{name}: cannot {doing}: expected it to be there still, but it vanished; "
             "run again to sync what is there now",
         )
+    if isinstance(error, WithoutProcError):
+        return FileError(path, f"{name}: cannot {doing}: /proc is not mounted; mount it and run again")
     found = _FOUND.get(number, reason)
     advice = _ADVICE.get(number, "look at the file and its file system, then run again")
     if reading and number == errno.EISDIR:

@@ -36,9 +36,24 @@ SLICE_HEAD_BYTES = 64 << 20
 """Bytes of the names of all paths of a search in a part of a slice."""
 
 WINDOW = 32
-"""Neighbours compared with each document among those that share a band. More than 33 documents in one band
-are compared each with the 32 that follow it in the order of names, so a band of any size takes linear time.
-Similar documents beyond this limit are nearly always connected through others."""
+"""Neighbours compared with each document among those that share a band, before all other pairs: those of more
+than 33 documents are compared each with the 32 that follow it in the order of names. That connects families
+of any size in linear time."""
+
+EXAMINED = 1 << 12
+EXAMINED_LEAST = 1 << 27
+"""Further pairs of crowded bands whose samples are compared, for each document, and at least in total. A pair
+takes 6 ns."""
+
+COMPARED = 1 << 5
+COMPARED_LEAST = 1 << 23
+"""Pairs among these whose shingles are compared, for each document, and at least in total. They wait on disk,
+8 bytes each, and take about a microsecond. A pair counts once for each band that it shares."""
+
+CROWD_LEVELS = 4
+LEVEL_PREFIXES = 2_000
+"""Bands that the documents of one group may have to share, and combinations of so many bands. Each
+combination reads a column of keys."""
 
 PAIRS = 1 << 18
 """Candidate pairs in memory, some 100 bytes each."""

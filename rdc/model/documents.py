@@ -125,7 +125,10 @@ class DocumentSummary:
     kept: int
     """Documents that a training set keeps: one of each group, and all outside of groups."""
     left_out: int
-    """Rows and files that could not be read."""
+    """Rows and files that could not be read, and pairs that were not compared."""
+    pairs_left_out: int = 0
+    """Pairs among documents that share much with very many others, and that were not compared, at most. A
+    pair counts once for each band of samples that it shares."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from array import array
 
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import little_endian, little_endian_integers
+from rdc.model.times import is_distant, packed_time, real_time
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -85,6 +86,9 @@ class Preserved:
 
     def mtime(self, mtime_ns: int) -> int:
         """The preserved part of an mtime. Linux truncates towards the past and does not round."""
+        if is_distant(mtime_ns):
+            real = real_time(mtime_ns)
+            return packed_time(real - real % self.granularity)
         return mtime_ns - mtime_ns % self.granularity
 
     def mtimes(self, column: bytes | bytearray) -> bytes | bytearray:

@@ -8,6 +8,7 @@ destination never counts as newer. Directories that both sides have are never sk
 from __future__ import annotations
 
 from rdc.model.entries import Kind
+from rdc.model.times import real_time
 from rdc.plan.compare import Change, Comparison, Decision, Difference
 from rdc.records import dataclass, replace
 
@@ -156,7 +157,7 @@ def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
-    return preserved.mtime(a.mtimes[row]) > preserved.mtime(b.mtimes[other])
+    return real_time(preserved.mtime(a.mtimes[row])) > real_time(preserved.mtime(b.mtimes[other]))
 
 
 def _by_size(decision: Decision) -> Decision:

@@ -7,6 +7,7 @@ import stat
 import time
 
 from rdc.errors import ExitCode, RdcError, UsageError, one_line, printable
+from rdc.files.own.opened_path import OpenedPath
 from rdc.progress import ItemChanged, Problem, Reporter
 from rdc.records import dataclass
 from rdc.typed import Protocol
@@ -43,7 +44,8 @@ class LogFile:
         """The user knows that lines are lost; the last one was written in part."""
         try:
             # O_NONBLOCK: a fifo without a reader must not block the run.
-            self._fd = os.open(path, _FLAGS, 0o600)
+            with OpenedPath(os.fsencode(path), last=False) as opened:
+                self._fd = os.open(opened.name, _FLAGS, 0o600, dir_fd=opened.directory)
         except OSError as error:
             raise RdcError(f"{path}: cannot open the log: {error.strerror}", code=ExitCode.FILE_IO) from error
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):

@@ -10,10 +10,11 @@ from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
-from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role, Selected
+from rdc.protocol.messages.registry import Describe, Hello, Opened, Role, Selected
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import SPECIALS, knows
 from rdc.records import replace
+from rdc.session.asking import send_open
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced, entry_of
@@ -246,7 +247,7 @@ class SyncRun:
         path = (self.source if role is Role.SOURCE else self.destination).path
         yield Pace(self.options.bandwidth, self.options.timeout)
         selects = self._selected is not None
-        yield Send(Open.asking(role, path, self._secret, self.options, selects=selects), 0)
+        yield from send_open(role, path, self._secret, self.options, selects=selects)
         if self._selected is not None:
             from rdc.session.selecting import send_selected
 

@@ -107,19 +107,19 @@ class _Both(FilterList):
 class _Protecting(FilterList):
     """Rules, and those of them that hold in directories that are being deleted."""
 
-    def __init__(self, rules: FilterList, emptied: FilterList) -> None:
-        self._rules = rules
+    def __init__(self, own: FilterList, emptied: FilterList) -> None:
+        self._own = own
         self._emptied = emptied
 
     def __bool__(self) -> bool:
-        return bool(self._rules)
+        return bool(self._own)
 
     @property
     def emptied(self) -> FilterList:
         return self._emptied
 
     def excluded(self, path: bytes, is_directory: bool) -> bool:
-        return self._rules.excluded(path, is_directory)
+        return self._own.excluded(path, is_directory)
 
 
 def _base(tree: FilteredTree, rules: Sequence[Rule]) -> bytes:
@@ -145,5 +145,6 @@ def _check_bounds(rules: Sequence[Rule]) -> None:
     total = sum(len(rule.pattern if isinstance(rule, FilterRule) else rule.name) for rule in rules)
     if len(rules) > FILTER_RULES or total > FILTER_BYTES:
         raise UsageError(
-            f"{len(rules)} filter rules of {total} bytes; rdc takes at most {FILTER_RULES} of {FILTER_BYTES}"
+            f"{len(rules):,} filter rules of {total:,} bytes; {FILTER_RULES:,} of {FILTER_BYTES:,} are the"
+            " most"
         )

@@ -125,7 +125,7 @@ class Origin:
         except RdcError:
             return True
         try:
-            return not tree.root.list_packed(tree.only or b"").count
+            return tree.root.listed(tree.only or b"").is_empty
         except RdcError as error:
             return error.code is ExitCode.VANISHED
         finally:

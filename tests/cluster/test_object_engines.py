@@ -103,7 +103,7 @@ def scan(home: Path, *words: str | Path) -> str:
 def search(home: Path, tree: Path, *words: str | Path) -> tuple[str, bytes, list[str]]:
     """The groups, what is kept, and the messages in order of the alphabet."""
     keep = home / "keep"
-    command = ["rdc", "similar", "--text", f"--keep={keep}", *words, tree, "s3://corpus/tree"]
+    command = ["rdc", "similar", "--text", f"--write-kept={keep}", *words, tree, "s3://corpus/tree"]
     done = program(home, *command, environ=MINE)
     assert done.returncode == 23, done.stderr
     return done.stdout, keep.read_bytes(), sorted(done.stderr.splitlines())

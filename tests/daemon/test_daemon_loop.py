@@ -228,6 +228,20 @@ def one_batch(
     return size
 
 
+@pytest.mark.parametrize("handshakes", [1, 2, 3, 6])
+def test_a_newcomer_waits_for_those_that_came_before_and_no_longer(handshakes: int) -> None:
+    """A history in which a bound of one handshake, nine begun ones and a lack of descriptors made a trusted
+    peer wait for 6.5 seconds: as long as each of the nine may take, and a pause."""
+    history = Loop()
+    history.fault(FAULTS[0], 0)
+    history.reload(settings(replace(LIMITS, handshakes=handshakes, connections=2), "alice"))
+    for count in (2, 4):
+        history.knock("alice", 0, 1, count)
+    history.flood([0, 1, 2], [], False, 0)
+    history.a_trusted_peer_is_served()
+    history.teardown()
+
+
 def settle(daemon: DrivenDaemon, peer: Peer, turns: int = 20) -> None:
     for _ in range(turns):
         daemon.turn()

@@ -229,7 +229,7 @@ OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _un
 OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time"
 
 OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway._copy MoveAway._give_back MoveAway._remove_copy"
-_PARTS = ("keep", "remove", "_opened")
+_PARTS = ("keep", "remove", "_made")
 OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
 
 CHANGING = {
@@ -290,6 +290,10 @@ CHANGING = {
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
     **dict.fromkeys(map("partial_directory.PartialDirectory.{}".format, _PARTS), "append_only"),
+    **dict.fromkeys(
+        map("parts_record.PartsRecord.{}".format, ("write", "remove", "end")),
+        "append_only, in PartialDirectory; check_change, before Deletion removes a directory",
+    ),
     **dict.fromkeys(map("distant_replacement.DistantReplacement.{}".format, ["_bring", "_copy"]), "our own"),
     "backups.Backups._copy": "granted_options, which refuses --backup",
     "remove_unchanged.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",
@@ -320,7 +324,8 @@ CHANGING = {
     "dedupe_range.can_share": "shares nothing",
     # Below no root: what the user names on the command line, and what the kernel is asked.
     "root.Root.open": "the directory that a user named",
-    **dict.fromkeys(["output_file._replace", "output_file._write_all"], "a report"),
+    **dict.fromkeys(["output_file._replace", "output_file._publish", "output_file._write_all"], "a report"),
+    "opened_path.OpenedPath._walk": "the directories of a report or journal",
     "watching.bell.Bell.ring": "a pipe of its own",
     "append_log.AppendLog.append": "a journal of dedupe or scan",
     "spool.Spool._write_tail": "a file without a name",

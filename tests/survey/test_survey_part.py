@@ -220,8 +220,8 @@ FORGED = {
     "out of range": [encode_section(b"TABL", "file", 9, 0, 0, 0)],
     "2\\^64": [encode_section(b"TABL", "file", 0, 64, 0, 0)],
     "a chunk that grew": [encode_section(b"ZSTD", "file", 0, column(1), column(5), column(6))],
-    "a directory above itself": [encode_section(b"DIRS", b"a\0", column(2))],
-    "is shorter than": [encode_section(b"DIRS", b"a\0b\0", column(0))],
+    "a directory above itself": [encode_section(b"DIRS", b"a\0", column(2), column(0), column(0))],
+    "is shorter than": [encode_section(b"DIRS", b"a\0b\0", column(0), column(0), column(0))],
     "names without an end": [encode_section(b"DIRS", b"a", column(0))],
     "in no directory": [encode_section(b"PLAC", column(0), column(0), column(0), column(0))],
     "index out of range": [encode_section(b"REFS", 0, column(1), column(1), column(0))],
@@ -262,7 +262,7 @@ def test_a_part_is_written_whole_or_not_at_all(
     trees: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "a.rdcscan"
-    target.write_bytes(b"before")
+    target.write_bytes(MAGIC + b"before")
     outcome = scanned(trees[0])
 
     def broken(_outcome: Outcome) -> object:
@@ -273,7 +273,7 @@ def test_a_part_is_written_whole_or_not_at_all(
         patch.setattr(part_module, "encode_part", broken)
         with pytest.raises(Exception, match="No space"):
             write_part(outcome, str(target))
-    assert target.read_bytes() == b"before"
+    assert target.read_bytes() == MAGIC + b"before"
     write_part(outcome, str(target))
     assert target.read_bytes() == encoded(outcome)
     assert os.listdir(tmp_path) == ["a.rdcscan"]

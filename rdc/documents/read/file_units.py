@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rdc.documents.read.file_range import FileRange
     from rdc.documents.read.object_columns import JoinedFiles
     from rdc.documents.read.slice_files import SliceFiles
+    from rdc.files.own.claims import Claims
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
@@ -91,9 +92,12 @@ def list_units(
     reporter: Reporter,
     stop: StopSignal | None,
     slice_: SliceFiles | None = None,
+    claims: Claims | None = None,
 ) -> UnitList:
-    """All files at and below `paths`, or those of a slice. What cannot be listed is reported. Raises
-    UsageError if pyarrow is needed and missing."""
+    """All files at and below `paths`, or those of a slice. What cannot be listed is reported.
+
+    Raises UsageError if pyarrow is needed and missing, and for a file that a result would replace, by
+    `claims`."""
     urls = [path for path in paths if is_url(path)]
     use = StorageUse(options.depth, options.max_rate)
     tree = walk_paths(
@@ -104,6 +108,7 @@ def list_units(
         use=use,
         stop=stop,
         choice=slice_,
+        claims=claims,
     )
     files: FileColumns | JoinedFiles
     files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])

@@ -14,6 +14,7 @@ import stat
 
 from rdc.files.base.entry_path import path_of_entry
 from rdc.files.base.metadata import set_on_name
+from rdc.model.times import packed_time, real_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -105,8 +106,8 @@ def _set(
     path: bytes, found: os.stat_result, wanted: Metadata, faked: Faked | None, *, owner: bool, timed: bool
 ) -> None:
     """Set the metadata at a path below /proc, at which `faked` was kept."""
-    if timed and found.st_mtime_ns != wanted.mtime_ns:
-        os.utime(path, ns=(found.st_atime_ns, wanted.mtime_ns))
+    if timed and packed_time(found.st_mtime_ns) != wanted.mtime_ns:
+        os.utime(path, ns=(found.st_atime_ns, real_time(wanted.mtime_ns)))
     format_ = stat.S_IFMT(found.st_mode if faked is None else faked.mode)
     mode = wanted.mode & 0o777 | (0o700 if stat.S_ISDIR(found.st_mode) else 0o600)
     if mode != stat.S_IMODE(found.st_mode):

@@ -10,6 +10,7 @@ from functools import partial
 
 from rdc.files.base.syscalls import chmod_no_follow
 from rdc.model.entries import Kind, Metadata
+from rdc.model.times import packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def narrowed_metadata(
     if _is_chowned(now, wanted, owner=owner) and not stat.S_ISDIR(now.st_mode):
         # chown(2) clears setuid, and setgid where the group may execute.
         mode &= ~(stat.S_ISUID | (stat.S_ISGID if mode & stat.S_IXGRP else 0))
-    return Metadata(mode, now.st_mtime_ns, uid, gid)
+    return Metadata(mode, packed_time(now.st_mtime_ns), uid, gid)
 
 
 def changes_access(now: os.stat_result, wanted: Metadata, *, owner: bool) -> bool:
@@ -108,7 +109,7 @@ def set_on_descriptor(fd: int, made: os.stat_result, wanted: Metadata, *, owner:
     fall in one tick of the clock. os.utime also wants an atime and gets the present one.
     """
     _set_access(made, wanted, owner, partial(os.chown, fd), partial(os.chmod, fd))
-    os.utime(fd, ns=(made.st_atime_ns, wanted.mtime_ns))
+    os.utime(fd, ns=(made.st_atime_ns, real_time(wanted.mtime_ns)))
 
 
 def set_on_found(fd: int, now: os.stat_result, wanted: Metadata, *, owner: bool) -> None:
@@ -117,8 +118,8 @@ def set_on_found(fd: int, now: os.stat_result, wanted: Metadata, *, owner: bool)
 
     The mtime is set first, because it would hide a write made between the stat and this call.
     """
-    if now.st_mtime_ns != wanted.mtime_ns:
-        os.utime(fd, ns=(now.st_atime_ns, wanted.mtime_ns))
+    if packed_time(now.st_mtime_ns) != wanted.mtime_ns:
+        os.utime(fd, ns=(now.st_atime_ns, real_time(wanted.mtime_ns)))
     _set_access(now, wanted, owner, partial(os.chown, fd), partial(os.chmod, fd))
 
 
@@ -136,15 +137,15 @@ def set_on_name(name: bytes, directory: int, now: os.stat_result, wanted: Metada
             _set_access(now, wanted, owner, chown, partial(set_mode_on_name, name, directory))
     elif stat.S_IMODE(now.st_mode) != wanted.mode and not stat.S_ISLNK(now.st_mode):
         set_mode_on_name(name, directory, wanted.mode)
-    if now.st_mtime_ns != wanted.mtime_ns:
-        times = (now.st_atime_ns, wanted.mtime_ns)
+    if packed_time(now.st_mtime_ns) != wanted.mtime_ns:
+        times = (now.st_atime_ns, real_time(wanted.mtime_ns))
         os.utime(name, ns=times, dir_fd=directory, follow_symlinks=False)
 
 
 def would_change(now: os.stat_result, wanted: Metadata, *, owner: bool) -> bool:
     """Return whether `set_on_name` would set anything on an entry whose stat is `now`."""
     return (
-        now.st_mtime_ns != wanted.mtime_ns
+        packed_time(now.st_mtime_ns) != wanted.mtime_ns
         or (owner and (now.st_uid != wanted.uid or now.st_gid != wanted.gid))
         or (stat.S_IMODE(now.st_mode) != wanted.mode and not stat.S_ISLNK(now.st_mode))
     )

@@ -11,6 +11,7 @@ from array import array
 from rdc.files.base.os_errors import changed, failure
 from rdc.files.depth.depth import RowsSeen
 from rdc.model.entries import strings
+from rdc.model.times import packed_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -140,7 +141,7 @@ def _read_open(fd: int, device: int, inode: int, size: int, head: int, tail: int
         after.st_size,
     )
     read = len(data) == content_bytes(size, head, tail)
-    return data, 0 if same and read else TOUCHED, min(max(after.st_ctime_ns, -(1 << 63)), (1 << 63) - 1)
+    return data, 0 if same and read else TOUCHED, packed_time(after.st_ctime_ns)
 
 
 def _built() -> ModuleType | None:

@@ -64,8 +64,10 @@ def stage_together(
         *(b"".join(map(attrgetter(column), listings)) for column in COLUMNS),
         owner,
         content if len(parts) == len(files) else b"".join(parts),
+        root.least_hole,
         os.urandom(4 * len(fds)),
         None,
+        0,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))
@@ -114,6 +116,7 @@ def rename_together(runs: Sequence[StagedFiles], passed_over: Sequence[Set[int]]
         b"".join([each.names for each in columns]),
         fds,
         None,
+        0,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))

@@ -51,6 +51,8 @@ def write_entry_access_time(
             if _access_time_of(now) != ((ACCESS_TIME, value),):
                 root.check_made(path, now, "set its access time")
                 _set(b"/proc/self/fd/%d" % entry.fd, now, int.from_bytes(value, "little", signed=True))
+                if root.undo is not None:
+                    root.undo.changed(path, os.fstat(entry.fd))
 
     root.perform(path, "set its access time", write)
 

@@ -14,6 +14,7 @@ from rdc.files.facts.compared_entry import compared_entry
 from rdc.files.facts.directory_xattrs import read_attributes_at
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes, mode_with_acl
 from rdc.model.entries import Metadata
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def write_entry_attributes(
                     ) from error
             if unlisted:
                 os.chmod(path_below_proc, mode)
+            if root.undo is not None:
+                root.undo.changed(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
 
     root.perform(path, "set its extended attributes", write)
 
@@ -143,7 +146,7 @@ def _metadata_with(now: os.stat_result, present: Attributes, wanted: Attributes,
         final = mode_with_acl(final, acl)
     elif ACCESS_ACL in dict(present):
         final = mode
-    return Metadata(final, now.st_mtime_ns, now.st_uid, now.st_gid)
+    return Metadata(final, packed_time(now.st_mtime_ns), now.st_uid, now.st_gid)
 
 
 def _write(path_below_proc: bytes, present: Attributes, wanted: Attributes, *, follow: bool) -> None:

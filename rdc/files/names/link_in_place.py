@@ -9,11 +9,12 @@ from contextlib import suppress
 from enum import Enum
 
 from rdc.files.base.append_only import rename_to_free_name
-from rdc.files.base.replace_kind import file_over_directory
+from rdc.files.base.entry_check import ANYTHING, found_at
 from rdc.files.base.temporary_names import make_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.base.entry_check import Expected
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity
 
@@ -45,6 +46,7 @@ def link_file(
     new: bytes,
     expected: Identity,
     *,
+    replaces: Expected = ANYTHING,
     origin: Root | None = None,
 ) -> Linked:
     """Make `new` a name of the regular or special file at `old`, if it is the one `expected` identifies.
@@ -54,8 +56,8 @@ def link_file(
     What is replaced gets its backup, if `root` has backups. `origin`: the tree that `old` is in; None for
     `root`.
 
-    Raises FileError, also if `root` is append-only and `new` is taken. Raises OutOfSpaceError, and RdcError
-    (exit code 11) if the write quota is used up.
+    Raises FileError if what `new` names is not what the link `replaces`, and if `root` is append-only and
+    `new` is taken. Raises OutOfSpaceError, and RdcError (exit code 11) if the write quota is used up.
     """
     # long because each step is safe only because of the checks before it
     root.spend(new, 0, entries=1)
@@ -66,6 +68,7 @@ def link_file(
         os.link(old_name, name, src_dir_fd=there.fd, dst_dir_fd=here.fd, follow_symlinks=False)
 
     try:
+        before = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False) if root.undo is not None else None
         if root.append_only and _is_taken(new_name, here.fd):
             # Checked first, because a temporary name would already change the ctime of the old file.
             raise root.append_only_refusal(new, "make it a hard link")
@@ -77,15 +80,16 @@ def link_file(
                 same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
                 if not same or stat.S_ISLNK(found.st_mode):
                     return Linked.CHANGED
-                if root.backups is not None:
-                    with suppress(FileNotFoundError):
-                        root.backups.keep(new, new_name, here.fd)
-                if root.undo is not None:
-                    root.note_placing(new, here.fd, found)
+                ctime_ns = 0 if before is None else before.st_ctime_ns
                 if root.append_only:
+                    root.note_placing(new, here.fd, found, ctime_ns=ctime_ns)
                     rename_to_free_name(temporary, new_name, here.fd)
                 else:
-                    _rename(temporary, new_name, here.fd)
+                    root.replace_by_name(new, temporary, here.fd, replaces, ctime_ns=ctime_ns)
+                if origin is None:
+                    root.check.note_named(expected, found_at(new_name, here.fd))
+                if root.undo is not None:
+                    root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
                 return Linked.DONE
             except FileNotFoundError:
                 if attempt == ATTEMPTS - 1:
@@ -109,10 +113,3 @@ def _is_taken(name: bytes, directory: int) -> bool:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
         return True
     return False
-
-
-def _rename(temporary: bytes, name: bytes, directory: int) -> None:
-    try:
-        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except IsADirectoryError:
-        file_over_directory(temporary, name, directory)

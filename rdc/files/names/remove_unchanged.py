@@ -16,6 +16,7 @@ from contextlib import suppress
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.file_clock import outlast
 from rdc.files.root.confined_access import stat_entry
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class UnchangedRemoval:
         if (found.st_dev, found.st_ino) != (listed.device, listed.inode):
             return False
         # Symlinks may be listed without their times (--omit-link-times). Their ctime tells of a change, too.
-        if stat.S_ISREG(found.st_mode) and (found.st_size, found.st_mtime_ns) != (
+        if stat.S_ISREG(found.st_mode) and (found.st_size, packed_time(found.st_mtime_ns)) != (
             listed.size,
             listed.mtime_ns,
         ):

@@ -11,10 +11,11 @@ import os
 import stat
 from enum import Enum
 
+from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
-from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Metadata
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,12 +65,13 @@ def move_file(
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         except FileNotFoundError:
             return Moved.CHANGED
-        if not stat.S_ISREG(found.st_mode) or identity_of(found) != expected:
+        if not stat.S_ISREG(found.st_mode) or not root.check.is_still(expected, identity_of(found)):
             return Moved.CHANGED
         if found.st_nlink > 1:
             return Moved.SHARED
         if found.st_dev != os.fstat(here.fd).st_dev:
             return Moved.IMPOSSIBLE
+        before = identity_of(found)
         if root.undo is not None:
             closed = found.st_mode
             if root.sheds_acls:
@@ -84,6 +86,9 @@ def move_file(
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
+        root.check.note_named(before, found_at(new_name, here.fd))
+        if root.undo is not None:
+            root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
     except OSError as error:
         if error.errno in _CANNOT:
             return Moved.IMPOSSIBLE
@@ -108,7 +113,7 @@ def move_directory(root: Root, old: bytes, new: bytes) -> bool:
         if not stat.S_ISDIR(found.st_mode):
             return False
         if root.undo is not None:
-            now = stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid
+            now = stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
             root.undo.moving(old, new, found, Metadata(*now))
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:

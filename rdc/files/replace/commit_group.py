@@ -10,10 +10,10 @@ from types import TracebackType
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import NO_SYNC, flush, sync_directory, sync_file_systems
+from rdc.files.base.entry_check import identity_of
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
-from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Identity, Metadata, little_endian_integers
 from rdc.typed import NamedTuple
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.base.entry_check import Expected
     from rdc.files.base.undo_keeper import UndoKeeper
     from rdc.files.bulk.read_listed import ListedFiles
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
-    from rdc.files.replace.checked_rename import Anything
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedListing
@@ -52,7 +52,7 @@ class Staged(NamedTuple):
 
     replacement: Replacement
     path: bytes
-    expected: Identity | Anything | None
+    expected: Expected
 
 
 class _Renamed(NamedTuple):
@@ -113,7 +113,7 @@ class CommitGroup:
         path: bytes,
         metadata: Metadata,
         owner: bool,
-        expected: Identity | Anything | None,
+        expected: Expected,
     ) -> None:
         """Take over a finished Replacement of `path`, the path it was made for. Flushes when the group is
         full.
@@ -133,17 +133,13 @@ class CommitGroup:
         self._staged.append(Staged(replacement, path, expected))
         self._count(2 if replacement.keeps_inode else 1, replacement.size)
 
-    def set_metadata(
-        self, path: bytes, metadata: Metadata, owner: bool, is_meant: Callable[[Identity], bool]
-    ) -> None:
-        """Set the metadata of a file already in place, at once, if it is the intended one.
-
-        `is_meant` decides that from its identity. A change that this group itself made under another name of
-        the file does not count. Raises FileError otherwise.
+    def set_metadata(self, path: bytes, metadata: Metadata, owner: bool, expected: Identity) -> None:
+        """Set the metadata of a file already in place, at once, if it is the expected one. Raises FileError
+        otherwise.
         """
         from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
 
-        set_metadata_if_unchanged(self._root, self._renamer, path, metadata, owner=owner, is_meant=is_meant)
+        set_metadata_if_unchanged(self._root, path, metadata, owner=owner, expected=expected)
 
     def part(self, path: bytes, metadata: Metadata, owner: bool, expected: Identity) -> None:
         """Give one name of a file a copy with its own metadata; the other names keep theirs.
@@ -152,7 +148,7 @@ class CommitGroup:
         """
         from rdc.files.replace.set_metadata_if_unchanged import copy_file
 
-        self.add(copy_file(self._root, self._renamer, path, expected), path, metadata, owner, expected)
+        self.add(copy_file(self._root, path, expected), path, metadata, owner, expected)
 
     def add_small(self, directory: bytes, listing: PackedListing, content: Buffer, owner: bool) -> list[int]:
         """Write and stage small files of one directory, at paths where nothing was. Flushes whenever the
@@ -168,8 +164,6 @@ class CommitGroup:
             self._runs.append(ahead)
             self._count(len(ahead), memoryview(content).nbytes)
             return failed
-        if self._has_hole(content):
-            return list(range(listing.count))
         failed = []
         view = memoryview(content)
         first = at = 0
@@ -202,7 +196,7 @@ class CommitGroup:
                 break
             taken.append(one)
             size += one.listing.total_size
-        if len(taken) < 2 or self._has_hole(content[:size]):
+        if len(taken) < 2:
             return len(taken)
         from rdc.files.bulk.several_directories import stage_together
 
@@ -211,14 +205,6 @@ class CommitGroup:
             if run is not None:
                 self._ahead[one.directory] = run
         return len(taken)
-
-    def _has_hole(self, content: Buffer) -> bool:
-        """Return whether runs of zeros in the content are to become holes."""
-        if not self._root.sparse:
-            return False
-        from rdc.files.replace.sparse import has_hole
-
-        return has_hole(content)
 
     def add_versions(
         self, versions: NewVersions, content: Buffer, owner: bool
@@ -230,8 +216,6 @@ class CommitGroup:
         """
         everything = list(range(len(versions)))
         if not (self._root.backups is None and self._root.undo is None) or self._root.overwrites:
-            return [], everything
-        if self._has_hole(content):
             return [], everything
         changed: list[int] = []
         failed: list[int] = []
@@ -366,7 +350,11 @@ class CommitGroup:
             try:
                 if item.expected is not None:
                     self._renamer.keep_backup(
-                        item.path, item.replacement.directory.fd, backups, copy=item.replacement.keeps_inode
+                        item.path,
+                        item.replacement.directory.fd,
+                        item.expected,
+                        backups,
+                        copy=item.replacement.keeps_inode,
                     )
             except FileError as error:
                 item.replacement.abandon()
@@ -383,7 +371,7 @@ class CommitGroup:
 
         replacements = [item.replacement for item in staged]
         try:
-            refused = note_group(self._renamer, replacements, runs, undo)
+            refused = note_group(replacements, runs, undo)
         except OSError as unseen:
             for path in (
                 *(item.path for item in staged),

@@ -12,18 +12,18 @@ import os
 from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.relative_path import join
 from rdc.files.replace.commit_group import CommitGroup, Staged
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.replace.temporary_lock import lock_temporary
-from rdc.files.root.source_file import identity_of
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.files.replace.checked_rename import Anything
+    from rdc.files.base.entry_check import Expected
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
@@ -41,7 +41,7 @@ class _Waiting:
     replacement: Replacement
     metadata: Metadata
     owner: bool
-    expected: Identity | Anything | None
+    expected: Expected
     distant: bool
     """True if its temporary is in the directory of --temp-dir."""
     identity: Identity | None = None
@@ -71,7 +71,7 @@ class DelayedGroup(CommitGroup):
         path: bytes,
         metadata: Metadata,
         owner: bool,
-        expected: Identity | Anything | None,
+        expected: Expected,
     ) -> None:
         """Like CommitGroup.add. Until `land`, the metadata are not set either."""
         if not self._delays:
@@ -116,7 +116,7 @@ class DelayedGroup(CommitGroup):
         """Return whether the content of `path` is held back."""
         return path in self._waiting or path in self._open
 
-    def land_one(self, path: bytes, expected: Identity | Anything | None) -> None:
+    def land_one(self, path: bytes, expected: Expected) -> None:
         """Commit what was held back for `path`, if anything was. From here on nothing is held back that
         `add` takes over. Raises RdcError."""
         self.flush()
@@ -124,7 +124,7 @@ class DelayedGroup(CommitGroup):
         self._release(path, expected)
         super().flush()
 
-    def _release(self, path: bytes, expected: Identity | Anything | None) -> None:
+    def _release(self, path: bytes, expected: Expected) -> None:
         item = self._waiting.pop(path, None)
         if item is None:
             return

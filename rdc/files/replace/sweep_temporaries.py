@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 
 from rdc.files.base.own_temporary import is_own_temporary
-from rdc.files.base.temporary_names import is_reserved, is_temporary
+from rdc.files.base.temporary_names import PARTS_NAME, is_reserved, is_temporary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
     """Remove the stale temporaries among `names` in the directory `path`; return how many were removed.
 
-    `names` is what Root.list passed to `on_temporary`; other names are ignored. Only rdc's own temporaries
+    `names` are the reserved ones of a Listed; other names are ignored. Only rdc's own temporaries
     are removed (rdc.files.base.own_temporary). A file is stale if nobody holds its lock. Symlinks and empty
     directories have no lock and are always removed: a writer that loses one makes another.
 
@@ -45,8 +45,8 @@ def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
 
 
 def foreign_names(root: Root, path: bytes, names: Iterable[bytes]) -> list[bytes]:
-    """Return those of the reserved `names` in the directory `path` that exist and are not rdc's own
-    temporaries.
+    """Return those of the reserved `names` in the directory `path` that exist and are neither rdc's own
+    temporaries nor its own record of parts.
 
     Raises FileError if the directory cannot be opened.
     """
@@ -56,11 +56,18 @@ def foreign_names(root: Root, path: bytes, names: Iterable[bytes]) -> list[bytes
         try:
             entry = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
             own = is_own_temporary(name, entry, os.fstat(directory.fd))
+            own = own or (name == PARTS_NAME and _is_own_record(entry))
         except OSError:
             continue  # gone
         if not own:
             found.append(name)
     return found
+
+
+def _is_own_record(found: os.stat_result) -> bool:
+    from rdc.files.replace.parts_record import is_own_record  # few runs find one
+
+    return is_own_record(found)
 
 
 def _sweep_one(name: bytes, directory: int) -> bool:

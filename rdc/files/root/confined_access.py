@@ -18,7 +18,8 @@ from rdc.typed import Protocol, TypeVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.depth.read_rate import ReadRate
-    from rdc.model.entries import Kind, PackedInodes, PackedListing
+    from rdc.model.entries import Kind
+    from rdc.model.listed import Listed
     from rdc.progress import Reporter
 
 __all__ = ["ConfinedAccess", "LinkView", "ListingView", "PartKeeper", "stat_entry"]
@@ -29,11 +30,8 @@ T = TypeVar("T")
 class ListingView(Protocol):
     """Changes what is shown of a directory's entries."""
 
-    def shown(
-        self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        """Return what is shown of the directory at `path` below `root`, given what is there. `inodes`: the
-        inode behind each entry; None if nobody asks."""
+    def shown(self, root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
+        """Return what is shown of the directory at `path` below `root`, given what is there."""
 
 
 class LinkView(ListingView, Protocol):

@@ -8,10 +8,12 @@ import stat
 from functools import partial
 
 from rdc.errors import FileChangedError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import ConfinedAccess, stat_entry
-from rdc.files.root.source_file import SourceFile, identity_of
+from rdc.files.root.source_file import SourceFile
 from rdc.model.entries import Identity, Kind, Metadata
+from rdc.model.times import packed_time
 
 __all__ = ["NO_ATIME", "EntryReader"]
 
@@ -47,7 +49,7 @@ class EntryReader(ConfinedAccess):
         """Return mode, mtime (nanoseconds), uid and gid of the entry at `path`."""
         found = self._stat(path)
         timed = not self.untimed or kind_of(found.st_mode) not in self.untimed
-        mtime = found.st_mtime_ns if timed else 0
+        mtime = packed_time(found.st_mtime_ns) if timed else 0
         if self.fakes:
             from rdc.files.root.faked_listing import faked_at
 

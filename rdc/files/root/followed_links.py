@@ -12,7 +12,9 @@ import os
 import stat
 
 from rdc.errors import ExitCode, printable
+from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.relative_path import join
+from rdc.files.base.temporary_names import refused_component
 from rdc.files.root.listing_view import with_stats
 from rdc.model.entries import Kind, strings
 from rdc.model.symlinks import leads_outside
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.confined_access import ConfinedAccess
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.model.listed import Listed
     from rdc.model.symlinks import LinkChoice
     from rdc.progress import Reporter
 
@@ -108,23 +110,15 @@ class FollowedLinks:
             text = f"{printable(entry)}: skipped, {reason}: {printable(target)}"
             self._on_problem(Problem(ExitCode.PARTIAL, entry, text))
 
-    def shown(
-        self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def shown(self, root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
         """Return the entries with what the chosen links lead to; see ListingView."""
-        return self.shown_as(path, root, path, listing, inodes)
+        return self.shown_as(path, root, path, listed)
 
-    def shown_as(
-        self,
-        shown: bytes,
-        root: ConfinedAccess,
-        path: bytes,
-        listing: PackedListing,
-        inodes: PackedInodes | None,
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def shown_as(self, shown: bytes, root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
         """`shown` for the directory of `root` at `path`, which the tree has at the path `shown`."""
+        listing = listed.listing
         if Kind.SYMLINK not in listing.kinds:
-            return listing, inodes
+            return listed
         names, targets = strings(listing.names), strings(listing.targets)
         directory = root.directory(path, reading=True)
         stats: dict[int, os.stat_result] = {}
@@ -140,7 +134,7 @@ class FollowedLinks:
                 continue
             if found is not None:
                 stats[row] = found
-        return with_stats(listing, inodes, stats, dropped) if stats or dropped else (listing, inodes)
+        return with_stats(listed, stats, dropped) if stats or dropped else listed
 
     def _followed(
         self, directory: int, path: bytes, name: bytes, target: bytes, shown: bytes | None = None
@@ -169,6 +163,8 @@ class FollowedLinks:
             if not (certain or is_directory):
                 return None
             referent = self._below_top(_path_of(fd))
+            if refused_component(referent) is not None or (is_directory and lies_in_own_directory(fd)):
+                raise UnfollowedError("the link leads to what rdc keeps for itself")
         finally:
             os.close(fd)
         if is_directory:

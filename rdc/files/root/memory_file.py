@@ -31,6 +31,10 @@ class MemoryFile(SourceFile):
         self.identity = identity
         self.size = len(content)
 
+    @property
+    def taken(self) -> None:
+        """All of it is in memory."""
+
     def pread(self, offset: int, length: int) -> bytes:
         data = self._content[offset : offset + length]
         self._check_length(data, offset, length)

@@ -9,9 +9,10 @@ from functools import cache
 from types import TracebackType
 
 from rdc.errors import FileChangedError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
-from rdc.model.entries import Identity, Metadata
+from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rdc.errors import FileError
     from rdc.files.depth.read_rate import ReadRate
 
-__all__ = ["SourceFile", "identity_of", "read_ranges_into"]
+__all__ = ["SourceFile", "read_ranges_into"]
 
 SPAN_BYTES = 1 << 20
 """Bytes per span. Python's cost per span vanishes, and a span stays in the second-level cache."""
@@ -29,10 +30,6 @@ SPAN_BYTES = 1 << 20
 READAHEAD_WORTH = 128 << 10
 """Bytes. The kernel's default read-ahead window; for smaller files the advice would be a wasted system call.
 """
-
-
-def identity_of(found: os.stat_result) -> Identity:
-    return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 @cache
@@ -92,6 +89,11 @@ class SourceFile:
         if found.st_size > READAHEAD_WORTH:
             with suppress(OSError):  # advice only
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+
+    @property
+    def taken(self) -> int | None:
+        """Bytes on disk, if they are fewer than its size: it has holes, or is compressed. Else None."""
+        return self.allocated if self.allocated < self.size else None
 
     @property
     def path(self) -> bytes:

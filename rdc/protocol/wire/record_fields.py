@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from rdc.errors import printable
 from rdc.limits.sessions import TIMEOUT_SECONDS
-from rdc.limits.wire import RULES_BYTES, SIZE_LIMIT
+from rdc.limits.wire import RULES_BYTES
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Metadata
 from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
 from rdc.model.preserved import GRANULARITIES, Preserved
 from rdc.model.sync import SyncOptions
-from rdc.protocol.wire.fields import Codec, Flag, Integer, of_items, of_type
+from rdc.protocol.wire.fields import Codec, Flag, Integer, of_type
+from rdc.protocol.wire.time_fields import Time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -42,21 +43,21 @@ class PreservedCode:
 class MetadataItems:
     """[mode, mtime_ns, uid, gid]"""
 
-    ITEMS = (
+    ITEMS: tuple[Codec, ...] = (
         Integer(0, 0o7777),
-        Integer(-SIZE_LIMIT - 1, SIZE_LIMIT),
+        Time(),
         Integer(0, 0xFFFF_FFFF),
         Integer(0, 0xFFFF_FFFF),
     )
 
     def pack(self, value: Metadata) -> object:
-        return [value.mode, value.mtime_ns, value.uid, value.gid]
+        return [value.mode, self.ITEMS[1].pack(value.mtime_ns), value.uid, value.gid]
 
     def unpack(self, raw: object) -> Metadata:
-        items = of_items(raw, int, int, int, int)
-        for codec, item in zip(self.ITEMS, items, strict=True):
-            codec.unpack(item)
-        return Metadata(*items)
+        items = of_type(raw, tuple)
+        if len(items) != len(self.ITEMS):
+            raise ValueError(f"expected {len(self.ITEMS)} items, found {len(items)}")
+        return Metadata(*[codec.unpack(item) for codec, item in zip(self.ITEMS, items, strict=True)])
 
 
 class Options:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import reserved_rows
+from rdc.files.base.temporary_names import refused_rows
 from rdc.model.entries import DEVICES, NODES, Kind
+from rdc.plan.clamped_times import with_clamped_times
 from rdc.plan.compare import Change, Comparison, Difference
 from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
@@ -43,6 +44,14 @@ class ComparedDirectory:
 
         return replace(self, listing=with_equal_times(self.listing, self.existing, window))
 
+    def with_clamped_times(self) -> tuple[ComparedDirectory, frozenset[int]]:
+        """Return this directory with the times that its file system can hold, and the rows of the files whose
+        content has to be compared for that."""
+        clamped = with_clamped_times(self.listing, self.existing)
+        if clamped.wanted is self.listing:
+            return self, clamped.files
+        return replace(self, listing=clamped.wanted), clamped.files
+
 
 class AllowedChanges:
     """Decides which differences of a directory a run may act on."""
@@ -56,6 +65,7 @@ class AllowedChanges:
         self._links = context.links
         self._skipped = context.skipped
         self._narrows = context.options.narrows
+        self._uses_content = context.uses_content
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
         """Removes the changes that options, reserved or clashing names, hard links or an append-only root
@@ -69,7 +79,7 @@ class AllowedChanges:
             comparison = self._without_forbidden_nodes(directory, comparison)
         if self._narrows:
             comparison, lost = self._without_skipped(directory, comparison)
-        if reserved := reserved_rows(listing.names):
+        if reserved := refused_rows(listing.names):
             refused = self._refuse_reserved(path, first, listing, reserved)
             comparison, lost = without_rows(comparison, refused), lost | refused
         # Names that both sides have do not clash: the file system keeps them apart.
@@ -159,7 +169,7 @@ class AllowedChanges:
             for row in clash.rows:
                 name = directory.listing.names[row]
                 entry = join(directory.path, name)
-                said = clash.refusal(name, self._root.shown(entry))
+                said = clash.refusal(name, self._root.shown(entry), names_all=self._uses_content)
                 self._events.report(Problem(ExitCode.PARTIAL, entry, said))
         if self._skipped is not None:
             self._skipped.add(directory.first + row for row in refused)

@@ -62,3 +62,5 @@ class ApplyingContext:
     """The root directory itself takes part, with its metadata."""
     selection: Selection | None
     """What takes part; None for all that the source announces."""
+    uses_content: bool
+    """As in SessionTerms."""

@@ -51,6 +51,8 @@ class DirectoryChanges:
         self._preserved = context.preserved
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
+        self._landing = context.landing
+        self._links = context.links
         self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
         owner = context.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
@@ -158,6 +160,9 @@ class DirectoryChanges:
         """Compares a directory that both sides have, and starts all changes in it."""
         # long because each step decides whether the directory itself is touched
         directory = directory.with_equal_times(self._options.modify_window)
+        directory, clamped = directory.with_clamped_times()
+        if clamped and not self._options.size_only:
+            check = clamped.union(check)
         path, existing = directory.path, directory.existing
         comparison = compare(
             directory.listing,
@@ -171,9 +176,10 @@ class DirectoryChanges:
 
             report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
-        elsewhere = None
+        acted, elsewhere = comparison, None
         if self._alternates is not None:
             comparison, elsewhere = self._alternates.look(directory, comparison)
+        self._note_listed(directory, acted, elsewhere)
         worked = bool(comparison) or bool(elsewhere and elsewhere.entries)
         changes = worked or (self._options.delete and bool(comparison.extra))
         borrowed = changes and self._chosen.borrow(path)
@@ -188,6 +194,32 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata)
+
+    def _note_listed(
+        self, directory: ComparedDirectory, comparison: Comparison, elsewhere: AlternateMatches | None
+    ) -> None:
+        """Notes which entries were here when they were listed, of those that the run may change."""
+        existing, listing, first = directory.existing, directory.listing, directory.first
+        if existing.identities is None:
+            return
+        pairs = {one.row: one.existing_row for one in comparison.decisions if one.existing_row >= 0}
+        others: set[int] = {*comparison.touched, *comparison.checked}
+        if elsewhere is not None:
+            others.update(elsewhere.entries)
+        if self._links is not None:
+            numbers = self._links.between(first, first + len(listing))
+            others.update(self._links.files[number] - first for number in numbers)
+        others.difference_update(pairs)
+        if others and listing.names == existing.names:
+            pairs.update(zip(others, others, strict=True))
+        elif others:
+            rows = {name: row for row, name in enumerate(existing.names)}
+            here = ((row, rows.get(listing.names[row])) for row in others)
+            pairs.update((row, there) for row, there in here if there is not None)
+        if pairs:
+            chosen = sorted(pairs)
+            there = [pairs[row] for row in chosen]
+            self._landing.listed.note([first + row for row in chosen], existing.identities, there)
 
     def _skip_directory(
         self, path: bytes, first: int, listing: Listing, announced: AnnouncedDirectory

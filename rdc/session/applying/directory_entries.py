@@ -7,6 +7,7 @@ in it, and is reported.
 from __future__ import annotations
 
 from rdc.model.entries import Kind
+from rdc.plan.clamped_times import with_clamped_time
 from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import copying_code, itemize, unchanged_code
 from rdc.progress import ItemChanged
@@ -70,7 +71,8 @@ class DirectoryEntries:
         # long because each step depends on whether the directory is new, lost or narrowed
         lost = False
         if new and not self._dry:
-            replaces = decision is not None and decision.change is Change.REPLACE
+            replaced = decision is not None and decision.change is Change.REPLACE
+            replaces = self._landing.listed.of(row) if replaced else None
             lost = not self._permissions.make_directory(path, metadata, replaces=replaces)
         narrowed = False
         if new:
@@ -123,6 +125,7 @@ class DirectoryEntries:
             from rdc.plan.modify_window import with_equal_time
 
             existing = with_equal_time(existing, wanted, self._window)
+        existing = with_clamped_time(existing, wanted)
         return difference(Kind.DIRECTORY, wanted, existing, preserved=self._preserved)
 
     def _report_root(self, announced: AnnouncedDirectory, decision: Decision) -> None:

@@ -14,7 +14,7 @@ from rdc.session.applying.writing_code import writing_code
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
-    from rdc.model.entries import Metadata
+    from rdc.model.entries import Identity, Metadata
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
 
@@ -41,14 +41,14 @@ class DirectoryPermissions:
         self._owner = owner
         self._dry_run = dry_run
 
-    def make_directory(self, path: bytes, metadata: Metadata, *, replaces: bool) -> bool:
+    def make_directory(self, path: bytes, metadata: Metadata, *, replaces: Identity | None) -> bool:
         """Makes a directory that only its owner may use until its contents are there; False on failure.
 
-        `replaces`: an entry of another kind is in its place.
+        `replaces`: the entry of another kind that was listed in its place.
         """
         try:
-            if replaces:
-                self._root.replace_with_directory(path, 0o700)
+            if replaces is not None:
+                self._root.replace_with_directory(path, 0o700, expected=replaces)
                 made = False  # another program may have made it meanwhile
             else:
                 made = self._root.make_directory(path, 0o700)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from rdc.errors import FileError
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference
@@ -14,16 +12,13 @@ from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rdc.model.entries import Identity, Listing, Metadata
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.applying.directory_permissions import DirectoryPermissions
 
 __all__ = ["EntryChanges"]
-
-MTIME_MAX = (1 << 63) - 1
-"""Nanoseconds."""
 
 
 class EntryChanges:
@@ -39,6 +34,7 @@ class EntryChanges:
         self._permissions = permissions
         self._owner = context.preserved.owner
         self._blocked = context.blocked
+        self._extraneous = context.extraneous
 
     def start(
         self,
@@ -54,19 +50,22 @@ class EntryChanges:
 
         `bases`: other local files that may have the new content.
         """
-        kind = listing.kinds[decision.row]
-        if decision.change is Change.REPLACE and self._root.kind(path) is Kind.DIRECTORY:
+        kind, there = listing.kinds[decision.row], decision.existing_row
+        if decision.change is Change.REPLACE and existing.kinds[there] == Kind.DIRECTORY:
             self._wait_for_way(file, path, decision)
             return True
         if kind == Kind.SYMLINK:
             target, metadata = link_targets[decision.row], listing.metadata(decision.row)
-            return self.change_symlink(path, target, metadata, decision)
+            return self.change_symlink(path, target, metadata, decision, self._landing.listed.of(file))
         if kind in NODES:
             number, metadata = listing.sizes[decision.row], listing.metadata(decision.row)
-            return self.change_node(path, Kind(kind), number, metadata, decision)
+            listed = self._landing.listed.of(file)
+            return self.change_node(path, Kind(kind), number, metadata, decision, listed)
         if decision.change is Change.METADATA:
             metadata = self._permissions.guarded(file, listing.metadata(decision.row))
-            self._landing.set_metadata(path, metadata, decision, _is_as_listed(existing, path))
+            listed = self._landing.listed.of(file)
+            if listed is not None:
+                self._landing.set_metadata(path, metadata, decision, listed)
             return False
         if decision.change is Change.CHECK and self._options.rewrites:
             decision = replace(decision, change=Change.CONTENT)
@@ -119,16 +118,19 @@ class EntryChanges:
         else:
             self._router.touch(files, sum([listing.sizes[row] for row in rows]))
 
-    def change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
-        """Replaces a symlink or sets its metadata. Returns True if that touches its directory."""
+    def change_symlink(
+        self, path: bytes, target: bytes, metadata: Metadata, decision: Decision, listed: Identity | None
+    ) -> bool:
+        """Replaces a symlink or sets its metadata. Returns True if that touches its directory. `listed`: what
+        was at its path; None for nothing."""
         replaced = decision.change is not Change.METADATA
         if not self._options.dry_run:
             try:
                 if replaced:
-                    new = decision.change is Change.CREATE
-                    self._root.replace_symlink(path, target, metadata, owner=self._owner, new=new)
-                else:
-                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner)
+                    self._root.replace_symlink(path, target, metadata, owner=self._owner, expected=listed)
+                elif listed is not None:
+                    owner = self._owner
+                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=owner, expected=listed)
             except FileError as error:
                 self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
@@ -147,19 +149,25 @@ class EntryChanges:
         return replaced
 
     def change_node(
-        self, path: bytes, kind: Kind, number: int, metadata: Metadata, decision: Decision
+        self,
+        path: bytes,
+        kind: Kind,
+        number: int,
+        metadata: Metadata,
+        decision: Decision,
+        listed: Identity | None,
     ) -> bool:
-        """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its
-        directory."""
+        """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its directory.
+        `listed`: as in `change_symlink`."""
         replaced = decision.change is not Change.METADATA
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if not self._options.dry_run:
             try:
+                owner = self._owner
                 if replaced:
-                    made = decision.change is Change.CREATE
-                    self._root.replace_node(path, kind, number, metadata, owner=self._owner, new=made)
-                else:
-                    self._root.set_metadata(path, Kind.SPECIAL, metadata, owner=self._owner)
+                    self._root.replace_node(path, kind, number, metadata, owner=owner, expected=listed)
+                elif listed is not None:
+                    self._root.set_metadata(path, Kind.SPECIAL, metadata, owner=owner, expected=listed)
             except FileError as error:
                 self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
@@ -168,13 +176,14 @@ class EntryChanges:
 
     def _wait_for_way(self, file: int, path: bytes, decision: Decision) -> None:
         """Has an entry wait that has a directory in its place. The content of a file is fetched meanwhile."""
-        entry = self._manifest.entry(file)
+        entry, listed = self._manifest.entry(file), self._landing.listed.of(file)
+        self._extraneous.note_in_way(path)
         if entry.kind == Kind.SYMLINK:
             target, metadata = entry.target, entry.metadata
-            self._blocked.add(path, lambda: self.change_symlink(path, target, metadata, decision))
+            self._blocked.add(path, lambda: self.change_symlink(path, target, metadata, decision, listed))
         elif entry.kind in NODES:
             kind, number, metadata = Kind(entry.kind), entry.size, entry.metadata
-            self._blocked.add(path, lambda: self.change_node(path, kind, number, metadata, decision))
+            self._blocked.add(path, lambda: self.change_node(path, kind, number, metadata, decision, listed))
         elif self._options.dry_run or not self._options.removes:
             # Nothing removes what is in the directory. If nothing is, the content is fetched in the end.
             size = entry.size
@@ -186,14 +195,6 @@ class EntryChanges:
             self._blocked.add(path, create)
         else:
             self._landing.decide(file, decision)
-            self._landing.hold(path)
+            self._landing.hold(file, path)
             self._router.create(file, path, entry.size)
             self._blocked.add(path, lambda: self._landing.put(path), lambda: self._landing.holds(path))
-
-
-def _is_as_listed(existing: Listing, path: bytes) -> Callable[[Identity], bool]:
-    """A test whether the file at `path` still has the size and mtime that the comparison saw."""
-    row = bisect_left(existing.names, path.rpartition(b"/")[2])
-    listed = existing.sizes[row], existing.mtimes[row]
-    # Listings have no times beyond the year 2262 (rdc.files.root.listing_reference).
-    return lambda now: (now.size, min(now.mtime_ns, MTIME_MAX)) == listed

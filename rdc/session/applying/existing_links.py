@@ -99,10 +99,10 @@ class ExistingLinks:
 
     def _open(self, number: int) -> _Opened | None:
         try:
-            packed, inodes = self._root.list_inodes(self._entries.directories[number])
+            found = self._root.listed(self._entries.directories[number])
         except FileError:
             return None
-        wanted, existing = self._entries.listing(number), packed.unpacked()
+        wanted, existing = self._entries.listing(number), found.listing.unpacked()
         alike = wanted.names == existing.names
         rows = None if alike else {name: row for row, name in enumerate(existing.names)}
-        return _Opened(self._entries.firsts[number], wanted, existing, inodes, rows)
+        return _Opened(self._entries.firsts[number], wanted, existing, found.inodes, rows)

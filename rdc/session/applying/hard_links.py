@@ -102,7 +102,7 @@ class HardLinks:
         if entry.kind in NODES and entry.kind not in self._root.made_nodes:
             return  # which was reported
         found, kind = self._found(first.path, first), self._kind(entry.path)
-        existing = self._found(entry.path, entry)
+        existing, listed = self._found(entry.path, entry), self._landing.listed.of(file)
         ready = (
             found is not None
             and (entry.kind in NODES or found.size == size)
@@ -132,7 +132,7 @@ class HardLinks:
         if (
             found is None
             or not ready
-            or link_file(self._root, first.path, entry.path, found) is not Linked.DONE
+            or link_file(self._root, first.path, entry.path, found, replaces=listed) is not Linked.DONE
         ):
             self._fetch(file, entry, kind, existing, differing)
             return
@@ -175,7 +175,7 @@ class HardLinks:
     ) -> None:
         """Brings a name up to date as a file of its own."""
         if entry.kind in NODES:
-            self._make_alone(entry, kind, existing, differing)
+            self._make_alone(file, entry, existing, differing)
         elif existing is None:
             change = Change.CREATE if kind is None else Change.REPLACE
             self._landing.decide(file, Decision(change, -1, -1, Difference.NONE))
@@ -185,21 +185,23 @@ class HardLinks:
             self._transfers.update(file, entry.size)
         elif differing:
             decision = Decision(Change.METADATA, -1, -1, differing)
-            self._landing.set_metadata(entry.path, entry.metadata, decision, lambda now: now == existing)
+            listed = self._landing.listed.of(file)
+            if listed is None:
+                raise self._root.another(entry.path, None, listed, "set its metadata")
+            self._landing.set_metadata(entry.path, entry.metadata, decision, listed)
 
-    def _make_alone(
-        self, entry: Entry, kind: Kind | None, existing: Identity | None, differing: Difference
-    ) -> None:
+    def _make_alone(self, file: int, entry: Entry, existing: Identity | None, differing: Difference) -> None:
         """Makes a special file that cannot be a link, or sets its metadata. Raises FileError."""
         owner, new = self._preserved.owner, existing is None
         decision = Decision(Change.CREATE if new else Change.METADATA, -1, -1, differing)
+        listed, metadata = self._landing.listed.of(file), entry.metadata
         if new:
-            what = Kind(entry.kind)
-            self._root.replace_node(
-                entry.path, what, entry.size, entry.metadata, owner=owner, new=kind is None
-            )
+            kind = Kind(entry.kind)
+            self._root.replace_node(entry.path, kind, entry.size, metadata, owner=owner, expected=listed)
+        elif listed is None:
+            raise self._root.another(entry.path, None, listed, "set its metadata")
         elif differing:
-            self._root.set_metadata(entry.path, Kind.SPECIAL, entry.metadata, owner=owner)
+            self._root.set_metadata(entry.path, Kind.SPECIAL, metadata, owner=owner, expected=listed)
         else:
             return
         code = itemize(entry.kind, decision, transferred=new, new=new)

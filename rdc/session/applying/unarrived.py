@@ -11,7 +11,7 @@ changed file that failed keeps its old version, and a file whose metadata failed
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, printable
-from rdc.files.base.temporary_names import has_reserved_name
+from rdc.files.base.temporary_names import refused_component
 from rdc.model.entries import NODES, Kind
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ class Unarrived:
 
     def note(self, problem: Problem) -> None:
         """Takes a problem of this side. Reserved names never arrive, as if a rule left them out."""
-        if problem.code not in _NO_MATTER and not has_reserved_name(problem.path):
+        if problem.code not in _NO_MATTER and refused_component(problem.path) is None:
             row = self._wanted.row(problem.path)
             if row is not None:
                 self._rows.add(row)

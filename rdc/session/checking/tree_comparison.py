@@ -7,6 +7,7 @@ from array import array
 from rdc.files.base.relative_path import join
 from rdc.model.check import Aspect
 from rdc.model.entries import EMPTY_LISTING, Kind
+from rdc.plan.clamped_times import with_clamped_time, with_clamped_times
 from rdc.plan.compare import Change, Difference, compare, difference
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.trees.announced_entries import check_included
@@ -48,7 +49,7 @@ _OF_METADATA = (
 class TreeComparison:
     """Takes one directory after another. Rows are those of the far manifest, `wanted`.
 
-    The far tree is SRC or DST. `only_far` and `only_near` are the aspects of entries that only one has.
+    The far tree is SRC or DST. `_only_far` and `_only_near` are the aspects of entries that only one has.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class TreeComparison:
             self._announce(path, listing, new=set(), lost=True)
             return
         existing = self._preserved.listing(existing)
+        listing = with_clamped_times(listing, existing).wanted
         found = compare(listing, existing, preserved=self._preserved, checksum=False)
         new = {
             decision.row
@@ -192,6 +194,7 @@ class TreeComparison:
     def compare_top(self) -> None:
         """Compares the metadata of the compared directory itself, which no listing names."""
         existing = self._preserved.metadata(self._root.metadata(b""))
+        existing = with_clamped_time(existing, self._start.metadata)
         found = difference(Kind.DIRECTORY, self._start.metadata, existing, preserved=self._preserved)
         self.top |= Aspect(self._of_metadata(found))
 

@@ -167,11 +167,12 @@ class OpenBase:
             at += size
             row = end
 
-    def lengths(self, first: int, stop: int) -> Iterator[int]:
-        """Yields the length of each chunk of records [first, stop), in bytes."""
+    def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yields the runs of equal chunks of records [first, stop): the length of one in bytes, and their
+        number."""
         level = self.tree.levels[0]
         for row in range(first, stop):
-            yield from [level.lengths[row]] * level.counts[row]
+            yield level.lengths[row], level.counts[row]
 
     def _checked(self, chunk: bytes, row: int) -> bytes:
         """Returns the digest of a chunk, which has to be the signed one."""
@@ -206,6 +207,8 @@ class Recipe:
     """Bytes of the new version."""
     masked: bool
     """Blocks were matched with masked x86 displacements, which the source corrects."""
+    allocated: int | None = None
+    """Bytes that the new version takes at the source, if it has holes there."""
 
     @property
     def trees(self) -> list[SignatureTree]:
@@ -234,7 +237,8 @@ class FileBases:
 class Bases:
     """The bases of all files that come by delta.
 
-    At most KEPT_BASES are open, and HELD_CONTENT_BYTES in memory. A base counts from `sign` to `drop`.
+    At most OPEN_BASES are open, and CACHED_CONTENT_BYTES in memory. A base counts toward both limits
+    from `sign` until `drop`.
     """
 
     def __init__(self, context: TransferContext) -> None:

@@ -217,15 +217,19 @@ class FileFetch:
     def _new_version(self, size: int, *, reserved: bool) -> Replacement:
         """Returns what the new version is written to."""
         recipe, root = self._recipe, self._context.root
-        if not root.overwrites:
-            if root.distant is not None:
-                return self._context.new_version(recipe.path, None, size, reserved=reserved)
-            return Replacement(root, recipe.path, expected_size=size, reserved=reserved)
-        first = recipe.bases[0]
-        if first.path == recipe.path:
-            return self._context.new_version(recipe.path, first.identity, size, reserved=reserved)
-        expected = self._context.expected(recipe.file, recipe.path)
-        return self._context.new_version(recipe.path, expected, size, reserved=reserved)
+        expected = None
+        if root.overwrites:
+            first = recipe.bases[0]
+            if first.path == recipe.path:
+                expected = first.identity
+            else:
+                expected = self._context.expected(recipe.file, recipe.path)
+        allocated = recipe.allocated
+        if allocated is None and any(source.taken is not None for source in self._sources):
+            # The source has no holes, but an old version has, and keeps them.
+            allocated = sum([source.taken or source.size for source in self._sources])
+            allocated += sum(literal_rows(recipe.parts)[1::2])
+        return self._context.new_version(recipe.path, expected, size, allocated=allocated, reserved=reserved)
 
     def _may_clone(self, source: SourceFile) -> bool:
         """Returns whether ranges of a base may become clones; False if its file system has refused one."""

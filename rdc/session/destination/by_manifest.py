@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
+    from rdc.tree.tree_identities import TreeIdentities
 
 __all__ = ["ManifestComparison", "compare_manifests"]
 
@@ -101,6 +102,7 @@ class ManifestComparison:
         yield from compare_manifests(
             self.wanted,
             self.own,
+            self.own_tree.identities,
             directories,
             extraneous,
             self.events,
@@ -116,6 +118,7 @@ class ManifestComparison:
 def compare_manifests(
     wanted: Manifest,
     own: Manifest,
+    identities: TreeIdentities | None,
     directories: ComparedDirectories,
     extraneous: BeyondMounts,
     events: EventRelay,
@@ -127,8 +130,9 @@ def compare_manifests(
 ) -> Conversation[None]:
     """Compares the directories in which the two manifests differ, parents first.
 
-    `mount_points`: directories that the source did not enter, so `wanted` does not list them. `reread`: lists
-    a directory that may be in `own` under another form of its name, or reports why not.
+    `identities`: of the rows of `own`. `mount_points`: directories that the source did not enter, so `wanted`
+    does not list them. `reread`: lists a directory that may be in `own` under another form of its name, or
+    reports why not.
 
     A hostile source may send any manifest that has the announced digest, so this checks everything it acts
     on.
@@ -150,7 +154,7 @@ def compare_manifests(
         listing = wanted.listing(number)
         if not increasing(listing.names):
             raise ProtocolError(f"names in '{printable(path)}' are not strictly increasing")
-        existing = _existing(own, mine, path, directories.announced(path), reread)
+        existing = _existing(own, identities, mine, path, directories.announced(path), reread)
         directories.compare(path, wanted.firsts[number], listing, existing)
         yield from events.send_waiting(round_)
     for path, mine in ours.items():
@@ -165,12 +169,13 @@ def compare_manifests(
             directory = _announced(wanted, path)
             if not is_announced:
                 directories.expect(path, directory)
-            directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))
+            directories.compare(path, len(wanted), EMPTY_LISTING, _listing(own, identities, mine))
             yield from events.send_waiting(round_)
 
 
 def _existing(
     own: Manifest,
+    identities: TreeIdentities | None,
     mine: int | None,
     path: bytes,
     announced: AnnouncedDirectory | None,
@@ -178,10 +183,14 @@ def _existing(
 ) -> Listing | None:
     """The destination's listing of a directory, which is number `mine` of `own`."""
     if mine is not None:
-        return own.listing(mine)
+        return _listing(own, identities, mine)
     if path.isascii() or announced is None or announced.new or announced.lost:
         return EMPTY_LISTING
     return reread(path)
+
+
+def _listing(own: Manifest, identities: TreeIdentities | None, number: int) -> Listing:
+    return own.listing(number) if identities is None else identities.listing(number)
 
 
 def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:

@@ -7,7 +7,7 @@ turn that names the entry notices it; otherwise the next comparison of whole tre
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
-from rdc.files.base.temporary_names import has_reserved_name
+from rdc.files.base.temporary_names import refused_component
 from rdc.files.names.rename import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
@@ -50,6 +50,7 @@ class ChangeTurn:
         self._filters = context.filters.announced
         self._protected = context.filters.protected
         self._options = context.options
+        self._uses_content = context.uses_content
         self._events = context.events
         self._partial_files = PartialFiles(root)
         self._parts = DestinationParts(context, self._partial_files, seeks=True, live=True, earlier=withheld)
@@ -120,7 +121,9 @@ class ChangeTurn:
         directories.skip_unlisted()
         extra = self._extraneous.found
         router.plan_known(
-            lambda: RemovedFiles(self._root, self._protected.movable, extra, self._preserved),
+            lambda: RemovedFiles(
+                self._root, self._protected.movable, extra, self._preserved, self._extraneous.identity
+            ),
             rename=self._extraneous.may_go(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
@@ -135,8 +138,9 @@ class ChangeTurn:
         self.withheld = self._extraneous.withheld(end.read_errors)
         yield from self._fetch(self._round)
         self._landing.flush()
-        for entry in self._partial_files.foreign(self._filters, only=self._only or None):
-            self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
+        if self._uses_content:
+            for entry in self._partial_files.foreign(self._filters, only=self._only or None):
+                self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
         self._partial_files.sweep()
         directories.finish()
 
@@ -165,7 +169,7 @@ class ChangeTurn:
 
     def _is_reserved(self, path: bytes) -> bool:
         """Whether a name in `path` is reserved, so that nothing may be done there. Reports it."""
-        if not has_reserved_name(path):
+        if refused_component(path) is None:
             return False
         self._events.report(Problem(ExitCode.PARTIAL, path, refused_name(path)))
         return True
@@ -210,21 +214,20 @@ class ChangeTurn:
         """The destination's listing of the entries that the source names; None if it cannot be read."""
         if new:
             return EMPTY_LISTING
-        stale: list[bytes] = []
         try:
-            packed = self._root.list_packed(path, on_temporary=stale.append)
+            listed = self._root.listed(path)
         except FileError:
             return None
-        if stale:
-            self._partial_files.note(path, stale)
+        if listed.reserved:
+            self._partial_files.note(path, list(listed.reserved))
         named = {*part.listing.names, *strings(part.gone)}
-        names: Sequence[bytes] = strings(packed.names)
-        if not packed.names.isascii():
+        names: Sequence[bytes] = strings(listed.listing.names)
+        if not listed.listing.names.isascii():
             from rdc.session.applying.normalised_names import as_named_by_source
 
             names = as_named_by_source(self._root, path, named, names, dry_run=False)
         rows = [row for row, name in enumerate(names) if name in named]
-        return packed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
+        return listed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
 
     # Renames
 

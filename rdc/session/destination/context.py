@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.records import dataclass, replace
+from rdc.session.trees.destination_root import ANYWHERE, asked_attributes, wants_listing
 from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Start
+    from rdc.session.destination.in_sync_pairs import InSyncStore
     from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.destination_root import DestinationRoot
+    from rdc.session.trees.destination_root import DestinationRoot, Site
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.tree.filters import DestinationFilters, FilterList
     from rdc.tree.selection import Selection
@@ -47,6 +49,8 @@ class DestinationContext:
     """What takes part; None for all that the source announces."""
     owners: OwnerMapping | None = None
     """What owners of the source become; None for the same numbers."""
+    uses_content: bool = True
+    """As in SessionTerms."""
 
     @property
     def has_top(self) -> bool:
@@ -72,6 +76,21 @@ class SessionTerms:
     """What takes part; None for all that the source announces."""
     owners: OwnerMapping | None = None
     """What owners of the source become; None for the same numbers."""
+    uses_content: bool = True
+    """Whether content and extended attributes of entries that are here may serve for new ones and be
+    compared with them. False for a source that must not learn of them: it sends whole what differs by kind,
+    size or time."""
+
+    def wants_listing(self, path: bytes, site: Site = ANYWHERE) -> bool:
+        """Whether to ask for the source's whole listing at once."""
+        if not self.uses_content and asked_attributes(self.options):
+            return True  # a digest of the tree would compare attributes
+        return wants_listing(path, self.options, site)
+
+    @property
+    def in_sync_store(self) -> InSyncStore | None:
+        """Where pairs of trees are remembered that need nothing; None: nowhere."""
+        return self.signer.catalog if self.uses_content else None
 
     def has_top(self, start: Start) -> bool:
         """Whether the root directory itself takes part, with its metadata."""
@@ -121,4 +140,5 @@ def destination_context(
         clones=terms.clones,
         selection=terms.selection,
         owners=terms.owners,
+        uses_content=terms.uses_content,
     )

@@ -249,7 +249,11 @@ class Destination:
         return round_
 
     def _report_foreign(self) -> None:
-        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too."""
+        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too.
+
+        A source that must learn of no content is told of no name that it did not send."""
+        if not self._context.uses_content:
+            return
         code = ExitCode.PARTIAL if self._options.delete else ExitCode.OK
         only, selection = self._start.only or None, self._context.selection
         for path in self._partial_files.foreign(self._filters, only=only, selection=selection):
@@ -323,7 +327,10 @@ class Destination:
         full = self._full or self._directories.full
         if full is not None:
             raise full
-        left = None if self._parts is None else self._parts.skipped
+        left = None
+        if self._parts is not None:
+            self._parts.find_missing()
+            left = self._parts.skipped
         if self._links is not None and left is not None:
             self._links = left.remaining(self._links)
         if self._links:
@@ -335,7 +342,8 @@ class Destination:
             from rdc.session.renames.removed_files import RemovedFiles
 
             filters = self._context.filters.protected.movable
-            return RemovedFiles(self._root, filters, extra, self._preserved, self._boundary)
+            listed = self._extraneous.identity
+            return RemovedFiles(self._root, filters, extra, self._preserved, listed, self._boundary)
 
         self._router.plan_known(
             removed_files,
@@ -394,7 +402,9 @@ class Destination:
         if not comparison.is_usable(manifest):
             self._wanted.clear()
             return (yield from self._list_all(round_))
-        mount_points = self._in_sync.mount_points
+        mount_points, identities = self._in_sync.mount_points, self._own_tree.identities
+        if identities is not None and not self._context.filters.listed:
+            self._extraneous.take_walk(own, identities, self._own_tree.unreadable)
         yield from comparison.compare(self._compared, self._extraneous, mount_points, round_)
         self._xattrs_were_right = self._xattrs is not None
         self._pass_guard(len(own))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Metadata
     from rdc.protocol.messages.registry import Start
+    from rdc.session.applying.deletion import Extraneous
     from rdc.session.applying.hard_links import HardLinks
     from rdc.session.destination.context import DestinationContext
     from rdc.session.destination.guarded_changes import GuardedChanges
@@ -96,12 +97,13 @@ class DestinationParts:
             self.progress,
             fsync=options.fsync,
             dry=options.dry_run,
-            seeks=seeks,
+            seeks=seeks and context.uses_content,
             pack=context.pack,
             clones=context.clones,
             leaves_size=options.is_left_for_size,
             alternates=destination_root.alternates,
-            whole=options.whole_file,
+            whole=options.whole_file or not context.uses_content,
+            uses_content=context.uses_content,
         )
         self.router = FileRouter(transfer)
         self.deletion = Deletion(
@@ -152,6 +154,7 @@ class DestinationParts:
             skipped=self.skipped,
             has_top=context.has_top,
             selection=context.selection,
+            uses_content=context.uses_content,
         )
         self.directories = DirectoryChanges(self._applying)
         self._guarded: GuardedChanges | None = None
@@ -159,6 +162,8 @@ class DestinationParts:
             from rdc.session.destination.guarded_changes import GuardedChanges
 
             self._guarded = GuardedChanges(self.directories, options, preserved)
+        self._missing: list[Extraneous] = []
+        """What is to go for --delete-missing-args."""
         self._has_removed = False
         """Deletions have begun."""
         self._is_stopped = False
@@ -215,6 +220,13 @@ class DestinationParts:
         self.remove(entries, read_errors)
         return round_
 
+    def find_missing(self) -> None:
+        """Notes what --delete-missing-args deletes, when all directories were compared."""
+        if self._options.delete_missing_args and not self._is_stopped:
+            from rdc.session.applying.missing_arguments import find_missing
+
+            self._missing = find_missing(self._applying, self.deletion)
+
     def put_blocked(self, read_errors: int) -> None:
         """Lets entries take the places of directories, when everything else is in place. `read_errors`: of
         the source."""
@@ -231,7 +243,8 @@ class DestinationParts:
         if self._options.delete_missing_args and not self._is_stopped:
             from rdc.session.applying.missing_arguments import delete_missing
 
-            delete_missing(self._applying, self.deletion, self.directories.late, withheld)
+            late = self.directories.late
+            delete_missing(self._applying, self._missing, self.deletion, late, withheld)
         self.deletion.finish()
 
     def remove_nevertheless(self, entries: int, read_errors: int) -> None:

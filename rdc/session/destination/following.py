@@ -10,7 +10,7 @@ from rdc.session.destination.conversation import Destination
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
-from rdc.session.trees.destination_root import keeps, open_destination, wants_listing
+from rdc.session.trees.destination_root import keeps, open_destination
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -110,7 +110,7 @@ class LiveDestination:
             self._audience.begins()
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
-                self.whole = wants_listing(self._path, self._terms.options, self._site)
+                self.whole = self._terms.wants_listing(self._path, self._site)
                 self.preserved = keeps(self._path, self._terms.options, self._site)
                 yield Send(Describe(self.whole, self.preserved), round_)
                 yield from self._compare_all()
@@ -135,7 +135,7 @@ class LiveDestination:
             context = destination_context(
                 self._terms, destination_root, self._start, self._audience.events(), self.preserved
             )
-            half = Destination(context, whole=self.whole, in_sync_store=self._terms.signer.catalog, live=True)
+            half = Destination(context, whole=self.whole, in_sync_store=self._terms.in_sync_store, live=True)
             done = yield from half.run(round_)
             self._withheld = half.withheld
             self._audience.ended(done, whole=True, files=half.source_files)

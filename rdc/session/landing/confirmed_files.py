@@ -85,7 +85,7 @@ class ConfirmedFiles:
         """The rows of a directory whose entries are here."""
         wanted = self._wanted.listing(number)
         try:
-            existing = self._root.list(path, on_temporary=lambda _name: None)
+            existing = self._root.list(path)
         except RdcError:
             return []  # the run has reported it
         window = self._options.modify_window

@@ -13,7 +13,7 @@ from rdc.model.entries import Kind
 from rdc.plan.compare import DIFFERS, DIFFERS_IN_ACCESS, Change, Decision, Difference, FileDecisions
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
-from rdc.records import replace
+from rdc.session.landing.listed_entries import ListedEntries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class FileCommits:
         """Whether the run sets owners and groups."""
         self._dry = dry
         self._decisions = FileDecisions()
+        self.listed = ListedEntries()
+        """What was at the paths of the files when they were listed. Nothing else is replaced or changed."""
         self._files: dict[bytes, int] = {}
         self._otherwise: dict[int, tuple[int, int]] = {}
         """Size and mtime of files that differ from their listing; see `landed`."""
@@ -78,7 +80,8 @@ class FileCommits:
             self._group = self._delayed = self._delaying_group(fsync=fsync)
         self._held: DelayedGroup | None = None
         """Files that have a directory in their place."""
-        self._held_paths: set[bytes] = set()
+        self._held_paths: dict[bytes, Identity | None] = {}
+        """Their paths, and the listed directories there."""
         self._fsync = fsync
         self.changed = self.planned = 0
         self.moved_files = 0
@@ -87,6 +90,8 @@ class FileCommits:
         self._link_paths: Callable[[int], Iterator[bytes]] | None = None
         self._copied: set[bytes] = set()
         """Paths in the commit group whose content was copied locally."""
+        self.failed: set[int] = set()
+        """Files whose commit failed: what is at their paths did not come from the source."""
 
     def _delaying_group(self, *, fsync: bool) -> DelayedGroup:
         from rdc.files.replace.delayed_group import DelayedGroup
@@ -138,12 +143,25 @@ class FileCommits:
             return
         entry = self._entries.entry(file)
         wanted = entry.metadata if metadata is None else metadata
+        if not self._dry and not self._is_listed(file, existing):
+            self._fail_changed(file, entry.path)
+            return
         self._note_landed(file, existing.size, wanted)
         parts = decision.change is Change.CONTENT and not (self._dry or self._root.overwrites)
         if parts and self._stays_elsewhere(file, entry.path):
             self._part(file, entry.path, wanted, decision, existing)
         else:
-            self.set_metadata(entry.path, wanted, decision, lambda now: now == existing)
+            self.set_metadata(entry.path, wanted, decision, existing)
+
+    def _is_listed(self, file: int, existing: Identity) -> bool:
+        """Whether an existing file is the one that was listed."""
+        listed = self.listed.of(file)
+        return listed is not None and self._root.check.is_still(listed, existing)
+
+    def _fail_changed(self, file: int, path: bytes) -> None:
+        """Reports a file that is not as it was listed. It stays as it is."""
+        self._files[path] = file
+        self._failed(self._root.another(path, None, self.listed.of(file), "change it"))
 
     def _stays_elsewhere(self, file: int, path: bytes) -> bool:
         """Whether the local file has hard links that this run does not make the source's file.
@@ -202,6 +220,13 @@ class FileCommits:
             files, rows = [files[number] for number in known], [rows[number] for number in known]
         if not files:
             return []
+        foreign = [] if self._dry else self.listed.changed(files, opened, rows, self._root.check)
+        if foreign:
+            for number in foreign:
+                self._fail_changed(files[number], self._entries.entry(files[number]).path)
+            known = sorted(set(range(len(files))).difference(foreign))
+            codes = bytes([codes[number] for number in known])
+            files, rows = [files[number] for number in known], [rows[number] for number in known]
         if self._dry:
             outcomes = bytes([METADATA_SET]) * len(files)
         elif self._root.fakes or (self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS)):
@@ -226,13 +251,11 @@ class FileCommits:
                 self.same(file, None, opened.identity(row))
         return changed
 
-    def set_metadata(
-        self, path: bytes, metadata: Metadata, decision: Decision, is_meant: Callable[[Identity], bool]
-    ) -> None:
-        """Sets the metadata of a file whose content stays, if `is_meant` accepts the file at `path`."""
+    def set_metadata(self, path: bytes, metadata: Metadata, decision: Decision, expected: Identity) -> None:
+        """Sets the metadata of a file whose content stays, if the one at `path` is `expected`."""
         try:
             if not self._dry:
-                self._group.set_metadata(path, metadata, self.owner, is_meant)
+                self._group.set_metadata(path, metadata, self.owner, expected)
         except FileError as error:
             self._failed(error)
             return
@@ -268,13 +291,17 @@ class FileCommits:
         return self._group.add_small(directory, listing, content, self.owner)
 
     def commit_versions(
-        self, files: Sequence[int], paths: Sequence[bytes], expected: Sequence[Identity], content: bytes
+        self, files: Sequence[int], paths: Sequence[bytes], content: bytes
     ) -> tuple[list[int], list[int]]:
-        """Takes over the concatenated, verified contents of these files; each replaces only its `expected`.
+        """Takes over the concatenated, verified contents of these files; each replaces only the file that was
+        listed.
 
         Returns the rows whose old file changed meanwhile, and the rows that failed and have to be tried one
         by one. Nothing was written for either.
         """
+        expected = self.listed.chosen(files)
+        if expected is None:
+            return list(range(len(files))), []
         entries, rows = self._entries, array("Q", files)
         versions = NewVersions(
             paths,
@@ -304,13 +331,9 @@ class FileCommits:
         if self._xattrs is not None:
             self._xattrs.note_moved(file)
 
-        def is_moved(now: Identity) -> bool:
-            # The rename changed its ctime.
-            return replace(now, ctime_ns=existing.ctime_ns) == existing
-
         try:
             if not self._dry:
-                self._group.set_metadata(entry.path, entry.metadata, self.owner, is_moved)
+                self._group.set_metadata(entry.path, entry.metadata, self.owner, existing)
         except FileError as error:
             self._failed(error)
         self.moved_files += 1
@@ -322,21 +345,20 @@ class FileCommits:
         if self._held is not None:
             self._held.flush()
 
-    def hold(self, path: bytes) -> None:
-        """Has the new file at `path` wait beside it until `put`."""
+    def hold(self, file: int, path: bytes) -> None:
+        """Has a file wait beside the directory at its path until `put`."""
         if self._held is None:
             self._held = self._delaying_group(fsync=self._fsync)
-        self._held_paths.add(path)
+        self._held_paths[path] = self.listed.of(file)
 
     def holds(self, path: bytes) -> bool:
         """Whether the content of a file that has to wait is here."""
         return self._held is not None and self._held.waits(path)
 
     def put(self, path: bytes) -> None:
-        """Commits a file that had to wait, in place of what is there now: nothing, or an empty directory."""
+        """Commits a file that had to wait, in place of the directory that was listed, which is empty now."""
         if self._held is not None:
-            expected = None if self._root.kind(path) is None else self._root.identity(path)
-            self._held.land_one(path, expected)
+            self._held.land_one(path, self._held_paths.get(path))
 
     def drop_held(self) -> None:
         """Drops the files that were not put in their places. What is long stays for the next run to resume
@@ -390,6 +412,8 @@ class FileCommits:
 
     def _failed(self, error: RdcError) -> None:
         path = error.path if isinstance(error, FileError) else b""
-        self._files.pop(path, None)
+        file = self._files.pop(path, None)
+        if file is not None:
+            self.failed.add(file)
         self._copied.discard(path)
         self._events.report(Problem(error.code, path, str(error)))

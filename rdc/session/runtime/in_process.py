@@ -1,8 +1,8 @@
 """Runs both halves of a session in one process, each in a thread, without a byte stream.
 
 Messages pass by reference. Messages without content are still encoded and decoded, so they are checked and
-counted as on a wire; contents are counted by their lengths. Each direction holds a bounded number of bytes
-before its sender waits, like the driver's queues.
+counted as on a wire; contents, and long lists of what the user chose, are counted by their lengths. Each
+direction holds a bounded number of bytes before its sender waits, like the driver's queues.
 
 Contents pass through memory, and both halves hash them. copy_file_range would save one and a half copies,
 but its output would have to be read back for hashing, which costs more. Two hashes of a gigabyte take a
@@ -19,9 +19,10 @@ from collections import deque
 from rdc.errors import RdcError, StreamError
 from rdc.limits.wire import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.messages.registry import Data, FileBatch, decode, encode
+from rdc.protocol.messages.registry import Data, FileBatch, Rules, Selected, decode, encode
 from rdc.protocol.rules.connection import Received
 from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.wire.added_options import rule_bytes
 from rdc.protocol.wire.costs import cost_of, dearest_first
 from rdc.protocol.wire.frames import frame_head
 from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
@@ -42,6 +43,18 @@ V = TypeVar("V")
 
 CONTENT_OVERHEAD = 16
 """Bytes that a message adds to its content on a wire: heads of block and frame, ordinal, length."""
+
+
+def _size_of(message: Message) -> int | None:
+    """The bytes of a message that passes by reference; None for one that is encoded."""
+    if isinstance(message, Data | FileBatch):
+        return len(message.payload) + CONTENT_OVERHEAD
+    # These are as many as a user has, and were checked when they were read.
+    if isinstance(message, Selected):
+        return sum(map(len, message.names)) + len(message.names) + len(message.origin) + CONTENT_OVERHEAD
+    if isinstance(message, Rules):
+        return sum(map(rule_bytes, message.rules)) + CONTENT_OVERHEAD
+    return None
 
 
 class _Direction:
@@ -155,9 +168,8 @@ class InProcessLink(Generic[T]):
         check_stop(self._stop)
 
     def _send(self, message: Message, round_: int, outward: _Direction, inward: _Direction) -> None:
-        if isinstance(message, Data | FileBatch):
-            size = len(message.payload) + CONTENT_OVERHEAD
-        else:
+        size = _size_of(message)
+        if size is None:
             payload = encode(message)
             size = len(frame_head(message.kind, round_, len(payload))) + len(payload)
             message = decode(message.kind, payload)

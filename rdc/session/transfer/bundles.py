@@ -56,7 +56,7 @@ _ABOUT_FILES = (BlockAnswer, Correction, Targets, Literals, Data, Code, Table, F
 
 
 class Bundles:
-    """At most BUNDLES_IN_FLIGHT bundles at a time, with BUNDLES_HELD_BYTES of old versions in memory."""
+    """At most BUNDLES_IN_FLIGHT bundles at a time, with BUNDLES_CACHED_BYTES of old versions in memory."""
 
     def __init__(self, context: TransferContext, delta_files: DeltaFiles) -> None:
         self._context = context
@@ -283,7 +283,7 @@ class Bundles:
         """Commits the new versions. A file whose old version changed meanwhile comes by delta instead."""
         context, base = self._context, bundle.base
         files, sizes, content = rebuilt.files, rebuilt.sizes, rebuilt.content
-        changed, singly = context.landing.commit_versions(files, base.paths, base.identities, content)
+        changed, singly = context.landing.commit_versions(files, base.paths, content)
         left = {*changed, *singly}
         context.progress.advance(sum([size for row, size in enumerate(sizes) if row not in left]))
         if singly:
@@ -302,15 +302,16 @@ class Bundles:
     def _commit_one(self, file: int, base: Snapshot, row: int, content: bytes) -> None:
         """Commits one file that could not be committed with the others."""
         context, path = self._context, base.paths[row]
+        listed = context.landing.listed.of(file)
         try:
-            with context.new_version(path, base.identities[row], len(content)) as temporary:
+            with context.new_version(path, listed, len(content)) as temporary:
                 temporary.write(content)
                 temporary.hand_over()
         except FileError as error:
             context.problem(path, error)
             return
         metadata = context.metadata(file, None)
-        context.landing.commit(file, path, temporary, metadata, base.identities[row])
+        context.landing.commit(file, path, temporary, metadata, listed)
         context.progress.advance(len(content))
 
     def _give_up(self, bundle: Bundle) -> None:

@@ -256,9 +256,13 @@ def open_destination(
         return replace(destination_root, dirlinks=follow_directory_links(destination_root.root))
     if options.alternates is not None:
         from rdc.session.trees.alternate_directories import open_alternates
+        from rdc.session.trees.named_directories import check_named, open_named
 
+        option = options.alternates.option
+        for directory in options.alternates.directories:
+            check_named(option, directory)
         opened = open_alternates(
-            options.alternates, options, lambda directory: site.open(site.beside(here, directory))
+            options.alternates, options, lambda directory: open_named(option, directory, here, site)
         )
         return replace(destination_root, alternates=opened)
     return destination_root
@@ -283,12 +287,18 @@ def _write_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site) 
 def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> None:
     """Has `root` write new content in another directory first. No link is followed to one within DST: its
     peers might have made it."""
+    from rdc.session.trees.named_directories import check_named, check_opened, open_named
+
+    option = "--temp-dir"
+    check_named(option, directory)
     try:
         within = os.path.normpath(directory)
         if within.startswith((b"/", b"../")) or within in (b".", b".."):
-            root.distant = site.open(site.beside(path, directory), writable=True)
+            root.distant = open_named(option, directory, path, site, writable=True)
         else:
-            root.distant = Root(os.dup(root.directory(within).fd), root.shown(within))
+            distant = Root(os.dup(root.directory(within).fd), root.shown(within))
+            check_opened(option, distant)
+            root.distant, root.distant_path = distant, within
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     root.stages_singly = True
@@ -297,18 +307,20 @@ def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> No
 def _keep_partials(root: Root, path: bytes, directory: bytes, site: Site) -> None:
     """Has `root` keep the parts of unfinished files in another directory. Raises UsageError, RdcError."""
     from rdc.files.replace.partial_directory import PartialDirectory
+    from rdc.session.trees.named_directories import check_named, open_named
 
+    check_named("--partial-dir", directory)
     if not directory.startswith(b"/"):
         if directory in (b".", b"..") or b"/" in directory:
             text = f"--partial-dir={printable(directory)}: expected one name, or an absolute path"
             raise UsageError(text)
-        root.partials = PartialDirectory(root, name=directory, append_only=root.append_only)
+        root.partials = PartialDirectory(root, name=directory)
         return
     try:
-        top = site.open(site.beside(path, directory), create=True, writable=True, mode=0o700)
+        top = open_named("--partial-dir", directory, path, site, create=True, writable=True)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    root.partials = PartialDirectory(root, top=top, append_only=root.append_only)
+    root.partials = PartialDirectory(root, top=top)
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:
@@ -332,9 +344,15 @@ def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions,
     if backup.directory is None:
         root.keep_backups(Backups(root, backup.suffix, fsync=options.fsync))
         return
+    from rdc.session.trees.named_directories import check_above, check_named, check_opened
+
+    check_named("--backup-dir", backup.directory)
     directory = os.path.join(path, backup.directory)
     try:
+        check_above("--backup-dir", directory, site)
         top = site.open(directory, writable=not options.dry_run) if site.has_directory(directory) else None
+        if top is not None:
+            check_opened("--backup-dir", top)
         make_top = partial(_make_path, directory, site, 0o700)
         backups = Backups(root, backup.suffix, fsync=options.fsync, top=top, make_top=make_top)
     except FileError as error:

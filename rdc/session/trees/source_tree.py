@@ -6,6 +6,7 @@ import os
 from functools import reduce
 
 from rdc.errors import ExitCode, FileError, UsageError, printable
+from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
@@ -72,6 +73,10 @@ class SourceTree:
         changes = changes_of("" if options is None else options.chmod)
         prunes = options is not None and options.prune_empty_dirs
         name = entry_of(path)
+        if name and stands_for_reserved(name):
+            raise FileError(
+                path, f"{printable(path)}: expected a path, found a name that rdc keeps for itself"
+            )
         if not name:
             tree = cls(site.open(path), None, changes, served_path(path, site), prunes=prunes)
         else:

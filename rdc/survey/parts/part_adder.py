@@ -149,19 +149,14 @@ class PartAdder:
         sample.put_many((keys[row], before[row], after[row]) for row in rows)
 
     def _add_directories(
-        self,
-        paths: list[bytes],
-        above: array[int],
-        walked: array[int] | None = None,
-        operands: array[int] | None = None,
+        self, paths: list[bytes], above: array[int], walked: array[int], operands: array[int]
     ) -> None:
-        """`walked` and `operands` are absent in parts of version 1."""
         locations, known = self._outcome.locations, self._directories
         first = len(known)
-        for row, (path, parent) in enumerate(zip(paths, above, strict=True)):
+        columns = zip(paths, above, walked, operands, strict=True)
+        for row, (path, parent, _, operand) in enumerate(columns):
             if parent > first + row:
                 raise ValueError("a directory above itself")
-            operand = 0 if operands is None else operands[row]
             if self._merged is not None:
                 known.append(self._merged.number(operand, path))
             else:

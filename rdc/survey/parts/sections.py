@@ -9,6 +9,7 @@ import zstandard
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError
+from rdc.files.own.output_file import OutputKind
 from rdc.limits.survey import PART_SECTION_BYTES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAGIC",
+    "MERGED_SCAN",
+    "NUMBER_LIMIT",
+    "SCAN_PART",
     "VERSIONS",
     "PartError",
     "Section",
@@ -32,15 +36,21 @@ __all__ = [
     "unpacked_names",
 ]
 
-MAGIC = b"RDCPART\x02"
+MAGIC = b"RDCPART\x03"
 """Begins a part; the last byte is the version that is written."""
 
-VERSIONS = (1, 2)
+SCAN_PART = OutputKind("a part of a scan", lambda head: head.startswith(MAGIC[:-1]))
+MERGED_SCAN = OutputKind("a part of a scan", None)
+
+VERSIONS = (2, 3)
 """Versions that are read."""
 
 _HEAD = struct.Struct("<4sII32s")
 _LENGTH = struct.Struct("<I")
 ZSTD_LEVEL = 3
+
+NUMBER_LIMIT = (1 << 64) - 1
+"""The largest number of a column."""
 
 Section = tuple[bytes, list[bytes]]
 """A tag of four bytes, and the section's fields."""

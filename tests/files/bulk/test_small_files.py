@@ -306,7 +306,7 @@ def test_columns_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, b
     fds = array("i", [fd, fd])
     try:
         with pytest.raises(ValueError):
-            _batch.stage_small(fds, names, sizes, mtimes, modes, uids, gids, False, content, rand, None, 1)
+            _batch.stage_small(fds, names, sizes, mtimes, modes, uids, gids, False, content, 0, rand, None, 1)
         if change.keys() <= {"names", "mtimes"} or sizes == b"\1":
             with pytest.raises(ValueError):
                 _batch.read_small(fd, names, sizes, mtimes, 100)

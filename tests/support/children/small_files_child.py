@@ -18,6 +18,7 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
+from rdc import threads  # noqa: F401 - loaded before any call fails
 from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.bulk import several_directories  # noqa: F401 - loaded before any call fails
 from rdc.files.bulk.read_listed import ListedFiles
@@ -110,11 +111,11 @@ def check(top: Path, committed: list[bytes] | None, failed: list[bytes]) -> str:
                 assert root.metadata(path) == META, path
             elif committed is not None:
                 assert path in failed, path
-        litter: list[bytes] = []
-        root.list(directory, on_temporary=litter.append)
+        litter = root.listed(directory).reserved
         assert sweep_temporaries(root, directory, litter) == len(litter)
         assert committed is None or len(litter) <= 1, litter  # of an unlink that failed
-        root.list(directory, on_temporary=lambda name: sys.exit(f"{name!r} stays"))
+        for name in root.listed(directory).reserved:
+            sys.exit(f"{name!r} stays")
     return "none" if not new else "all" if new == 2 * len(CONTENTS) - 1 else "some"
 
 

@@ -19,10 +19,10 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from rdc.daemon import arrivals as arrivals_module
-from rdc.daemon.arrivals import Arrivals
+from rdc.daemon.arrivals import SHAKE_SECONDS, Arrivals
 from rdc.daemon.config import Address, DaemonConfig, Limits, Module
 from rdc.daemon.event_loop import EventLoop
-from rdc.daemon.listening import bind
+from rdc.daemon.listening import PAUSE_SECONDS, bind
 from rdc.daemon.log import Log
 from rdc.daemon.server import Server
 from rdc.errors import RdcError
@@ -35,6 +35,18 @@ from tests.support.daemon.tls_pair import ring
 __all__ = ["Batch", "DrivenDaemon", "Peer", "every_fault", "settings"]
 
 Batch = list[tuple[selectors.SelectorKey, int]]
+
+TURN_SECONDS = 0.1
+"""Seconds that pass after each turn of `serve`."""
+
+PAUSE_TURNS = round(PAUSE_SECONDS / TURN_SECONDS) + 2
+"""Turns until a pause has ended, the listeners are watched, and the next event arrives."""
+
+SHAKE_TURNS = round(SHAKE_SECONDS / TURN_SECONDS) + 2
+"""Turns until a begun handshake may be crowded out: a check for room takes every other turn."""
+
+OWN_TURNS = 6
+"""Turns of a handshake that nothing delays."""
 
 
 def settings(limits: Limits, *trusted: str) -> DaemonConfig:
@@ -276,14 +288,20 @@ class DrivenDaemon:
         self.check()
 
     def serve(self, who: str = "alice") -> bool:
-        """Whether `who` gets a session, before a handshake would be given up, whatever else goes on."""
+        """Whether `who` gets a session as soon as DAEMON.md promises (Limits and their effects):
+        after the pause that may be running, and SHAKE_SECONDS and a check for room for every `handshakes`
+        connections that came before."""
+        bound = self.config.limits.handshakes
+        if isinstance(self.loaded, DaemonConfig):
+            bound = min(bound, self.loaded.limits.handshakes)
+        ahead = len(self.server._arrivals) + sum(accept_queue(listener) for listener in self.listeners)
         peer, begun = self.knock(who), self.processes.begun
-        for _ in range(60):
+        for _ in range(PAUSE_TURNS + SHAKE_TURNS * -(-ahead // bound) + OWN_TURNS):
             self.turn()
             peer.shake()
             if self.processes.begun > begun:
                 return True
-            self.pass_time(0.1)
+            self.pass_time(TURN_SECONDS)
         return False
 
     # What holds
@@ -351,6 +369,14 @@ class DrivenDaemon:
                 advance(self, arrival, events)
 
         return checked
+
+
+def accept_queue(listener: socket.socket) -> int:
+    """Connections that wait to be accepted: `tcpi_unacked` of a socket that listens (tcp(7), TCP_INFO)."""
+    unacked: int = struct.unpack_from("I", listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28), 24)[
+        0
+    ]
+    return unacked
 
 
 def every_fault() -> Iterator[Exception]:

@@ -13,11 +13,13 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
     PACKED_BYTES,
     SIZE_LIMIT,
+    TOTAL_LIMIT,
 )
 from rdc.model.attributes import ACCESS_TIME, UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import GRANULARITIES, Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.times import packed_time
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.messages.registry import (
     BlockRequest,
@@ -41,6 +43,7 @@ from tests.support.kernel.range_rows import rows_of
 
 ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
 sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
+totals = sizes | st.integers(SIZE_LIMIT - 1, TOTAL_LIMIT)
 files = st.sets(ordinals, min_size=1, max_size=20).map(lambda found: tuple(sorted(found)))
 roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)
@@ -53,6 +56,9 @@ component = st.binary(min_size=1, max_size=40).filter(
     lambda name: not {0, 0x2F} & set(name) and name not in {b".", b".."}
 )
 paths = st.binary(max_size=60).filter(lambda path: 0 not in path)
+times = st.integers(-(1 << 63) * 10**9, (1 << 63) * 10**9 - 1).map(packed_time)
+"""Packed times of which many are distant."""
+
 inner_paths = st.lists(component, max_size=4).map(b"/".join)
 
 
@@ -76,7 +82,7 @@ def listings(draw: st.DrawFn, min_size: int = 0, max_size: int = 12) -> Listing:
         kinds,
         column("H", 0, 0o7777),
         lengths,
-        column("q", -(1 << 63), (1 << 63) - 1),
+        array("q", draw(st.lists(times, min_size=count, max_size=count))),
         column("I", 0, 0xFFFF_FFFF),
         column("I", 0, 0xFFFF_FFFF),
         tuple(draw(st.lists(target, min_size=links, max_size=links))),
@@ -253,11 +259,11 @@ def tier_answers(draw: st.DrawFn) -> TierAnswer:
 metadata = st.builds(
     Metadata,
     st.integers(0, 0o7777),
-    st.integers(-(1 << 63), SIZE_LIMIT),
+    times,
     st.integers(0, 0xFFFF_FFFF),
     st.integers(0, 0xFFFF_FFFF),
 )
-mtimes = st.none() | st.integers(-(1 << 63), SIZE_LIMIT)
+mtimes = st.none() | times
 
 
 @st.composite

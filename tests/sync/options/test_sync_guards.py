@@ -13,11 +13,11 @@ import pytest
 from rdc.errors import ExitCode, RdcError
 from rdc.files.depth.list_ahead import ListAhead
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.entries import PackedInodes, PackedListing
+from rdc.model.listed import Listed
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, ItemChanged
 from rdc.session.sync import sync
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from tests.support.running.syncing import Way, command, contents_of, run_sync
 from tests.support.trees.trees import Directory, Tree, describe, read_tree, tree, write_tree
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
@@ -165,17 +165,15 @@ def test_a_directory_that_vanishes_while_it_is_listed_stops_deletion(
 ) -> None:
     source = write_tree(tmp_path / "source", tree({"d/a": b"a", "f": b"f"}))
     destination = write_tree(tmp_path / "destination", tree({"d/a": b"a", "extra": b"e"}))
-    look = PackedWalk._list
+    look = Walk._list
 
-    def vanish(
-        self: PackedWalk, path: bytes, lister: ListAhead, following: Sequence[bytes]
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        listing, inodes = look(self, path, lister, following)
-        if b"d" in listing.names.split(b"\0") and self._root.label.startswith(bytes(source)):
+    def vanish(self: Walk, path: bytes, lister: ListAhead, following: Sequence[bytes]) -> Listed:
+        found = look(self, path, lister, following)
+        if b"d" in found.listing.names.split(b"\0") and self._root.label.startswith(bytes(source)):
             shutil.rmtree(source / "d", ignore_errors=True)
-        return listing, inodes
+        return found
 
-    monkeypatch.setattr(PackedWalk, "_list", vanish)
+    monkeypatch.setattr(Walk, "_list", vanish)
     run = run_sync(source, destination, SyncOptions(delete=True))
     assert {problem.code for problem in run.problems} == {ExitCode.VANISHED, ExitCode.PARTIAL}
     assert paths(destination) == {b"d", b"d/a", b"extra", b"f"}

@@ -60,6 +60,7 @@ class SmallCopies:
             little_endian(array("I", [one.gid for one in metadata])),
             True,
             b"".join(contents),
+            0,
             os.urandom(4 * len(chosen)),
             None,
             depth.now,

@@ -63,8 +63,8 @@ class _Members:
 
     def spans(self) -> Iterator[bytes]:
         begun = False
-        while self._more(2):
-            if begun and not self._waiting.startswith(_GZIP_MAGIC):
+        while self._more(1):
+            if begun and not (self._more(2) and self._waiting.startswith(_GZIP_MAGIC)):
                 self._check_rest()
                 return
             self._take_header()

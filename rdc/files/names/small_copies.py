@@ -63,6 +63,7 @@ class SmallCopies:
             0,
             os.urandom(4 * len(chosen)),
             None,
+            0,
             depth.now,
         )
         depth.saw(RowsSeen(*seen))

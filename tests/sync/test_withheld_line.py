@@ -139,7 +139,7 @@ def test_a_hard_link_that_is_neither_linked_nor_copied(
     assert HELD.keys() <= read_tree(top).keys()
 
 
-def refusing_link(root: Root, old: bytes, new: bytes, found: object) -> object:
+def refusing_link(root: Root, old: bytes, new: bytes, found: object, **_: object) -> object:
     raise refuse(new)
 
 
@@ -257,3 +257,22 @@ def test_a_full_destination(options: tuple[str, ...], few: str, tmp_path: Path) 
         assert not (top / "old").exists()
         assert command("sync", "--delete", *options, f"{source}/", top).code == ExitCode.OK
         assert read_tree(top).keys() == tree(wanted).keys()
+
+
+def test_a_file_that_somebody_puts_in_the_place_of_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays, and so the new one did not arrive."""
+    source = write_tree(tmp_path / "s", tree({"new": b"the only copy", "changed": b"after"}))
+    top = write_tree(tmp_path / "d", HELD)
+    flush = CommitGroup.flush
+
+    def put(self: CommitGroup) -> None:
+        (top / "new").write_bytes(b"somebody's")
+        flush(self)
+
+    monkeypatch.setattr(CommitGroup, "flush", put)
+    run = run_sync(source, top, DELETE)
+    assert [problem.path for problem in run.problems] == [b"new", b""]
+    assert (top / "new").read_bytes() == b"somebody's"
+    assert HELD.keys() <= read_tree(top).keys()

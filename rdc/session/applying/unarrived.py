@@ -4,8 +4,9 @@ A new name may be that of a file that was moved at the source. If its content ca
 verified, the old name at the destination has the last copy.
 
 What counts is the destination itself, not the kind of problem: if a problem with an entry was reported, and
-the destination has nothing of its kind at its path when deletions are due, the entry did not arrive. A
-changed file that failed keeps its old version, and a file whose metadata failed is there.
+the destination has nothing of its kind at its path when deletions are due, the entry did not arrive; nor did
+a new file if a file of another size is there, which somebody else put there. A changed file that failed keeps
+its old version, and a file whose metadata failed is there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.progress import Problem
+    from rdc.session.landing.file_commits import FileCommits
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Unarrived", "incomplete"]
@@ -36,11 +38,14 @@ def incomplete(read_errors: int) -> str | None:
 class Unarrived:
     """Collects the problems of one comparison at the destination."""
 
-    def __init__(self, root: Root, wanted: Manifest, *, earlier: str | None = None) -> None:
-        """`wanted`: the source's entries. `earlier`: why nothing might be deleted in an earlier turn of the
+    def __init__(
+        self, root: Root, wanted: Manifest, landing: FileCommits, *, earlier: str | None = None
+    ) -> None:
+        """`wanted`: the source's entries. `landing`: knows which files are new. `earlier`: why nothing might be deleted in an earlier turn of the
         session; None: nothing was withheld since the last comparison of whole trees."""
         self._root = root
         self._wanted = wanted
+        self._landing = landing
         self._earlier = earlier
         self._rows: set[int] = set()
         """Of entries with problems."""
@@ -82,6 +87,11 @@ class Unarrived:
             if kind == Kind.DIRECTORY:
                 self._root.directory(path, fresh=True)  # it may be reached by a link that stands for it
                 return None
-            return None if self._root.kind(path) == kind else path
+            if self._root.kind(path) != kind:
+                return path
+            if kind == Kind.FILE and self._landing.is_new(row):
+                size, _ = self._landing.landed(row) or (entry.size, 0)
+                return None if self._root.identity(path).size == size else path
+            return None
         except FileError:
             return path

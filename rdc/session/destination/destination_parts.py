@@ -71,8 +71,6 @@ class DestinationParts:
         if options.remove_source_files:
             events.note_paths(made=options.ignore_existing)
         self.wanted = Manifest()
-        self.unarrived = Unarrived(destination_root.root, self.wanted, earlier=earlier)
-        events.heed(self.unarrived.note)
         self.landing = FileCommits(
             destination_root.root,
             self.wanted,
@@ -83,6 +81,8 @@ class DestinationParts:
             xattrs=attributes,
             delays=options.delay_updates,
         )
+        self.unarrived = Unarrived(destination_root.root, self.wanted, self.landing, earlier=earlier)
+        events.heed(self.unarrived.note)
         if destination_root.root.backups is not None:
             destination_root.root.backups.wanted_known(lambda path: self.wanted.row(path) is not None)
         self.progress = TransferProgress(events)

@@ -156,7 +156,9 @@ def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
-    return preserved.mtime(a.mtimes[row]) > preserved.mtime(b.mtimes[other])
+    """Returns whether the destination's entry `a` is newer than the source's entry `b`."""
+    mine, its = a.mtimes[row], b.mtimes[other]
+    return mine > its and not preserved.same_time(its, mine)
 
 
 def _by_size(decision: Decision) -> Decision:

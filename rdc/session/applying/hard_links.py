@@ -89,7 +89,8 @@ class HardLinks:
             and (entry.kind in NODES or found.size == size)
             and (
                 (self._by_size and self._dry)
-                or self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(mtime)
+                or not self._preserved.is_timed(entry.kind)
+                or self._preserved.same_time(mtime, found.mtime_ns)
             )
         )
         joined = (

@@ -260,7 +260,7 @@ class ChangeTurn:
                 return
             identity = root.identity(old)
             change, found = message.metadata.mtime_ns, identity.mtime_ns
-            if identity.size != message.size or self._preserved.mtime(found) != self._preserved.mtime(change):
+            if identity.size != message.size or not self._preserved.same_time(change, found):
                 return
             before = root.metadata(old)
             closed = self._closed.closed(before, old, new)

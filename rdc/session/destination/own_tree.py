@@ -115,7 +115,7 @@ class OwnTree:
             top = None if top is None else owners.as_at_source(top)
         links = None if self._links is None else self._links.digest(manifest)
         self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
-        return covering_root(manifest.root(top, preserved), self.further)
+        return covering_root(manifest.root(top, preserved.at_destination), self.further)
 
     def _hold(self, sets: Iterable[EntrySet]) -> None:
         """Stores attributes, unless they become too many."""

@@ -188,7 +188,7 @@ ROW_REQUESTS = 16
 and for the nodes above it, which are a fifteenth as many. A request for a whole tier counts once more."""
 
 ROWS_FREELY = 65_536
-"""Rows and nodes of a manifest that may be asked for in addition to TOLD_TIMES."""
+"""Rows and nodes of a manifest that may be asked for in addition to ROW_REQUESTS."""
 
 ASKED_FILE_BYTES = 4096
 """Bytes counted for each file that a request names, besides its content: opening a file takes about as long

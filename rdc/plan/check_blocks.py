@@ -47,8 +47,8 @@ def unverified_check_blocks(
     """Yields the check blocks of a file that contain matched blocks, with the copy instructions for their
     contents.
 
-    `parts` make the file of `size` bytes. Each item has up to CELLS_PER_ANSWER check block numbers. LITERAL
-    stands for bytes that have to be fetched; their digest is computed over zeros.
+    `parts` make the file of `size` bytes. Each item has up to CHECK_BLOCKS_PER_ANSWER check block numbers.
+    LITERAL stands for bytes that have to be fetched; their digest is computed over zeros.
 
     Check blocks with bytes that are neither present nor requested are left out. These occur in runs of equal
     chunks.
@@ -134,7 +134,7 @@ class _CopyInstructions:
 
 
 def check_block_digests(secret: bytes, images: Buffer) -> bytes:
-    """Returns CELL_DIGEST_BYTES for each check block in `images`, keyed with the session's secret.
+    """Returns CHECK_BLOCK_DIGEST_BYTES for each check block in `images`, keyed with the session's secret.
 
     The key differs from the one for block fingerprints. With the same polynomial, a false match at the end of
     a check block would stay unnoticed.

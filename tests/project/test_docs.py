@@ -19,6 +19,11 @@ def test_paths_to_read_exist() -> None:
     assert found > 60
 
 
+def test_paths_in_the_glossary_exist() -> None:
+    for path in re.findall(r"`((?:rdc|tests|scripts)/[\w./-]+)`", (TOP / "rdc" / "GLOSSARY.md").read_text()):
+        assert (TOP / path).exists(), path
+
+
 def test_the_map_of_the_session_names_each_of_its_modules_once_in_its_folder() -> None:
     package = TOP / "rdc" / "session"
     named, folder = [], ""

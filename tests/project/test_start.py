@@ -1,10 +1,6 @@
-"""The budgets of a start: 40 ms of CPU for `rdc --version`, 70 ms for a local sync of one file.
+"""What a start of rdc may load: a slow module only if the run uses it.
 
-The tests count modules in place of time, because counts do not depend on the machine's load. Measured on
-CPython 3.11 with scripts/bench_start.py, medians of 30 runs on a machine with other work: 20 ms for
-`rdc --version` (39 modules) and 62 ms for a sync of one new file (204 modules). An empty Python takes 11 ms
-of each. A module costs 0.25 ms on average, so the limits leave room for about 12 modules, which is less than
-the distance to the budgets. Both sides of a remote sync pay for a start.
+Both sides of a remote sync pay for a start. scripts/bench_start.py measures the CPU time of starts.
 """
 
 from __future__ import annotations
@@ -19,14 +15,8 @@ from pathlib import Path
 
 import pytest
 
-# Audit events report compilations. A module has the name of its file; text for exec or eval has another.
 SCRIPT = """
 import sys
-compiled = []
-def note(event, arguments):
-    if event == "compile" and not str(arguments[1]).endswith(".py"):
-        compiled.append(str(arguments[1]))
-sys.addaudithook(note)
 before = set(sys.modules)
 from rdc.cli.main import run
 from rdc.cli.environment import process_environment
@@ -34,7 +24,7 @@ code = run(sys.argv[2:], process_environment())
 loaded = sorted(set(sys.modules) - before)
 import json
 with open(sys.argv[1], "w") as file:
-    json.dump({"code": code, "modules": loaded, "compiled": len(compiled)}, file)
+    json.dump({"code": code, "modules": loaded}, file)
 """
 
 SLOW = {
@@ -76,13 +66,6 @@ class Start:
     code: int
     modules: list[str]
     """The modules that the run loaded, without those of an empty Python."""
-    compiled: int
-    """The number of texts that the run compiled, module files excluded."""
-
-    @property
-    def own(self) -> int:
-        """The number of rdc's own modules among them."""
-        return sum(name.partition(".")[0] == "rdc" for name in self.modules)
 
 
 def started(place: Path, *words: object) -> Start:
@@ -106,18 +89,15 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "source", tmp_path / "destination"
 
 
-def check(start: Start, *, modules: int, own: int, compiled: int, heavy: set[str] = SLOW) -> None:
-    """Checks a start against its limits. `heavy` names the modules that it must not load."""
+def check(start: Start, *, heavy: set[str] = SLOW) -> None:
+    """Check that a start loaded none of the modules in `heavy`."""
     assert not heavy & set(start.modules)
-    assert len(start.modules) <= modules, start.modules
-    assert start.own <= own, [name for name in start.modules if name.startswith("rdc")]
-    assert start.compiled <= compiled
 
 
 def test_the_version(tmp_path: Path) -> None:
     start = started(tmp_path, "--version")
     assert start.code == 0
-    check(start, modules=45, own=25, compiled=1, heavy=SLOW | {"msgpack", "blake3", "ctypes"})
+    check(start, heavy=SLOW | {"msgpack", "blake3", "ctypes"})
 
 
 def test_the_installed_script_adds_nothing() -> None:
@@ -154,7 +134,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     }
     idle |= {"rdc.session.destination.in_sync_tree", "rdc.plan.compare"}
     idle |= {"rdc.chunking.chunker", "rdc.plan.descent", "rdc.plan.block_search", "rdc.signature.build"}
-    check(start, modules=218, own=182, compiled=18, heavy=(SLOW | idle) - {"threading"})
+    check(start, heavy=(SLOW | idle) - {"threading"})
 
 
 def test_a_sync_of_one_new_file_here(tmp_path: Path, places: tuple[Path, Path]) -> None:
@@ -163,7 +143,7 @@ def test_a_sync_of_one_new_file_here(tmp_path: Path, places: tuple[Path, Path]) 
     start = started(tmp_path, "sync", f"{source}/", f"{destination}/")
     assert start.code == 0
     assert (destination / "file").read_bytes() == b"the same"
-    check(start, modules=266, own=227, compiled=25, heavy=SLOW - {"threading"})
+    check(start, heavy=SLOW - {"threading"})
 
 
 def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
@@ -175,7 +155,7 @@ def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
         "rdc.tree.manifest",
         "rdc.kernel",
     }
-    check(start, modules=178, own=143, compiled=4, heavy=SLOW | later)
+    check(start, heavy=SLOW | later)
 
 
 def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[Path, Path]) -> None:
@@ -195,7 +175,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
         "rdc.session.trees.nested_trees",
         "rdc.session.runtime.keepalive",
     }
-    check(start, modules=214, own=178, compiled=18, heavy=SLOW | later)
+    check(start, heavy=SLOW | later)
 
 
 @pytest.mark.parametrize("verb", ["dupes", "similar"])
@@ -203,7 +183,7 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, modules=165, own=127, compiled=2, heavy=(SLOW | session) - {"json", "re", "threading"})
+    check(start, heavy=(SLOW | session) - {"json", "re", "threading"})
 
 
 @pytest.mark.parametrize("module", ["rdc.cli.main", "rdc.errors"])

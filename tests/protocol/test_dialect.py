@@ -100,7 +100,7 @@ def opened(near: Connection, far: Connection) -> None:
 
 
 def test_messages_of_a_feature_that_one_side_lacks_are_in_no_session() -> None:
-    plain = Dialect(8, 8, {}, {}, {})
+    plain = Dialect(9, 9, {}, {}, {})
     near, far = ends(DIALECT, plain)
     opened(near, far)
     request = BundleRequest(0, [0], 4, 256)  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_messages_of_a_feature_that_one_side_lacks_are_in_no_session() -> None:
 
 
 def test_before_a_hello_only_messages_of_every_version_are_sent() -> None:
-    young = Dialect(8, 9, {}, since={Manifest: 9}, until={Plan: 8})
+    young = Dialect(9, 10, {}, since={Manifest: 10}, until={Plan: 9})
     near, _ = ends(young, DIALECT)
     with pytest.raises(LocalProtocolError):
         near.send(Plan(0, 0, 0), 0)

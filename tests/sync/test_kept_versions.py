@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import stat
 import subprocess
 import sys
 import tarfile
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.protocol.rules.dialect import DIALECT
 from tests.support.project_paths import TOP
 from tests.support.trees.trees import describe, read_tree
@@ -77,29 +75,6 @@ def test_it_talks_with_today_s(old: Path, old_is_far: bool, push: bool, tmp_path
         assert describe(before, read_tree(top)) == []
         again = run(near, tmp_path / "shell", far, *words)
         assert (again["changed"], again["deleted"]) == (0, 0)
-
-
-@pytest.mark.parametrize("push", [True, False], ids=["push", "pull"])
-@pytest.mark.parametrize("old_is_far", [True, False], ids=["old far", "old near"])
-def test_of_special_files_it_hears_nothing_new(
-    old: Path, old_is_far: bool, push: bool, tmp_path: Path
-) -> None:
-    near, far = (TOP, old) if old_is_far else (old, TOP)
-    source, top = tmp_path / "s", tmp_path / "d"
-    for number in range(SMALL_MANIFEST):
-        (source / f"{number}").mkdir(parents=True)
-        (source / f"{number}/f").write_bytes(b"content")
-    os.mkfifo(source / "1/fifo")
-    os.mknod(source / "1/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
-    subprocess.run(["cp", "-a", str(source / "."), str(top)], check=True)
-    os.unlink(top / "1/fifo")
-    (top / "2/f").write_bytes(b"older")
-    words = (f"{source}/", f"h:{top}/") if push else (f"h:{source}/", f"{top}/")
-    for _ in range(2):
-        run(near, tmp_path / "shell", far, *words)
-        assert (top / "2/f").read_bytes() == b"content"
-        assert not (top / "1/fifo").exists()
-        assert stat.S_ISCHR((top / "1/null").stat().st_mode)
 
 
 def fill(top: Path, rng: random.Random) -> None:

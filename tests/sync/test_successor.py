@@ -1,6 +1,6 @@
 """A made successor of this protocol, with one feature more and one message less, beside this rdc.
 
-The successor speaks versions 8 and 9. Version 9 has no Plan, and its feature `hints` has a message Hint.
+The successor speaks versions 9 and 10. Version 10 has no Plan, and its feature `hints` has a message Hint.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ class Hint(WireMessage):
 
 
 NEXT = Dialect(
-    oldest=8,
-    newest=9,
+    oldest=DIALECT.newest,
+    newest=DIALECT.newest + 1,
     features={**DIALECT.features, "hints": (Hint,)},  # type: ignore[dict-item]
-    since={Hint: 9},  # type: ignore[dict-item]
-    until={Plan: 8},
+    since={Hint: DIALECT.newest + 1},  # type: ignore[dict-item]
+    until={Plan: DIALECT.newest},
 )
 
 
 class Present(Program):
     """This rdc, for whom Hint is no message at all."""
 
-    dialect = Dialect(8, 8, DIALECT.features, since={Hint: 9}, until={})  # type: ignore[dict-item]
+    dialect = Dialect(9, 9, DIALECT.features, since={Hint: 10}, until={})  # type: ignore[dict-item]
 
 
 class Successor(Program):
-    """Its rdc sends a Hint before a Describe, if that is agreed on by then, and Plan only in version 8."""
+    """Its rdc sends a Hint before a Describe, if that is agreed on by then, and Plan only in version 9."""
 
     dialect = NEXT
 
@@ -76,7 +76,7 @@ class Successor(Program):
                     while answer is not None and isinstance(answer.message, Hint):
                         self.hints += 1
                         answer = yield command
-                elif isinstance(command.message, Plan) and agreed is not None and agreed.version == 9:
+                elif isinstance(command.message, Plan) and agreed is not None and agreed.version == 10:
                     answer = None
                 else:
                     if isinstance(command.message, Describe) and agreed and "hints" in agreed.features:

@@ -1,4 +1,4 @@
-"""Min-wise samples in plain Python: the definition for samples.c and packed.c.
+"""Min-wise samples in plain Python: the definition for samples.c and its vector forms.
 
 A set is a run of 64-bit features. Features are hashes already; `rank` spreads them once more by one product:
 

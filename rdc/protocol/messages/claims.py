@@ -1,7 +1,7 @@
 """Claims: digests of the content that a destination has around the ranges it asks for, per check block.
 
-Check block n of a file is its bytes [n * CELL_BYTES, (n + 1) * CELL_BYTES); the last one may be shorter. Its
-digest covers all of it, with zeros in place of the ranges of the same request.
+Check block n of a file is its bytes [n * CHECK_BLOCK_BYTES, (n + 1) * CHECK_BLOCK_BYTES); the last one may
+be shorter. Its digest covers all of it, with zeros in place of the ranges of the same request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ trip."""
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Check blocks with their `digests`, CELL_DIGEST_BYTES each."""
+    """Check blocks with their `digests`, CHECK_BLOCK_DIGEST_BYTES each."""
 
     cells: tuple[int, ...]
     """Numbers of the check blocks, strictly increasing."""

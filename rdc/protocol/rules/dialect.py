@@ -79,8 +79,8 @@ SPECIALS = "specials"
 they are announced as SPECIAL, and left alone."""
 
 DIALECT = Dialect(
-    oldest=8,
-    newest=8,
+    oldest=9,
+    newest=9,
     features={"bundles": (BundleRequest, BundleAnswer), READS_ANEW: (), SPECIALS: ()},
     since={},
     until={},

@@ -177,7 +177,7 @@ class BlockWriter:
 
 
 class _BlockContent:
-    """Collects a decoder's output and drops all bytes after PIECE_BYTES.
+    """Collects a decoder's output and drops all bytes after BLOCK_CONTENT_BYTES.
 
     It does not raise, since python-zstandard 0.25 then leaks its output buffer of 128 KiB for each bomb.
     """
@@ -227,8 +227,8 @@ class BlockReader:
     def next(self) -> bytes | memoryview | None:
         """The frame stream of the next whole block, or None if more bytes are needed. A keepalive gives b"".
 
-        ProtocolError for a block above its limit (seen in its header), one that expands beyond PIECE_BYTES,
-        and one that zstd cannot decode.
+        ProtocolError for a block above its limit (seen in its header), one that expands beyond
+        BLOCK_CONTENT_BYTES, and one that zstd cannot decode.
         """
         queue = self._queue
         head = decode_varint(queue.head(HEADER_BYTES), 0, RAW_BLOCK_BYTES << 1 | 1, "a block header")

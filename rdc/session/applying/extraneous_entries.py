@@ -85,7 +85,7 @@ class ExtraneousEntries:
         self._differ = False
 
     def add(self, path: bytes, listing: Listing, rows: Sequence[int]) -> None:
-        """Adds these rows of the directory at `path`. Without --delete at most VANISHED_FILES are
+        """Adds these rows of the directory at `path`. Without --delete at most REMOVED_FILES are
         kept: they can only serve as sources of content."""
         room = self._options.delete or len(self.found) < REMOVED_FILES
         if room and (self._boundary is None or self._holds(self._boundary, path)):

@@ -48,7 +48,7 @@ _OF_METADATA = (
 class TreeComparison:
     """Takes one directory after another. Rows are those of the far manifest, `wanted`.
 
-    The far tree is SRC or DST. `only_far` and `only_near` are the aspects of entries that only one has.
+    The far tree is SRC or DST. `_only_far` and `_only_near` are the aspects of entries that only one has.
     """
 
     def __init__(

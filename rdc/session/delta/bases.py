@@ -234,7 +234,8 @@ class FileBases:
 class Bases:
     """The bases of all files that come by delta.
 
-    At most KEPT_BASES are open, and HELD_CONTENT_BYTES in memory. A base counts from `sign` to `drop`.
+    At most OPEN_BASES are open, and CACHED_CONTENT_BYTES in memory. A base counts toward both limits
+    from `sign` until `drop`.
     """
 
     def __init__(self, context: TransferContext) -> None:

@@ -35,7 +35,8 @@ class RemovedContent:
 
 
 class RemovedContents:
-    """Contents by row in RemovedFiles. At most SIGNED_KIN are cached; others are signed again each time."""
+    """Contents by row in RemovedFiles. At most SIGNED_RENAME_CANDIDATES are
+    cached; others are signed again each time."""
 
     def __init__(self, context: TransferContext, removed_files: RemovedFiles) -> None:
         self._context = context

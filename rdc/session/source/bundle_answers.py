@@ -34,7 +34,7 @@ __all__ = ["BundleAnswers"]
 
 
 class BundleAnswers:
-    """The last BUNDLES_IN_FLIGHT requested bundles, with BUNDLES_HELD_BYTES of content in memory.
+    """The last BUNDLES_IN_FLIGHT requested bundles, with BUNDLES_CACHED_BYTES of content in memory.
 
     Further content is read again when it is needed.
     """

@@ -96,7 +96,7 @@ def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Ite
 
 
 def _claimed_blocks(source: SourceFile, message: RangeRequest) -> Iterator[_CheckBlocks]:
-    """Yields all claimed check blocks, CELLS_PER_ANSWER at a time."""
+    """Yields all claimed check blocks, CHECK_BLOCKS_PER_ANSWER at a time."""
     ends = array("Q", (0, *accumulate(map(add, message.gaps, message.lengths))))
     known = array("Q", bytes(32 * len(ends)))
     known[0::4] = known[2::4] = ends

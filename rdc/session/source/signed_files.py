@@ -43,7 +43,7 @@ class SourceSignatures:
     """Signatures by row in the manifest.
 
     The last signatures that fit into SOURCE_TREES_BYTES are cached, but at least one. The content of small
-    files is cached too, up to HELD_CONTENT_BYTES. All answers about a file are about one version. A later
+    files is cached too, up to CACHED_CONTENT_BYTES. All answers about a file are about one version. A later
     version raises FileChangedError, or is signed anew if no earlier answer depends on the old one.
     """
 

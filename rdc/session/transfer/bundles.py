@@ -56,7 +56,7 @@ _ABOUT_FILES = (BlockAnswer, Correction, Targets, Literals, Data, Code, Table, F
 
 
 class Bundles:
-    """At most BUNDLES_IN_FLIGHT bundles at a time, with BUNDLES_HELD_BYTES of old versions in memory."""
+    """At most BUNDLES_IN_FLIGHT bundles at a time, with BUNDLES_CACHED_BYTES of old versions in memory."""
 
     def __init__(self, context: TransferContext, delta_files: DeltaFiles) -> None:
         self._context = context

@@ -7,6 +7,7 @@ from array import array
 from enum import IntEnum
 from itertools import compress
 
+from rdc.model.stable_fields import ALL_STABLE, StableFields
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -109,13 +110,33 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The parts of a stat that show whether a file was changed or replaced in between."""
+    """The parts of a stat that show whether a file was changed or replaced in between.
+
+    Two identities are equal if they are in all fields that are stable at either.
+    """
 
     device: int
     inode: int
     size: int
     mtime_ns: int
     ctime_ns: int
+    stable: StableFields = ALL_STABLE
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Identity):
+            return NotImplemented
+        return (
+            self.size == other.size
+            and self.mtime_ns == other.mtime_ns
+            and self.device == other.device
+            and (
+                self.ctime_ns == other.ctime_ns or not (self.stable.ctime and other.stable.ctime)
+            )
+            and (self.inode == other.inode or not (self.stable.inode and other.stable.inode))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.size, self.mtime_ns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.model.entries import Listing, PackedListing
 
 __all__ = [
@@ -81,6 +83,12 @@ class Granularity:
             mtime_ns += self.step - 1
         return mtime_ns - mtime_ns % self.step
 
+    def alike(self, given_ns: int, found_ns: int) -> bool:
+        """Whether the file system may have made `found_ns` of an mtime `given_ns`."""
+        if self.is_vague:
+            return abs(given_ns - found_ns) < self.step
+        return self.of(given_ns) == found_ns
+
     @property
     def is_vague(self) -> bool:
         return self.rounding is Rounding.ABOUT
@@ -113,8 +121,8 @@ class Preserved:
     directory_modes: int = ALL_MODES
     """The permission bits that are preserved of directories."""
     untimed: frozenset[Kind] = frozenset()
-    """The kinds whose mtimes are not preserved, of FILE (special files included), DIRECTORY and SYMLINK. The
-    mtimes of two files still show that they are unchanged if they are equal; if not, contents decide."""
+    """The kinds whose mtimes are not preserved, of FILE (special files included), DIRECTORY and SYMLINK. If the
+    mtimes of two regular files are equal, these are unchanged; if not, their contents decide."""
     unmade: frozenset[Kind] = frozenset()
     """The kinds that cannot exist, of SYMLINK and SPECIAL (fifos, sockets and devices): their absence does
     not mean that they were deleted."""
@@ -228,6 +236,11 @@ class Preserved:
     # Times
 
     @property
+    def is_coarse(self) -> bool:
+        """Whether two versions of a file may well have one mtime, so that equal ones prove nothing."""
+        return max(self.granularity.step, self.source_granularity.step) > _TRUSTED_STEP
+
+    @property
     def keeps_all_times(self) -> bool:
         """Whether the mtimes of all entries are preserved to the nanosecond."""
         return not self.untimed and self.granularity == self.source_granularity == EXACT
@@ -254,9 +267,13 @@ class Preserved:
         return self.mtime(mtime_ns) if self.is_timed(Kind.DIRECTORY) else 0
 
     def mtimes(self, column: bytes | bytearray, kinds: bytes | bytearray) -> bytes | bytearray:
-        """The compared part of a column of mtimes, i64 little-endian; the column itself if that is all. Those
-        of regular files are always compared."""
+        """The compared part of a column of mtimes, i64 little-endian; the column itself if that is all.
+
+        Those of regular files are always compared, and as they are where they prove little: to call two trees
+        equal without a look at the contents takes equal times.
+        """
         untimed = self.untimed - {Kind.FILE} if self.untimed else self.untimed
+        whole = Kind.FILE in self.untimed or self.is_coarse
         if Kind.FILE in self.untimed:
             untimed |= NODES | {Kind.SPECIAL}
         exact = self.granularity == self.source_granularity == EXACT
@@ -268,7 +285,11 @@ class Preserved:
             array(
                 "q",
                 [
-                    0 if kind in untimed else _within_64_bits(of(mtime))
+                    0
+                    if kind in untimed
+                    else mtime
+                    if whole and kind == Kind.FILE
+                    else _within_64_bits(of(mtime))
                     for mtime, kind in zip(integers, kinds, strict=True)
                 ],
             )
@@ -298,6 +319,9 @@ _VAGUENESS = 1000
 """How many times the error of a vague time its step is: one in so many times then has another multiple than
 the time that it stands for, which costs a comparison."""
 
+_VAGUEST_STEP = _SECOND
+_TRUSTED_STEP = 2 * _SECOND
+
 
 def _high_bytes(kept: int) -> bytes:
     """A table of bytes.translate for the high byte of a mode, which leaves the bits `kept`."""
@@ -309,14 +333,17 @@ def _within_64_bits(mtime_ns: int) -> int:
     return min(max(mtime_ns, -(1 << 63)), (1 << 63) - 1)
 
 
-def granularity_of(given: int, preserved: int) -> Granularity | None:
-    """The finest granularity that makes `preserved` of an mtime `given` to a file system; None if they are
-    too far apart for one time."""
+def granularity_of(times: Sequence[tuple[int, int]], least: int = 1) -> Granularity | None:
+    """The finest granularity, with steps from `least` on, by which mtimes given to a file system became those
+    found afterwards; None if none explains them all. `times`: pairs of both, in nanoseconds."""
+    error = max(abs(given - found) for given, found in times)
     for step in GRANULARITIES:
+        if step < least:
+            continue
         for rounding in (Rounding.DOWN, Rounding.NEAREST, Rounding.UP):
-            found = Granularity(step, rounding)
-            if found.of(given) == preserved:
-                return found
-        if abs(given - preserved) * _VAGUENESS <= step:
+            granularity = Granularity(step, rounding)
+            if all(granularity.of(given) == found for given, found in times):
+                return granularity
+        if error * _VAGUENESS <= step <= _VAGUEST_STEP:
             return Granularity(step, Rounding.ABOUT)
     return None

@@ -111,15 +111,11 @@ def compare(
     pairs, extra, times = _paired_rows(
         wanted, existing, preserved=preserved, checksum=checksum, unverified=unverified
     )
-    pairs, alike, touched = _files_apart(wanted, existing, pairs, preserved)
+    pairs, alike, touched, doubtful = _files_apart(wanted, existing, pairs, preserved)
     if times:
         # Only mtimes differ. In a touched tree that is most files.
         touched = [row for row in times if wanted.kinds[row] == Kind.FILE]
         pairs = [(row, row) for row in times if wanted.kinds[row] != Kind.FILE]
-    doubtful: list[int] = []
-    """Files of which the mtimes would tell more if they were preserved."""
-    if Kind.FILE in preserved.untimed:
-        touched, doubtful = [], touched
     checked = alike if checksum else [row for row in alike if row in unverified] if unverified else []
     checked = sorted([*checked, *doubtful]) if doubtful else checked
     links, existing_links = wanted.links(), existing.links()
@@ -183,12 +179,14 @@ def _change_of_file(bits: int, *, checksum: bool, unverified: bool) -> tuple[Cha
 
 def _files_apart(
     a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], preserved: Preserved
-) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+) -> tuple[list[tuple[int, int]], list[int], list[int], list[int]]:
     """Splits `pairs`: other pairs, rows of files without a difference, rows of files that differ in mtime
-    only."""
+    only, and rows of files without a difference whose mtimes do not prove that."""
     others: list[tuple[int, int]] = []
     alike: list[int] = []
     touched: list[int] = []
+    doubtful: list[int] = []
+    untimed, coarse = Kind.FILE in preserved.untimed, preserved.is_coarse
     file, exact, kept, group = int(Kind.FILE), preserved.keeps_all_times, preserved.modes, preserved.group
     kinds, sizes, mtimes, modes = a.kinds, a.sizes, a.mtimes, a.modes
     for pair in pairs:
@@ -201,13 +199,15 @@ def _files_apart(
             or (preserved.owner and (a.uids[row] != b.uids[other] or (group and a.gids[row] != b.gids[other])))
         ):
             others.append(pair)
-        elif mtimes[row] == b.mtimes[other] or (
-            not exact and preserved.same_time(mtimes[row], b.mtimes[other])
-        ):
+        elif mtimes[row] == b.mtimes[other]:
             alike.append(row)
-        else:
+        elif exact:
             touched.append(row)
-    return others, alike, touched
+        elif preserved.same_time(mtimes[row], b.mtimes[other]):
+            (doubtful if coarse or untimed else alike).append(row)
+        else:
+            (doubtful if untimed else touched).append(row)
+    return others, alike, touched, doubtful
 
 
 def _differing_rows(a: Listing, b: Listing, preserved: Preserved) -> list[int]:
@@ -259,12 +259,12 @@ def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, preserved:
 
 
 def _is_doubtful(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
-    """Returns whether two files of one size may differ, since mtimes are not preserved and are not equal."""
-    return (
-        Kind.FILE in preserved.untimed
-        and a.sizes[row] == b.sizes[other]
-        and not preserved.same_time(a.mtimes[row], b.mtimes[other])
-    )
+    """Returns whether two files of one size may differ, though what is preserved of their mtimes does not."""
+    if a.sizes[row] != b.sizes[other] or a.mtimes[row] == b.mtimes[other]:
+        return False
+    if Kind.FILE in preserved.untimed:
+        return True
+    return preserved.is_coarse and preserved.same_time(a.mtimes[row], b.mtimes[other])
 
 
 def row_difference(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> Difference:

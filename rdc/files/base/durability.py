@@ -13,18 +13,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["flush", "sync_directory", "sync_directory_at", "sync_directory_of", "sync_file_systems"]
+__all__ = ["CANNOT_SYNC", "flush", "sync_directory", "sync_directory_at", "sync_directory_of", "sync_file_systems"]
+
+CANNOT_SYNC = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
+"""Errors of file systems that do not sync: what they hold is as durable as they make it by themselves."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MACOS = sys.platform == "darwin"
 
 
-def flush(fd: int) -> None:
-    """Make an open file or directory durable. Raises OSError."""
-    os.fsync(fd)
+def flush(fd: int) -> bool:
+    """Make an open file or directory durable. Return False where the file system does not do that. Raises
+    OSError."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in CANNOT_SYNC:
+            raise
+        return False
     if _MACOS:
         with suppress(OSError):  # a volume that cannot has done what it can
             full_fsync(fd)
+    return True
 
 
 def sync_file_systems(fds: Iterable[int]) -> bool:
@@ -52,7 +62,7 @@ def _sync_whole(fd: int) -> None:
     try:
         syncfs(fd)
     except OSError as error:
-        if error.errno != errno.ENOSYS:
+        if error.errno not in CANNOT_SYNC:
             raise
         os.sync()  # every file system, and without a report of what was lost
 
@@ -81,7 +91,7 @@ def _sync_and_close(fd: int) -> None:
         flush(fd)
     except OSError as error:
         # Some network file systems do not sync directories: their renames are durable when they return.
-        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
+        if error.errno not in {errno.EPERM, errno.EACCES, errno.EBADF}:
             raise
     finally:
         os.close(fd)

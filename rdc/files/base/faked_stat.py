@@ -95,10 +95,10 @@ def set_faked_on_name(
         os.close(fd)
 
 
-def set_faked_open(fd: int, wanted: Metadata, *, owner: bool) -> None:
+def set_faked_open(fd: int, wanted: Metadata, *, owner: bool, timed: bool = True) -> None:
     """Do that for the file open at `fd`."""
     path, found = b"/proc/self/fd/%d" % fd, os.fstat(fd)
-    _set(path, found, wanted, read_faked(fd, found), owner=owner, timed=True)
+    _set(path, found, wanted, read_faked(fd, found), owner=owner, timed=timed)
 
 
 def _set(

@@ -11,6 +11,7 @@ from array import array
 from contextlib import suppress
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.base.known_devices import stable_fields
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.entry_reader import NO_ATIME
 from rdc.limits.sessions import OPENED_FILES
@@ -119,7 +120,12 @@ class OpenedFiles:
     def identity(self, row: int) -> Identity:
         """Return the identity of an open row when it was opened."""
         return Identity(
-            self.devices[row], self.inodes[row], self.sizes[row], self.mtimes[row], self.ctimes[row]
+            self.devices[row],
+            self.inodes[row],
+            self.sizes[row],
+            self.mtimes[row],
+            self.ctimes[row],
+            stable_fields(self.devices[row]),
         )
 
     def read(self, rows: Sequence[int]) -> tuple[bytes, bytes]:
@@ -147,7 +153,7 @@ class OpenedFiles:
         """
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
-        if self.root.append_only or self.root.undo is not None:
+        if self.root.append_only or self.root.undo is not None or not self.root.writes_in_bulk:
             # The caller repeats each file singly: a refusal names it, and an undo notes it.
             return bytes([FAILED]) * len(rows)
         fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)

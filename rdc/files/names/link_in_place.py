@@ -10,6 +10,7 @@ from enum import Enum
 
 from rdc.files.base.append_only import rename_to_free_name
 from rdc.files.base.replace_kind import file_over_directory
+from rdc.files.base.taking_names import is_refused, replace_name
 from rdc.files.base.temporary_names import make_aside
 
 TYPE_CHECKING = False
@@ -22,10 +23,6 @@ __all__ = ["Linked", "link_file"]
 ATTEMPTS = 16
 """How often the link is made. A sweep can remove the temporary name before the rename, and no lock prevents
 that, since a lock would belong to the file under all its names. That happening 16 times is a fault."""
-
-# Errors of links across file systems, at the maximum of links, to files of other users, and where the file
-# system has no hard links.
-_CANNOT = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class Linked(Enum):
@@ -74,7 +71,9 @@ def link_file(
             temporary = make_aside(new_name, link)
             try:
                 found = os.stat(temporary, dir_fd=here.fd, follow_symlinks=False)
-                same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
+                same = found.st_dev == expected.device and (
+                    found.st_ino == expected.inode or not expected.stable.inode
+                )
                 if not same or stat.S_ISLNK(found.st_mode):
                     return Linked.CHANGED
                 if root.backups is not None:
@@ -96,10 +95,11 @@ def link_file(
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=here.fd)
     except OSError as error:
-        if error.errno in _CANNOT:
-            return Linked.IMPOSSIBLE
         if root.append_only and error.errno == errno.EEXIST:
             raise root.append_only_refusal(new, "make it a hard link") from error
+        # Across file systems, at the maximum of links, to a file of another user, or where there are none.
+        if error.errno == errno.EXDEV or is_refused(error):
+            return Linked.IMPOSSIBLE
         raise root.failure(error, new, "make it a hard link") from error
     return Linked.CHANGED
 
@@ -113,6 +113,6 @@ def _is_taken(name: bytes, directory: int) -> bool:
 
 def _rename(temporary: bytes, name: bytes, directory: int) -> None:
     try:
-        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        replace_name(temporary, name, directory)
     except IsADirectoryError:
         file_over_directory(temporary, name, directory)

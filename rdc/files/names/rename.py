@@ -11,8 +11,11 @@ import os
 import stat
 from enum import Enum
 
+from rdc.files.base.durability import CANNOT_SYNC
+from rdc.files.base.known_devices import honours_no_replace
 from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
+from rdc.files.base.taking_names import is_refused
 from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Metadata
 
@@ -24,11 +27,6 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity
 
 __all__ = ["Moved", "make_durable", "move_directory", "move_file"]
-
-# Errors of renames across file systems, of missing rights, of old kernels, and of file systems that cannot
-# promise to replace nothing.
-_CANNOT = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL}
-
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -83,9 +81,12 @@ def move_file(
             take_acl(old_name, there.fd, found)
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
+        if not honours_no_replace(here.fd):
+            return Moved.IMPOSSIBLE
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
-        if error.errno in _CANNOT:
+        # Across file systems, without the rights, or where a rename cannot promise to replace nothing.
+        if error.errno == errno.EXDEV or is_refused(error):
             return Moved.IMPOSSIBLE
         raise root.failure(error, new, "move a file there") from error
     return Moved.DONE
@@ -110,9 +111,11 @@ def move_directory(root: Root, old: bytes, new: bytes) -> bool:
         if root.undo is not None:
             now = stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid
             root.undo.moving(old, new, found, Metadata(*now))
+        if not honours_no_replace(here.fd):
+            return False
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
-        if error.errno in _CANNOT:
+        if error.errno == errno.EXDEV or is_refused(error):
             return False
         raise root.failure(error, new, "move a directory there") from error
     finally:
@@ -133,7 +136,7 @@ def make_durable(root: Root, directories: Iterable[bytes]) -> None:
         try:
             syncfs(fd)
         except OSError as error:
-            if error.errno != errno.ENOSYS:
+            if error.errno not in CANNOT_SYNC:
                 raise root.failure(error, path, "make the moves into it durable") from error
             os.sync()
         finally:

@@ -3,13 +3,12 @@ entry."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from enum import Enum
 
 from rdc.files.base.metadata import kind_of
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Identity
 
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
 
 __all__ = ["ANYTHING", "Anything", "CheckedRename"]
-
-
-_NO_PROMISE = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK}
-"""Errors where neither rename(2) nor link(2) can promise to replace nothing."""
 
 
 class Anything(Enum):
@@ -91,11 +86,20 @@ class CheckedRename:
         OSError."""
         return _stat(path.rpartition(b"/")[2], directory)
 
-    def rename(self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None) -> None:
+    def rename(
+        self,
+        path: bytes,
+        directory: int,
+        old: bytes,
+        expected: Identity | Anything | None,
+        *,
+        displaces: bool = True,
+    ) -> None:
         """Rename `old` to `path`, whose directory is open.
 
-        `expected` is as in CommitGroup.add. Raises FileError if another entry is there, OSError if the rename
-        fails. An append-only root accepts only a free name.
+        `expected` is as in CommitGroup.add. `displaces`: where no rename replaces anything, the old entry is
+        moved away first. Raises FileError if another entry is there, OSError if the rename fails. An
+        append-only root accepts only a free name.
         """
         # long because each step is safe only because of the checks before it
         name = path.rpartition(b"/")[2]
@@ -109,11 +113,10 @@ class CheckedRename:
             return
         if expected is None:
             try:
-                _rename_new(old, name, directory)
+                take_free_name(old, name, directory)
                 return
-            except OSError as error:
-                if error.errno != errno.EEXIST and error.errno not in _NO_PROMISE:
-                    raise
+            except FileExistsError:
+                pass
         found = _stat(name, directory)
         if found is not None and stat.S_ISDIR(found.st_mode) and not isinstance(expected, Identity):
             raise self._unexpected(path, "no directory", "a directory")
@@ -133,7 +136,10 @@ class CheckedRename:
         if found is not None and found.st_nlink > 1:
             self.own_changes.replace(old, name, directory)
             return
-        os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
+        if displaces:
+            replace_name(old, name, directory)
+        else:
+            os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
 
     def _unexpected(self, path: bytes, expected: str, found: str) -> FileError:
         return self._root.refused(
@@ -143,18 +149,6 @@ class CheckedRename:
             found=found,
             advice="what is there was kept; run again once nothing else changes it",
         )
-
-
-def _rename_new(old: bytes, new: bytes, directory: int) -> None:
-    """Raises OSError: EEXIST if `new` is taken, one of _NO_PROMISE if nobody can tell in one step."""
-    try:
-        rename_no_replace(old, new, directory)
-    except OSError as error:
-        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
-            raise
-        from rdc.files.base.append_only import link_to_free_name
-
-        link_to_free_name(old, new, directory)
 
 
 def _stat(name: bytes, directory: int) -> os.stat_result | None:

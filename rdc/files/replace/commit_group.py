@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
@@ -9,9 +10,11 @@ from types import TracebackType
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import flush, sync_directory, sync_file_systems
+from rdc.files.base.taking_names import is_refused
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
+from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.source_file import identity_of
 from rdc.model.entries import Identity, Metadata, little_endian_integers
 from rdc.typed import NamedTuple
@@ -52,6 +55,8 @@ class Staged(NamedTuple):
     replacement: Replacement
     path: bytes
     expected: Identity | Anything | None
+    metadata: Metadata | None = None
+    owner: bool = False
 
 
 class _Renamed(NamedTuple):
@@ -60,6 +65,9 @@ class _Renamed(NamedTuple):
     path: bytes
     directory: Directory
     fd: int
+    """-1 if it had to be closed."""
+    staged: Staged | None
+    """None for a file of a run."""
 
 
 class CommitGroup:
@@ -129,7 +137,7 @@ class CommitGroup:
             self._report(error)
             self._raise_collected()
             return
-        self._staged.append(Staged(replacement, path, expected))
+        self._staged.append(Staged(replacement, path, expected, metadata, owner))
         self._count(2 if replacement.keeps_inode else 1, replacement.size)
 
     def set_metadata(
@@ -272,9 +280,10 @@ class CommitGroup:
             renamed = self._rename(staged) + self._rename_runs(runs)
             if self._root.append_only:
                 for item in renamed:
-                    self._root.note_made(os.fstat(item.fd))
+                    self._note_made(item)
             if self._fsync:
                 renamed = self._sync_directories(renamed)
+            renamed = self._settle(renamed)
             for item in renamed:
                 if self._on_identity is not None:
                     self._on_identity(item.path, identity_of(os.fstat(item.fd)))
@@ -403,8 +412,13 @@ class CommitGroup:
                 replacement.abandon()
                 self._fail(path, error, "put its new content in place")
             else:
-                renamed.append(_Renamed(path, replacement.directory, landed))
+                renamed.append(_Renamed(path, replacement.directory, landed, item))
         return renamed
+
+    def _note_made(self, item: _Renamed) -> None:
+        name = item.path.rpartition(b"/")[2]
+        found = stat_entry(name, item.directory.fd) if item.fd < 0 else os.fstat(item.fd)
+        self._root.note_made(found)
 
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
         renamed = []
@@ -425,7 +439,7 @@ class CommitGroup:
             unrenamed = passed_over.union(failed)
             if unrenamed:
                 live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
-            renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
+            renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row), None) for row in live]
         return renamed
 
     def _try_to_rename(self, runs: list[StagedFiles], passed_over: list[set[int]]) -> list[list[int]]:
@@ -462,7 +476,14 @@ class CommitGroup:
         try:
             directory = run.directory_of(row)
             self._renamer.check_directory(path, path.rpartition(b"/")[0], directory)
-            self._renamer.rename(path, directory.fd, run.temporary(row), run.expected(row))
+            name, expected = run.temporary(row), run.expected(row)
+            try:
+                self._renamer.rename(path, directory.fd, name, expected, displaces=False)
+            except OSError as error:
+                if not (is_refused(error) or error.errno == errno.EEXIST):
+                    raise
+                run.close(row)  # as in Replacement.land
+                self._renamer.rename(path, directory.fd, name, expected)
         except FileError as error:
             run.drop(row)
             self._report(error)
@@ -501,6 +522,23 @@ class CommitGroup:
             else:
                 durable += items
         return durable
+
+    # Step 4: where a file system is known to keep less than it is told, each file is looked at once more.
+
+    def _settle(self, renamed: list[_Renamed]) -> list[_Renamed]:
+        settled = []
+        for item in renamed:
+            staged = item.staged
+            if staged is None or staged.metadata is None or not staged.replacement.is_unsettled:
+                settled.append(item)
+                continue
+            try:
+                staged.replacement.settle(staged.metadata, owner=staged.owner)
+            except OSError as error:
+                self._fail(item.path, error, "set its metadata (the new content is in place)")
+            else:
+                settled.append(item)
+        return settled
 
     # Failures
 

@@ -18,9 +18,11 @@ from contextlib import suppress
 
 from rdc.files.base.durability import flush
 from rdc.files.base.file_clock import outlast
-from rdc.files.base.metadata import changes_access, set_on_descriptor
+from rdc.files.base.known_devices import same_entry
+from rdc.files.base.metadata import changes_access
+from rdc.files.base.shortfalls import strictly
 from rdc.files.base.syscalls import punch_hole
-from rdc.files.replace.replacement import COPY_BY_HAND, COPY_BYTES, READ_BYTES, Replacement
+from rdc.files.replace.replacement import COPY_BYTES, READ_BYTES, Replacement, copies_by_hand
 from rdc.files.replace.sparse import zero_spans
 from rdc.files.root.source_file import identity_of
 
@@ -130,7 +132,7 @@ class Overwrite(Replacement):
         """
         name = self.path.rpartition(b"/")[2]
         now, there = os.fstat(self._old_fd), os.stat(name, dir_fd=self.directory.fd, follow_symlinks=False)
-        if identity_of(now) != self._old or not os.path.samestat(now, there):
+        if identity_of(now) != self._old or not same_entry(now, there):
             raise self._changed()
         for start, stop in self._ranges():
             self._write_old(start, stop)
@@ -152,7 +154,15 @@ class Overwrite(Replacement):
 
             take_acl_of(self._old_fd, now)
             now = os.fstat(self._old_fd)
-        set_on_descriptor(self._old_fd, now, self._metadata, owner=self._owner)
+        attempt = self._attempt if self.root.storage.is_agreed else strictly
+        self.root.set_on_open(self._old_fd, now, self._metadata, owner=self._owner, attempt=attempt)
+
+    def _close(self) -> None:
+        fd, self._old_fd = self._old_fd, -1
+        if fd >= 0:
+            with suppress(OSError):  # an error of what was written has shown in `land`
+                os.close(fd)
+        super()._close()
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
         """Yields the ranges (start, stop) of the new content that the temporary has."""
@@ -216,7 +226,7 @@ class Overwrite(Replacement):
         try:
             return os.copy_file_range(self._fd, self._old_fd, length, offset_src=offset, offset_dst=offset)
         except OSError as error:
-            if error.errno not in COPY_BY_HAND:
+            if not copies_by_hand(error):
                 raise
             return 0
 

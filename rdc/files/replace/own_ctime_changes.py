@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from rdc.files.base.taking_names import replace_name
 from rdc.files.root.source_file import identity_of
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ class OwnCtimeChanges:
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         try:
             before = identity_of(os.fstat(fd))
-            os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
+            replace_name(old, name, directory)
             now = os.fstat(fd)
         finally:
             os.close(fd)

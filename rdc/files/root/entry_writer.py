@@ -3,7 +3,6 @@ metadata."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from rdc.files.base.metadata import (
     set_on_name,
     would_change,
 )
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
@@ -29,11 +28,17 @@ from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.base.shortfalls import Attempt
     from rdc.files.base.undo_keeper import UndoKeeper
 
-__all__ = ["EntryWriter"]
+__all__ = ["Chosen", "EntryWriter"]
+
+Chosen: TypeAlias = "Callable[[Metadata, os.stat_result], Metadata]"
+"""Returns what of an entry's wanted metadata is set, given its stat."""
 
 LONG_HOLE_BYTES = 16 << 10
 """Bytes. Less than the longest chunk, which is how a run of zeros is cut. A write of so much costs more than
@@ -43,6 +48,10 @@ SYMLINK_ATTEMPTS = 256
 """How often a symlink or special file is made under a temporary name. A sweep of another process may remove
 the temporary, which cannot be locked, before its rename. With 64 attempts, a sweep that never paused once
 removed all of them, on a busy machine without Linux's own calls."""
+
+
+def _all_of(wanted: Metadata, now: os.stat_result) -> Metadata:
+    return wanted
 
 
 class EntryWriter(WritePermission):
@@ -167,19 +176,22 @@ class EntryWriter(WritePermission):
 
             self.perform(path, "take its inherited ACL away", shed_acls)
 
-    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+    def narrow_directory(
+        self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen = _all_of
+    ) -> None:
         """Remove the permissions of group and others on a directory that `metadata` does not grant.
 
         With `owner`, also set uid and gid. `set_metadata` applies the rest of `metadata` when the directory
-        is complete. An entry that is no directory stays as it is. Raises FileError."""
+        is complete. `chosen`: as there. An entry that is no directory stays as it is. Raises FileError."""
 
         def narrow(name: bytes, parent: int) -> None:
             now = stat_entry(name, parent)
             if stat.S_ISDIR(now.st_mode):
                 self.check_made(path, now, "narrow its mode")
+                wanted = chosen(metadata, now)
                 if self.undo is not None:
-                    self.undo.changing(path, name, parent, narrowed_metadata(now, metadata, owner=owner))
-                narrow_name(name, parent, now, metadata, owner=owner)
+                    self.undo.changing(path, name, parent, narrowed_metadata(now, wanted, owner=owner))
+                narrow_name(name, parent, now, wanted, owner=owner)
 
         self.perform(path, "narrow its mode before anything lands in it", narrow)
 
@@ -246,8 +258,9 @@ class EntryWriter(WritePermission):
                 try:
                     if metadata is not None:
                         made = stat_entry(temporary, parent)
-                        wanted = self._timed(kind, made, metadata)
-                        set_on_name(temporary, parent, made, wanted, owner=owner)
+                        wanted = self.storage.of_made(self._timed(kind, made, metadata), made)
+                        noting = self.storage.attempts(path)
+                        set_on_name(temporary, parent, made, wanted, owner=owner, attempt=noting)
                     self._rename_aside(path, temporary, name, parent, new=new, doing=doing)
                     return
                 except FileNotFoundError:
@@ -275,13 +288,13 @@ class EntryWriter(WritePermission):
         if self.undo is not None:
             self.note_placing(path, parent, stat_entry(temporary, parent))
         if new:
-            _rename_new(temporary, name, parent)
+            take_free_name(temporary, name, parent)
         else:
             if self.backups is not None:
                 with suppress(FileNotFoundError):
                     self.backups.keep(path, name, parent)
             try:
-                os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+                replace_name(temporary, name, parent)
             except IsADirectoryError:
                 from rdc.files.base.replace_kind import file_over_directory
 
@@ -320,15 +333,40 @@ class EntryWriter(WritePermission):
             raise
         return True
 
-    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
+    def set_on_open(
+        self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
+    ) -> None:
         """Set the metadata of a new file, as `set_on_descriptor` does. Raises OSError."""
-        set_on_descriptor(fd, made, metadata, owner=owner)
+        wanted, timed = self.storage.of_made(metadata, made), self.storage.times_made(Kind.FILE)
+        set_on_descriptor(fd, made, wanted, owner=owner, timed=timed, attempt=attempt)
 
-    def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
+    def settle(
+        self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int
+    ) -> None:
+        """Look at a new file of `size` bytes, closed and at its path, and set what is not as it was set.
+
+        What cannot be set is noted. Another entry that is there by now is left alone. Raises OSError.
+        """
+        name, storage = path.rpartition(b"/")[2], self.storage
+        try:
+            now = stat_entry(name, directory)
+            wanted = storage.of_settled(metadata, now)
+            if not stat.S_ISREG(now.st_mode) or now.st_size != size:
+                return
+            if would_change(now, wanted, owner=owner):
+                set_on_name(name, directory, now, wanted, owner=owner, attempt=storage.attempts(path))
+                storage.learn_from(wanted, stat_entry(name, directory), owner=owner)
+        except FileNotFoundError:
+            return
+
+    def set_metadata(
+        self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool, chosen: Chosen = _all_of
+    ) -> None:
         """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry of this kind.
 
         Only differing values are set, and no mtime of a kind in `untimed`. Entries that nobody may read, and
-        symlinks themselves, can be set too.
+        symlinks themselves, can be set too. `chosen`: returns what of `metadata` is set of an entry, given
+        its stat.
         Raises FileError, also if the entry is of another kind.
         """
 
@@ -343,7 +381,7 @@ class EntryWriter(WritePermission):
                     found=f"a {found.name.lower()}",
                     advice="run again once nothing else changes this tree",
                 )
-            wanted = self._timed(kind, now, metadata)
+            wanted = chosen(self._timed(kind, now, metadata), now)
             if self.append_only and would_change(now, wanted, owner=owner):
                 self.check_made(path, now, "set its metadata")
             if self.undo is not None:
@@ -355,27 +393,6 @@ class EntryWriter(WritePermission):
     def _timed(self, kind: Kind, now: os.stat_result, metadata: Metadata) -> Metadata:
         """Return `metadata`, with the mtime that the entry has if such times are not set."""
         return replace(metadata, mtime_ns=now.st_mtime_ns) if kind in self.untimed else metadata
-
-
-def _rename_new(old: bytes, new: bytes, parent: int) -> None:
-    """Rename `old` to `new` in one directory. Raises OSError, FileExistsError if `new` is taken."""
-    try:
-        rename_no_replace(old, new, parent)
-    except OSError as error:
-        # Old kernels, and file systems (some network ones) that cannot promise it.
-        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
-            raise
-        from rdc.files.base.append_only import CANNOT_LINK, link_to_free_name
-
-        try:
-            return link_to_free_name(old, new, parent)
-        except OSError as problem:
-            if problem.errno not in CANNOT_LINK:
-                raise
-        with suppress(FileNotFoundError):
-            stat_entry(new, parent)
-            raise FileExistsError(errno.EEXIST, "") from error
-        os.rename(old, new, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def _unlink(name: bytes, parent: int) -> None:

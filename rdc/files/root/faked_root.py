@@ -14,6 +14,11 @@ from rdc.files.root.root import Root
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.base.shortfalls import Attempt
+    from rdc.files.root.entry_writer import Chosen
+
 __all__ = ["FakedRoot"]
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,7 +33,9 @@ class FakedRoot(Root):
         super().__init__(fd, label)
         show_faked(self)
 
-    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+    def narrow_directory(
+        self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen | None = None
+    ) -> None:
         super().narrow_directory(path, metadata, owner=False)
 
     def replace_symlink(
@@ -87,10 +94,15 @@ class FakedRoot(Root):
 
         self._replace(path, f"make the {kind.name.lower()}", kind, make, None, owner=owner, new=new)
 
-    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
-        set_faked_open(fd, metadata, owner=owner)
+    def set_on_open(
+        self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
+    ) -> None:
+        timed = self.storage.times_made(Kind.FILE)
+        set_faked_open(fd, metadata, owner=owner, timed=timed)
 
-    def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
+    def set_metadata(
+        self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool, chosen: Chosen | None = None
+    ) -> None:
         """Set what this user may set, and keep the rest, like Root.set_metadata."""
         faked = faked_at(self, path)
 
@@ -105,6 +117,12 @@ class FakedRoot(Root):
                     found=f"a {found.name.lower()}",
                     advice="run again once nothing else changes this tree",
                 )
-            set_faked_on_name(name, parent, metadata, owner=owner, timed=kind not in self.untimed)
+            wanted = metadata
+            if chosen is not None and faked is not None:
+                shown = Metadata(stat.S_IMODE(faked.mode), now.st_mtime_ns, faked.uid, faked.gid)
+                wanted = self.storage.onto_found(metadata, shown, kind)
+            elif chosen is not None:
+                wanted = chosen(metadata, now)
+            set_faked_on_name(name, parent, wanted, owner=owner, timed=kind not in self.untimed)
 
         self.perform(path, "set its metadata", apply)

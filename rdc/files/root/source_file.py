@@ -9,6 +9,7 @@ from functools import cache
 from types import TracebackType
 
 from rdc.files.base.file_clock import outlast
+from rdc.files.base.known_devices import stable_fields
 from rdc.files.base.os_errors import changed, failure
 from rdc.model.entries import Identity, Metadata
 
@@ -30,7 +31,14 @@ READAHEAD_WORTH = 128 << 10
 
 
 def identity_of(found: os.stat_result) -> Identity:
-    return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return Identity(
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        stable_fields(found.st_dev),
+    )
 
 
 @cache
@@ -210,7 +218,8 @@ class SourceFile:
     def check_unchanged(self) -> None:
         """Raise FileChangedError unless size, mtime and ctime are as they were when the file was opened.
 
-        A program can restore an mtime after writing, but it cannot set back a ctime.
+        A program can restore an mtime after writing, but it cannot set back a ctime. A ctime that is not
+        stable does not count.
         """
         try:
             now = identity_of(os.fstat(self._fd))

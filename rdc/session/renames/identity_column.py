@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from rdc.files.base.known_devices import stable_fields
 from rdc.model.entries import Identity
 
 __all__ = ["IdentityColumn"]
@@ -26,4 +27,5 @@ class IdentityColumn:
         self._packed += _ROW.pack(found.device, found.inode, found.size, found.mtime_ns, found.ctime_ns)
 
     def __getitem__(self, row: int) -> Identity:
-        return Identity(*_ROW.unpack_from(self._packed, row * _ROW.size))
+        device, inode, size, mtime, ctime = _ROW.unpack_from(self._packed, row * _ROW.size)
+        return Identity(device, inode, size, mtime, ctime, stable_fields(device))

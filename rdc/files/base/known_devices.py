@@ -1,0 +1,78 @@
+"""What this process knows of the file systems that it opened, by device number: a stat has that and no more.
+
+The type of a file system decides until its facts have been learned (rdc.files.facts.learned_facts).
+"""
+
+from __future__ import annotations
+
+import os
+
+from rdc.files.base.syscalls import file_system_type
+from rdc.model.stable_fields import ALL_STABLE, StableFields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.file_system_facts import FileSystemFacts
+
+__all__ = [
+    "VOLATILE_TYPES",
+    "honours_no_replace",
+    "meet",
+    "note_facts",
+    "same_entry",
+    "stable_fields",
+]
+
+VOLATILE_TYPES = {
+    0x4D44: "vfat",
+    0x2011BAB0: "exfat",
+    0x65735546: "fuse",
+    0xFF534D42: "cifs",
+    0xFE534D42: "smb2",
+    0x517B: "smbfs",
+}
+"""By f_type of statfs(2). FAT has no change time, and the kernel makes up its inode numbers. FUSE and SMB
+return what their servers choose: often the mtime, and another inode number after a while."""
+
+_VOLATILE = StableFields(inode=False, ctime=False)
+
+_stable: dict[int, StableFields] = {}
+_replacing: set[int] = set()
+"""Devices on which a rename replaces what it is told not to replace."""
+
+
+def meet(fd: int) -> None:
+    """Note by its type what the file system of `fd` keeps stable, unless that is known. Never raises."""
+    try:
+        device = os.fstat(fd).st_dev
+        if device not in _stable:
+            _stable[device] = _VOLATILE if file_system_type(fd) in VOLATILE_TYPES else ALL_STABLE
+    except OSError:
+        return
+
+
+def note_facts(device: int, facts: FileSystemFacts) -> None:
+    """Note what was learned of the file system with this device number."""
+    _stable[device] = facts.stable
+    if facts.no_replace:
+        _replacing.discard(device)
+    else:
+        _replacing.add(device)
+
+
+def honours_no_replace(directory: int) -> bool:
+    """Return whether renameat2 without replacing can be relied on in an open directory. Raises OSError."""
+    return not (_replacing and os.fstat(directory).st_dev in _replacing)
+
+
+def stable_fields(device: int) -> StableFields:
+    """Return the stable fields of stats with this device number."""
+    return _stable.get(device, ALL_STABLE)
+
+
+def same_entry(a: os.stat_result, b: os.stat_result) -> bool:
+    """Return whether two stats are of one entry, as far as its file system tells. Where inode numbers are not
+    stable, any two entries of one kind on one file system may be."""
+    if a.st_dev != b.st_dev:
+        return False
+    return a.st_ino == b.st_ino or not stable_fields(a.st_dev).inode

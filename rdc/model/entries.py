@@ -129,9 +129,7 @@ class Identity:
             self.size == other.size
             and self.mtime_ns == other.mtime_ns
             and self.device == other.device
-            and (
-                self.ctime_ns == other.ctime_ns or not (self.stable.ctime and other.stable.ctime)
-            )
+            and (self.ctime_ns == other.ctime_ns or not (self.stable.ctime and other.stable.ctime))
             and (self.inode == other.inode or not (self.stable.inode and other.stable.inode))
         )
 

@@ -130,9 +130,7 @@ class Preserved:
 
     def both(self, source: Preserved) -> Preserved:
         """What remains if the destination preserves this and the source `source`."""
-        return replace(
-            self.also(source), granularity=self.granularity, source_granularity=source.granularity
-        )
+        return replace(self.also(source), granularity=self.granularity, source_granularity=source.granularity)
 
     def also(self, other: Preserved) -> Preserved:
         """What remains of entries of one end that is subject to this and to `other`."""
@@ -220,8 +218,14 @@ class Preserved:
     def made_mode(self, kind: int, mode: int, umask: int) -> int:
         """The mode of a new entry that is announced with `mode`: bits that are not preserved are granted as
         far as `umask` lets, like those of any new entry."""
-        kept = self.modes_of_kind(kind)
+        kept = ALL_MODES if kind == Kind.SYMLINK else self.modes_of_kind(kind)
         return mode & kept | mode & ~kept & ~umask & _PLAIN
+
+    def made_modes(self, modes: bytes | bytearray, kinds: bytes | bytearray, umask: int) -> bytes | bytearray:
+        """A column of announced modes, u16 little-endian, as new entries get them."""
+        integers = little_endian_integers("H", modes)
+        made = [self.made_mode(kind, mode, umask) for mode, kind in zip(integers, kinds, strict=True)]
+        return little_endian(array("H", made))
 
     def compared_modes(self, modes: bytes | bytearray, kinds: bytes | bytearray) -> bytes | bytearray:
         """The preserved part of a column of modes, u16 little-endian; the column itself if that is all."""
@@ -298,7 +302,8 @@ class Preserved:
     # What is set
 
     def onto(self, wanted: Metadata, now: Metadata, kind: int) -> Metadata:
-        """`wanted` for an entry that has the metadata `now`, which keeps what is not preserved.
+        """`wanted` for an entry that has the metadata `now`, which keeps what is not preserved. Without owners,
+        no set-id bit is wanted.
 
         An mtime that both file systems take for the wanted one stays as well: that of an original is finer
         than that of its copy.
@@ -306,7 +311,7 @@ class Preserved:
         kept = ALL_MODES if kind == Kind.SYMLINK else self.modes_of_kind(kind)
         stays = not self.is_timed(kind) or self.same_time(wanted.mtime_ns, now.mtime_ns)
         return Metadata(
-            wanted.mode & kept | now.mode & ~kept,
+            self.mode(wanted.mode) & kept | now.mode & ~kept,
             now.mtime_ns if stays else wanted.mtime_ns,
             wanted.uid if self.owner else now.uid,
             wanted.gid if self.owner and self.group else now.gid,

@@ -196,7 +196,9 @@ def _files_apart(
             or not kinds[row] == b.kinds[other] == file
             or sizes[row] != b.sizes[other]
             or (modes[row] ^ b.modes[other]) & kept
-            or (preserved.owner and (a.uids[row] != b.uids[other] or (group and a.gids[row] != b.gids[other])))
+            or (
+                preserved.owner and (a.uids[row] != b.uids[other] or (group and a.gids[row] != b.gids[other]))
+            )
         ):
             others.append(pair)
         elif mtimes[row] == b.mtimes[other]:

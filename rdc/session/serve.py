@@ -236,7 +236,8 @@ def _answer_as_destination(
     terms = SessionTerms(
         options, filters, open_.secret, signer, selection=selection, owners=mapping_of(options)
     )
-    whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
+    whole = wants_listing(path, options, site)
+    preserved = keeps(path, options, site, catalog=signer.catalog)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
     received = yield Receive()

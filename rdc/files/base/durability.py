@@ -13,7 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CANNOT_SYNC", "flush", "sync_directory", "sync_directory_at", "sync_directory_of", "sync_file_systems"]
+__all__ = [
+    "CANNOT_SYNC",
+    "flush",
+    "sync_directory",
+    "sync_directory_at",
+    "sync_directory_of",
+    "sync_file_systems",
+]
 
 CANNOT_SYNC = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 """Errors of file systems that do not sync: what they hold is as durable as they make it by themselves."""

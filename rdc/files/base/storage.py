@@ -77,6 +77,12 @@ class Storage:
         made = self._made
         return self.facts.is_plain and made.keeps_all_modes and made.group and not made.untimed
 
+    @property
+    def sets_found_whole(self) -> bool:
+        """Whether all of the metadata is set of entries that were there, but for owners that nobody sets."""
+        both = self.preserved
+        return both.keeps_all_modes and both.keeps_all_times and (both.group or not both.owner)
+
     # What is set
 
     def of_made(self, wanted: Metadata, now: os.stat_result) -> Metadata:
@@ -99,7 +105,7 @@ class Storage:
         """What is set of an entry that was there, of this Kind and with the metadata `now`."""
         return wanted if self._asked is None else self.preserved.onto(wanted, now, kind)
 
-    def of_directory(self, wanted: Metadata, now: os.stat_result, path: bytes) -> Metadata:
+    def of_directory(self, path: bytes, wanted: Metadata, now: os.stat_result) -> Metadata:
         """What is set of the directory at `path` when the work in it is done: as `of_found`, and it gets back
         the mode that it had before its owner borrowed permissions."""
         if self._asked is None:

@@ -65,7 +65,11 @@ def file_system_of(fd: int) -> FileSystem:
     id_ = os.fstatvfs(fd).f_fsid or os.fstat(fd).st_dev
     kind = type_of(fd)
     times = (
-        ChangeTimes.LOCAL if kind in _LOCAL else ChangeTimes.NONE if kind in VOLATILE_TYPES else ChangeTimes.DISTANT
+        ChangeTimes.LOCAL
+        if kind in _LOCAL
+        else ChangeTimes.NONE
+        if kind in VOLATILE_TYPES
+        else ChangeTimes.DISTANT
     )
     return FileSystem(id_ & 0xFFFF_FFFF_FFFF_FFFF, times)
 

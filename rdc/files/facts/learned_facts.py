@@ -10,8 +10,10 @@ import errno
 import os
 from contextlib import contextmanager, suppress
 
+from rdc.errors import FileError
 from rdc.files.base.known_devices import note_facts, stable_fields
 from rdc.files.base.metadata import set_mode_on_name
+from rdc.files.base.shortfalls import Shortfall
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.base.taking_names import create_temporary, is_refused, replace_name
 from rdc.files.base.temporary_names import make_aside
@@ -20,16 +22,16 @@ from rdc.model.entries import Kind
 from rdc.model.file_system_facts import ALL_KEPT, FileSystemFacts
 from rdc.model.preserved import ALL_MODES, Granularity, granularity_of
 from rdc.model.stable_fields import StableFields
-from rdc.records import replace
+from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rdc.files.root.root import Root
     from rdc.model.preserved import Preserved
 
-__all__ = ["learn_facts"]
+__all__ = ["Learned", "learn_facts"]
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -45,7 +47,16 @@ _OTHER_ID = 1
 """A user and group that a container has, too."""
 
 
-def learn_facts(root: Root, directory: bytes, *, owners: bool) -> FileSystemFacts | None:
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What a trial found out."""
+
+    facts: FileSystemFacts
+    refusals: Mapping[Shortfall, int]
+    """What of files could not be set, with the errno of the call. What is set in vain is not among it."""
+
+
+def learn_facts(root: Root, directory: bytes, *, owners: bool) -> Learned | None:
     """Return what the file system of the directory at a path keeps; None if nothing can be made there.
 
     `owners`: this process may set owners, so that is tried as well. The directory's own times stay.
@@ -53,11 +64,12 @@ def learn_facts(root: Root, directory: bytes, *, owners: bool) -> FileSystemFact
     try:
         opened = root.directory(directory)
         with _aside(opened.fd) as inside:
-            facts = _Trial(inside, owners=owners).facts()
+            trial = _Trial(inside, owners=owners)
+            facts = trial.facts()
         note_facts(os.fstat(opened.fd).st_dev, facts)
-    except OSError:
+    except (OSError, FileError):
         return None
-    return facts
+    return Learned(facts, trial.refusals)
 
 
 @contextmanager
@@ -99,6 +111,7 @@ class _Trial:
     def __init__(self, inside: int, *, owners: bool) -> None:
         self._inside = inside
         self._owners = owners
+        self.refusals: dict[Shortfall, int] = {}
 
     def facts(self) -> FileSystemFacts:
         """Raises OSError if not even a file can be made."""
@@ -152,7 +165,9 @@ class _Trial:
         for given in _TIMES:
             try:
                 os.utime(name, ns=(given, given), dir_fd=self._inside, follow_symlinks=False)
-            except OSError:
+            except OSError as error:
+                if name == b"b":
+                    self.refusals[Shortfall.TIME] = error.errno or 0
                 return None
             pairs.append((given, self._stat(name).st_mtime_ns))
         return granularity_of(pairs)
@@ -165,12 +180,15 @@ class _Trial:
                 for pattern in _PATTERNS:
                     set_mode_on_name(name, self._inside, pattern & bits)
                     kept &= ~(self._stat(name).st_mode ^ pattern)
-            except OSError:
+            except OSError as error:
+                if name == b"b":
+                    self.refusals[Shortfall.MODE] = error.errno or 0
                 continue
             finally:
                 with suppress(OSError):
                     set_mode_on_name(name, self._inside, 0o700)
-            return kept if privileged else kept | ALL_MODES & ~_PLAIN_BITS if kept == bits else kept
+            self.refusals.pop(Shortfall.MODE, None)
+            return kept if privileged or kept != bits else ALL_MODES
         return 0
 
     def _keeps_owner(self, name: bytes) -> bool:
@@ -183,9 +201,7 @@ class _Trial:
             return error.errno == errno.EINVAL  # this process may not use that number
         finally:
             with suppress(OSError):
-                os.chown(
-                    name, before.st_uid, before.st_gid, dir_fd=self._inside, follow_symlinks=False
-                )
+                os.chown(name, before.st_uid, before.st_gid, dir_fd=self._inside, follow_symlinks=False)
 
     def _directories(self, keeps: Preserved) -> Preserved:
         os.mkdir(b"e", 0o700, dir_fd=self._inside)
@@ -233,9 +249,7 @@ class _Trial:
         return False
 
     def _link(self, old: bytes, new: bytes) -> None:
-        os.link(
-            old, new, src_dir_fd=self._inside, dst_dir_fd=self._inside, follow_symlinks=False
-        )
+        os.link(old, new, src_dir_fd=self._inside, dst_dir_fd=self._inside, follow_symlinks=False)
         os.unlink(new, dir_fd=self._inside)
 
     @staticmethod

@@ -439,7 +439,9 @@ class CommitGroup:
             unrenamed = passed_over.union(failed)
             if unrenamed:
                 live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
-            renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row), None) for row in live]
+            renamed += [
+                _Renamed(run.path_of(row), run.directory_of(row), run.fileno(row), None) for row in live
+            ]
         return renamed
 
     def _try_to_rename(self, runs: list[StagedFiles], passed_over: list[set[int]]) -> list[list[int]]:

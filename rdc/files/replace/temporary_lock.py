@@ -7,6 +7,7 @@ import fcntl
 
 __all__ = ["lock_temporary"]
 
+
 def lock_temporary(fd: int) -> bool:
     """Take the lock; return False if another process holds it. File systems without locks return True: sweeps
     cannot lock there either."""

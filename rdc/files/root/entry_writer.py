@@ -340,9 +340,7 @@ class EntryWriter(WritePermission):
         wanted, timed = self.storage.of_made(metadata, made), self.storage.times_made(Kind.FILE)
         set_on_descriptor(fd, made, wanted, owner=owner, timed=timed, attempt=attempt)
 
-    def settle(
-        self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int
-    ) -> None:
+    def settle(self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int) -> None:
         """Look at a new file of `size` bytes, closed and at its path, and set what is not as it was set.
 
         What cannot be set is noted. Another entry that is there by now is left alone. Raises OSError.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rdc.session.landing.file_commits import FileCommits
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.alternate_directories import AlternateDirectories
+    from rdc.session.trees.destination_storage import DestinationStorage
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.filters import DestinationFilters
@@ -35,7 +36,8 @@ class ApplyingContext:
     start: Start
     options: SyncOptions
     filters: DestinationFilters
-    preserved: Preserved
+    storage: DestinationStorage
+    """The file system, and what both sides preserve."""
     manifest: Manifest
     """The source's. A file is named by its row."""
     landing: FileCommits
@@ -56,3 +58,8 @@ class ApplyingContext:
     """The root directory itself takes part, with its metadata."""
     selection: Selection | None
     """What takes part; None for all that the source announces."""
+
+    @property
+    def preserved(self) -> Preserved:
+        """What both sides preserve, as far as is known by now."""
+        return self.storage.preserved

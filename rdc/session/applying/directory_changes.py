@@ -12,7 +12,7 @@ from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare
 from rdc.plan.rotation import rotated
 from rdc.records import replace
-from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
+from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory, without_rows
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.chosen_directories import ChosenDirectories
 from rdc.session.applying.directory_entries import DirectoryEntries
@@ -46,7 +46,7 @@ class DirectoryChanges:
         self._protected = context.filters.protected if options.delete and not options.rules_after else None
         self._extraneous = context.extraneous
         self._events = events = context.events
-        self._preserved = context.preserved
+        self._storage = context.storage
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
         self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
@@ -103,7 +103,7 @@ class DirectoryChanges:
         self._expected.pop(path)
         if directory.touched:
             self._touched.note_changed(path)
-            self._touched.add(path, directory.metadata)
+            self._touched.add(path, directory.metadata, made=directory.new)
         return True
 
     def compare(
@@ -155,7 +155,7 @@ class DirectoryChanges:
         comparison = compare(
             directory.listing,
             existing,
-            preserved=self._preserved,
+            preserved=self._storage.preserved,
             checksum=self._options.checksum,
             unverified=check,
         )
@@ -164,6 +164,8 @@ class DirectoryChanges:
 
             report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
+        if comparison and self._storage.before_writing(path):
+            comparison = self._reconsidered(directory, comparison, check)
         elsewhere = None
         if self._alternates is not None:
             comparison, elsewhere = self._alternates.look(directory, comparison)
@@ -180,14 +182,39 @@ class DirectoryChanges:
         if touched or worked:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
-            self._touched.add(path, announced.metadata)
+            self._touched.add(path, announced.metadata, made=announced.new)
+
+    def _reconsidered(
+        self, directory: ComparedDirectory, comparison: Comparison, check: Collection[int]
+    ) -> Comparison:
+        """What is left of the changes in `comparison`, now that it is known what the file system keeps."""
+        listing, existing = directory.listing, directory.existing
+        preserved = self._storage.preserved
+        found = compare(
+            listing, existing, preserved=preserved, checksum=self._options.checksum, unverified=check
+        )
+        if self._options.narrows:
+            from rdc.plan.skip_options import narrow
+
+            found = narrow(
+                found,
+                listing,
+                existing,
+                options=self._options,
+                preserved=preserved,
+                path=directory.path,
+            ).comparison
+        rows = {decision.row for decision in comparison.decisions}
+        rows.update(comparison.touched, comparison.checked)
+        left = without_rows(found, set(range(len(listing))) - rows)
+        return replace(left, extra=comparison.extra)
 
     def _skip_directory(
         self, path: bytes, first: int, listing: Listing, announced: AnnouncedDirectory
     ) -> None:
         """Leaves alone a directory that is lost or cannot be read, and everything below it."""
         if announced.touched and not announced.lost:
-            self._touched.add(path, announced.metadata)
+            self._touched.add(path, announced.metadata, made=announced.new)
         for row in listing.rows_of(Kind.DIRECTORY):
             below = join(path, listing.names[row])
             self._expected[below] = AnnouncedDirectory(listing.metadata(row), announced.new, False, True)
@@ -247,7 +274,7 @@ class DirectoryChanges:
         """By row: names of local files that may have the new content of that row's file."""
         if self._options.dry_run:
             return {}
-        return rotated(directory.listing, directory.existing, comparison, self._preserved)
+        return rotated(directory.listing, directory.existing, comparison, self._storage.preserved)
 
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant."""
@@ -274,7 +301,7 @@ class DirectoryChanges:
         for path, directory in self._expected.items():
             if directory.touched and not directory.lost:
                 self._touched.note_changed(path)
-                self._touched.add(path, directory.metadata)
+                self._touched.add(path, directory.metadata, made=directory.new)
         self._expected.clear()
 
     def replace_blocking_directories(self, read_errors: int) -> None:
@@ -290,5 +317,5 @@ class DirectoryChanges:
         """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
         if not self._options.dry_run:
             self._touched.set_metadata(
-                self._root, self._events, owner=self._preserved.owner, with_root=self._has_top
+                self._root, self._events, owner=self._storage.preserved.owner, with_root=self._has_top
             )

@@ -40,7 +40,7 @@ class DirectoryEntries:
         self._lists_unchanged = (
             context.options.list_unchanged and context.links is None and context.xattrs is None
         )
-        self._preserved = context.preserved
+        self._storage = context.storage
         self._alternates = context.alternates
         self._landing = context.landing
         self._events = context.events
@@ -100,6 +100,8 @@ class DirectoryEntries:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             differing = self._root_difference(announced.metadata)
+            if differing and self._storage.before_writing(b""):
+                differing = self._root_difference(announced.metadata)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):
                     self._allowed.refuse(b"")
@@ -123,13 +125,17 @@ class DirectoryEntries:
             from rdc.plan.modify_window import with_equal_time
 
             existing = with_equal_time(existing, wanted, self._window)
-        return difference(Kind.DIRECTORY, wanted, existing, preserved=self._preserved)
+        return difference(Kind.DIRECTORY, wanted, existing, preserved=self._storage.preserved)
 
     def _report_root(self, announced: AnnouncedDirectory, decision: Decision) -> None:
         """Reports that the root directory is made or changes."""
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
         elsewhere = self._alternates if announced.new else None
-        known = None if elsewhere is None else elsewhere.top_difference(announced.metadata, self._preserved)
+        known = (
+            None
+            if elsewhere is None
+            else elsewhere.top_difference(announced.metadata, self._storage.preserved)
+        )
         self._report(code, b"", known)
         if self._xattrs is not None:
             self._xattrs.note_root_reported()

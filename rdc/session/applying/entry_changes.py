@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.files.base.shortfalls import Shortfall
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import itemize
@@ -130,9 +131,11 @@ class EntryChanges:
                     new = decision.change is Change.CREATE
                     self._root.replace_symlink(path, target, metadata, owner=self._owner, new=new)
                 else:
-                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner)
+                    chosen = self._root.storage.of_found
+                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner, chosen=chosen)
             except FileError as error:
-                self._events.report(Problem(writing_code(error), path, str(error)))
+                if not (replaced and self._cannot_exist(Kind.SYMLINK, path, error)):
+                    self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
@@ -161,12 +164,23 @@ class EntryChanges:
                     made = decision.change is Change.CREATE
                     self._root.replace_node(path, kind, number, metadata, owner=self._owner, new=made)
                 else:
-                    self._root.set_metadata(path, Kind.SPECIAL, metadata, owner=self._owner)
+                    chosen = self._root.storage.of_found
+                    self._root.set_metadata(path, Kind.SPECIAL, metadata, owner=self._owner, chosen=chosen)
             except FileError as error:
-                self._events.report(Problem(writing_code(error), path, str(error)))
+                if not (replaced and self._cannot_exist(Kind.SPECIAL, path, error)):
+                    self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
         self._landing.report(ItemChanged(itemize(kind, decision, transferred=replaced, new=new), path))
         return replaced
+
+    def _cannot_exist(self, kind: Kind, path: bytes, error: FileError) -> bool:
+        """Notes an entry that could not be made, if the file system has none of its kind."""
+        storage, cause = self._root.storage, error.__cause__
+        if kind not in storage.facts.keeps.unmade or not isinstance(cause, OSError):
+            return False
+        what = Shortfall.SYMLINK if kind is Kind.SYMLINK else Shortfall.NODE
+        storage.note(what, path, cause.errno or 0)
+        return True
 
     def replace_blocking_directories(self, extraneous: ExtraneousEntries, read_errors: int) -> None:
         """Makes the files and symlinks that have a directory in their place.

@@ -188,7 +188,8 @@ class HardLinks:
                 entry.path, what, entry.size, entry.metadata, owner=owner, new=kind is None
             )
         elif differing:
-            self._root.set_metadata(entry.path, Kind.SPECIAL, entry.metadata, owner=owner)
+            chosen = self._root.storage.of_found
+            self._root.set_metadata(entry.path, Kind.SPECIAL, entry.metadata, owner=owner, chosen=chosen)
         else:
             return
         code = itemize(entry.kind, decision, transferred=new, new=new)

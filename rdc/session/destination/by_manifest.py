@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import ProtocolError, printable
+from rdc.files.base.umask import process_umask
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.protocol.wire.columns import increasing
 from rdc.records import dataclass
@@ -91,7 +92,7 @@ class ManifestComparison:
     ) -> Conversation[None]:
         """Compares the directories in which the two manifests differ; see `compare_manifests`."""
         # The digest covered the modes as sent; from here on only what both sides preserve counts.
-        self.wanted.keep_modes(self.preserved)
+        self.wanted.keep_modes(self.preserved, process_umask())
         if self.owners is not None:
             self.owners.mapped(self.wanted)
             self.owners.restore(self.own)

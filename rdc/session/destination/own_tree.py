@@ -48,7 +48,7 @@ class OwnTree:
         as in PackedWalk."""
         self._enter = enter
         root = context.destination_root.root
-        self._kinds = kinds = context.preserved.attributes
+        self._kinds = kinds = context.agreed.attributes
         self._attributes: TreeXattrs | None = None
         self._sets: WantedXattrs | None = None
         """The attributes of the last walk; None if they were too many to store."""

@@ -163,6 +163,7 @@ class FileCommits:
         self._decisions.put(file, decision.change, decision.difference)
         self._files[path] = file
         self._copied.add(path)
+        metadata = self._for_existing(path, metadata, existing)
         try:
             self._group.part(path, metadata, self.owner, existing)
         except FileError as error:
@@ -197,6 +198,8 @@ class FileCommits:
             return []
         if self._dry:
             outcomes = bytes([METADATA_SET]) * len(files)
+        elif not self._root.storage.sets_found_whole:
+            outcomes = bytes([FAILED]) * len(files)  # one by one: each keeps what is not preserved
         elif self._root.fakes or (self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS)):
             outcomes = bytes([FAILED]) * len(files)  # one by one: ACLs have to be removed first
         else:
@@ -245,7 +248,20 @@ class FileCommits:
         """Takes over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
         self._files[path] = file
         self._note_landed(file, temporary.size, metadata)
+        metadata = self._for_existing(path, metadata, expected)
         self._group.add(temporary, path, metadata, self.owner, expected)
+
+    def _for_existing(self, path: bytes, metadata: Metadata, expected: Identity | None) -> Metadata:
+        """`metadata` for new content of the file `expected`, whose permissions stay as far as they are not
+        preserved."""
+        preserved = self._root.storage.preserved
+        if expected is None or preserved.keeps_all_modes:
+            return metadata
+        try:
+            existing = self._root.metadata(path)
+        except FileError:
+            return metadata  # the commit finds another entry than expected, and says so
+        return replace(metadata, mode=preserved.onto(metadata, existing, Kind.FILE).mode)
 
     def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview) -> int:
         """Writes new files of the first of these directories together, where writes wait. Returns the number
@@ -267,6 +283,8 @@ class FileCommits:
         Returns the rows whose old file changed meanwhile, and the rows that failed and have to be tried one
         by one. Nothing was written for either.
         """
+        if not self._root.storage.preserved.keeps_all_modes:
+            return [], list(range(len(files)))  # one by one: each keeps permissions of its old version
         entries, rows = self._entries, array("Q", files)
         versions = NewVersions(
             paths,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.files.root.source_file import SourceFile
+    from rdc.model.file_system_facts import FileSystemFacts
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["CappedStore"]

@@ -76,10 +76,10 @@ def narrowing(draw: st.DrawFn) -> SyncOptions:
 @SLOW
 @given(directories(), narrowing(), st.sampled_from([1, 1_000_000_000]))
 def test_each_entry_by_the_rules(
-    pair: tuple[list[Entry], list[Entry]], options: SyncOptions, granularity: int
+    pair: tuple[list[Entry], list[Entry]], options: SyncOptions, step: int
 ) -> None:
     wanted, existing = pair
-    preserved = Preserved(True, granularity)
+    preserved = Preserved(True, Granularity(step))
     columns, ours = listing(wanted), listing(existing)
     before = compare(columns, ours, preserved=preserved, checksum=options.checksum)
     found = narrow(before, columns, ours, options=options, preserved=preserved)

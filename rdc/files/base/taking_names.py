@@ -83,15 +83,17 @@ def hold_free_name(old: bytes, new: bytes, directory: int) -> bool:
     try:
         os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     except OSError as error:
-        if not is_refused(error):
+        if not is_refused(error) and error.errno != errno.EXDEV:
             raise
         return False
     try:
         os.unlink(old, dir_fd=directory)
-    except OSError:
-        with suppress(OSError):
+    except OSError as error:
+        try:
             os.unlink(new, dir_fd=directory)
-        raise
+        except OSError:
+            return True  # neither name can go: the content is where it belongs, and a sweep finds the other
+        raise error from None
     return True
 
 

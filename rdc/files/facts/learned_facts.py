@@ -14,7 +14,7 @@ from rdc.errors import FileError
 from rdc.files.base.known_devices import note_facts, stable_fields
 from rdc.files.base.metadata import set_mode_on_name
 from rdc.files.base.shortfalls import Shortfall
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.syscalls import refresh_stat, rename_no_replace
 from rdc.files.base.taking_names import create_temporary, is_refused, replace_name
 from rdc.files.base.temporary_names import make_aside
 from rdc.model.attributes import AttributeKinds
@@ -35,7 +35,7 @@ __all__ = ["Learned", "learn_facts"]
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_TIMES = (1_000_000_039_987_654_321, 1_000_070_412_123_456_789)
+_TIMES = (1_000_000_039_987_654_321, 1_000_070_412_123_456_789, 1_000_000_041_123_456_789)
 """Nanoseconds. Each granularity and rounding makes something else of them. FAT begins in 1980, and its times
 have no odd seconds."""
 
@@ -263,4 +263,6 @@ class _Trial:
         return True
 
     def _stat(self, name: bytes) -> os.stat_result:
+        with suppress(OSError):
+            refresh_stat(name, self._inside)
         return os.stat(name, dir_fd=self._inside, follow_symlinks=False)

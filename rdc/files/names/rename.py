@@ -81,8 +81,8 @@ def move_file(
             take_acl(old_name, there.fd, found)
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
-        if not honours_no_replace(here.fd):
-            return Moved.IMPOSSIBLE
+        if not (honours_no_replace(here.fd) and root.storage.facts.steady):
+            return Moved.IMPOSSIBLE  # or the rename would change the mtime
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
         # Across file systems, without the rights, or where a rename cannot promise to replace nothing.

@@ -55,8 +55,9 @@ class Staged(NamedTuple):
     replacement: Replacement
     path: bytes
     expected: Identity | Anything | None
-    metadata: Metadata | None = None
-    owner: bool = False
+    metadata: Metadata | None
+    """What it was given; None if that was not done yet."""
+    owner: bool
 
 
 class _Renamed(NamedTuple):

@@ -90,7 +90,7 @@ class DelayedGroup(CommitGroup):
             return
         opened, self._open = self._open, {}
         self._taken()
-        staged = [Staged(one.replacement, path, one.expected) for path, one in opened.items()]
+        staged = [Staged(one.replacement, path, one.expected, None, False) for path, one in opened.items()]
         ready = self._sync_contents(staged, []) if self._fsync else staged
         for item in ready:
             identity = identity_of(os.fstat(item.replacement.fileno()))

@@ -18,6 +18,7 @@ from rdc.files.base.metadata import (
     set_on_name,
     would_change,
 )
+from rdc.files.base.syscalls import refresh_stat
 from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.confined_access import stat_entry
@@ -256,19 +257,30 @@ class EntryWriter(WritePermission):
             for attempt in range(SYMLINK_ATTEMPTS):
                 temporary = make_aside(name, lambda aside: make(aside, parent))
                 try:
+                    made = stat_entry(temporary, parent)
                     if metadata is not None:
-                        made = stat_entry(temporary, parent)
                         wanted = self.storage.of_made(self._timed(kind, made, metadata), made)
                         noting = self.storage.attempts(path)
                         set_on_name(temporary, parent, made, wanted, owner=owner, attempt=noting)
                     self._rename_aside(path, temporary, name, parent, new=new, doing=doing)
-                    return
+                    break
                 except FileNotFoundError:
                     if attempt == SYMLINK_ATTEMPTS - 1:
                         raise
                 except BaseException:
                     _unlink_quietly(temporary, parent)
                     raise
+
+            if metadata is not None and not self.storage.facts.is_plain:
+                final = self._timed(kind, made, metadata)
+                self._settle(
+                    path,
+                    name,
+                    parent,
+                    final,
+                    owner=owner,
+                    is_ours=lambda now: stat.S_IFMT(now.st_mode) == stat.S_IFMT(made.st_mode),
+                )
 
         self.perform(path, doing, put)
 
@@ -345,15 +357,31 @@ class EntryWriter(WritePermission):
 
         What cannot be set is noted. Another entry that is there by now is left alone. Raises OSError.
         """
-        name, storage = path.rpartition(b"/")[2], self.storage
+        name = path.rpartition(b"/")[2]
+
+        def is_ours(now: os.stat_result) -> bool:
+            return stat.S_ISREG(now.st_mode) and now.st_size == size
+
+        self._settle(path, name, directory, metadata, owner=owner, is_ours=is_ours)
+
+    def _settle(
+        self,
+        path: bytes,
+        name: bytes,
+        parent: int,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        is_ours: Callable[[os.stat_result], bool],
+    ) -> None:
+        storage = self.storage
         try:
-            now = stat_entry(name, directory)
+            now = _fresh_stat(name, parent)
             wanted = storage.of_settled(metadata, now)
-            if not stat.S_ISREG(now.st_mode) or now.st_size != size:
-                return
-            if would_change(now, wanted, owner=owner):
-                set_on_name(name, directory, now, wanted, owner=owner, attempt=storage.attempts(path))
-                storage.learn_from(wanted, stat_entry(name, directory), owner=owner)
+            if is_ours(now) and would_change(now, wanted, owner=owner):
+                self.check_made(path, now, "set its metadata")
+                set_on_name(name, parent, now, wanted, owner=owner, attempt=storage.attempts(path))
+                storage.learn_from(wanted, _fresh_stat(name, parent), owner=owner)
         except FileNotFoundError:
             return
 
@@ -391,6 +419,13 @@ class EntryWriter(WritePermission):
     def _timed(self, kind: Kind, now: os.stat_result, metadata: Metadata) -> Metadata:
         """Return `metadata`, with the mtime that the entry has if such times are not set."""
         return replace(metadata, mtime_ns=now.st_mtime_ns) if kind in self.untimed else metadata
+
+
+def _fresh_stat(name: bytes, parent: int) -> os.stat_result:
+    """Return a stat that no cache of the kernel answers. Raises OSError."""
+    with suppress(OSError):
+        refresh_stat(name, parent)
+    return stat_entry(name, parent)
 
 
 def _unlink(name: bytes, parent: int) -> None:

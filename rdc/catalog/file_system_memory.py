@@ -113,7 +113,7 @@ def _line(key: bytes, one: _Remembered) -> bytes:
     facts = one.facts
     flags = (facts.stable.inode, facts.stable.ctime, facts.steady, facts.no_replace, facts.hard_links)
     code = sum(flag << bit for bit, flag in enumerate(flags))
-    return b"%s %d %d %d\n" % (key.hex().encode(), one.day, PreservedCode().pack(facts.keeps), code)
+    return f"{key.hex()} {one.day} {PreservedCode().pack(facts.keeps)} {code}\n".encode()
 
 
 def _parsed(line: bytes) -> tuple[bytes, _Remembered]:

@@ -121,16 +121,26 @@ class Preserved:
     directory_modes: int = ALL_MODES
     """The permission bits that are preserved of directories."""
     untimed: frozenset[Kind] = frozenset()
-    """The kinds whose mtimes are not preserved, of FILE (special files included), DIRECTORY and SYMLINK. If the
-    mtimes of two regular files are equal, these are unchanged; if not, their contents decide."""
+    """The kinds whose mtimes are not preserved, of FILE (special files included), DIRECTORY and SYMLINK. If
+    the mtimes of two regular files are equal, these are unchanged; if not, their contents decide."""
     unmade: frozenset[Kind] = frozenset()
     """The kinds that cannot exist, of SYMLINK and SPECIAL (fifos, sockets and devices): their absence does
     not mean that they were deleted."""
     source_granularity: Granularity = EXACT
 
     def both(self, source: Preserved) -> Preserved:
-        """What remains if the destination preserves this and the source `source`."""
-        return replace(self.also(source), granularity=self.granularity, source_granularity=source.granularity)
+        """What remains if the destination preserves this and the source `source`.
+
+        The set-id bits of a source without owners say nothing, so the destination's stay.
+        """
+        both, of_owners = self.also(source), 0 if source.owner else _SET_ID
+        return replace(
+            both,
+            granularity=self.granularity,
+            modes=both.modes & ~of_owners,
+            directory_modes=both.directory_modes & ~of_owners,
+            source_granularity=source.granularity,
+        )
 
     def also(self, other: Preserved) -> Preserved:
         """What remains of entries of one end that is subject to this and to `other`."""
@@ -202,6 +212,12 @@ class Preserved:
         modes = bytearray(column)
         modes[1::2] = announced
         return bytes(modes)
+
+    def replaced_mode(self, wanted: Metadata, existing: Metadata) -> int:
+        """The mode of a file that gets new content. Bits that are not preserved stay, but without owners no
+        set-id bit does: it vouched for the old content."""
+        mode = self.onto(wanted, existing, Kind.FILE).mode
+        return mode if self.owner else mode & ~_SET_ID
 
     def announced(self, listing: PackedListing) -> PackedListing:
         """The announced part of a source's entries. Their mtimes are announced as they are."""
@@ -302,8 +318,8 @@ class Preserved:
     # What is set
 
     def onto(self, wanted: Metadata, now: Metadata, kind: int) -> Metadata:
-        """`wanted` for an entry that has the metadata `now`, which keeps what is not preserved. Without owners,
-        no set-id bit is wanted.
+        """`wanted` for an entry that has the metadata `now`, which keeps what is not preserved. Without
+        owners, no set-id bit is wanted.
 
         An mtime that both file systems take for the wanted one stays as well: that of an original is finer
         than that of its copy.

@@ -29,19 +29,19 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MACOS = sys.platform == "darwin"
 
 
-def flush(fd: int) -> bool:
-    """Make an open file or directory durable. Return False where the file system does not do that. Raises
-    OSError."""
+def flush(fd: int) -> int:
+    """Make an open file or directory durable. Return 0, or the errno where the file system does not do that.
+    Raises OSError."""
     try:
         os.fsync(fd)
     except OSError as error:
         if error.errno not in CANNOT_SYNC:
             raise
-        return False
+        return error.errno or 0
     if _MACOS:
         with suppress(OSError):  # a volume that cannot has done what it can
             full_fsync(fd)
-    return True
+    return 0
 
 
 def sync_file_systems(fds: Iterable[int]) -> bool:

@@ -36,6 +36,8 @@ return what their servers choose: often the mtime, and another inode number afte
 
 _VOLATILE = StableFields(inode=False, ctime=False)
 
+_types: dict[int, int] = {}
+"""The type of file system that each device was met with: a device number may be given again."""
 _stable: dict[int, StableFields] = {}
 _replacing: set[int] = set()
 """Devices on which a rename replaces what it is told not to replace."""
@@ -44,11 +46,13 @@ _replacing: set[int] = set()
 def meet(fd: int) -> None:
     """Note by its type what the file system of `fd` keeps stable, unless that is known. Never raises."""
     try:
-        device = os.fstat(fd).st_dev
-        if device not in _stable:
-            _stable[device] = _VOLATILE if file_system_type(fd) in VOLATILE_TYPES else ALL_STABLE
+        device, type_ = os.fstat(fd).st_dev, file_system_type(fd)
     except OSError:
         return
+    if _types.get(device) != type_:
+        _types[device] = type_
+        _stable[device] = _VOLATILE if type_ in VOLATILE_TYPES else ALL_STABLE
+        _replacing.discard(device)
 
 
 def note_facts(device: int, facts: FileSystemFacts) -> None:

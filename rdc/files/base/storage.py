@@ -43,6 +43,8 @@ class Storage:
         self._asked: Preserved | None = None
         self._source: Preserved = EVERYTHING
         self._insists = False
+        self.unsynced = 0
+        """The errno with which a file system that does not sync refused it; 0: none did."""
         self.borrowed: dict[bytes, int] = {}
         """The modes of directories in which the owner borrowed permissions, by path."""
 
@@ -121,7 +123,7 @@ class Storage:
     # What failed
 
     def attempts(self, path: bytes) -> Attempt:
-        """Return an Attempt that notes failures for the entry at `path`, unless no entry would fare better."""
+        """Return an Attempt that notes what fails for the entry at `path`, unless all entries would fail."""
         return strictly if self._asked is None else partial(self._attempt, path)
 
     def _attempt(self, path: bytes, what: Shortfall, call: Callable[[], None]) -> bool:

@@ -1,4 +1,4 @@
-"""What is assumed of a file system while nothing was learned: its type decides, and the times of a directory."""
+"""What is assumed of a file system while nothing was learned of it: its type decides, and a time in it."""
 
 from __future__ import annotations
 

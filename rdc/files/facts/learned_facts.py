@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.preserved import Preserved
 
-__all__ = ["Learned", "learn_facts"]
+__all__ = ["TRIED", "Learned", "learn_facts"]
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_TIMES = (1_000_000_039_987_654_321, 1_000_070_412_123_456_789, 1_000_000_041_123_456_789)
+TRIED = (1_000_000_059_987_654_321, 1_000_070_412_123_456_789, 1_000_000_061_123_456_789)
 """Nanoseconds. Each granularity and rounding makes something else of them. FAT begins in 1980, and its times
 have no odd seconds."""
 
@@ -149,7 +149,7 @@ class _Trial:
         try:
             os.write(fd, b"trial")
             steady = self._can(lambda: os.fchmod(fd, 0o400)) and steady
-            steady = self._can(lambda: os.utime(fd, ns=(_TIMES[0], _TIMES[0]))) and steady
+            steady = self._can(lambda: os.utime(fd, ns=(TRIED[0], TRIED[0]))) and steady
             opened = os.fstat(fd)
         finally:
             os.close(fd)
@@ -162,7 +162,7 @@ class _Trial:
     def _granularity(self, name: bytes) -> Granularity | None:
         """The granularity of mtimes of an entry; None if it keeps none."""
         pairs = []
-        for given in _TIMES:
+        for given in TRIED:
             try:
                 os.utime(name, ns=(given, given), dir_fd=self._inside, follow_symlinks=False)
             except OSError as error:

@@ -357,9 +357,11 @@ class CommitGroup:
             try:
                 # fsync, not fdatasync: the inode is written anyway for its new size, and fsync also promises
                 # mode and mtime.
-                flush(fd)
+                unsynced = flush(fd)
             except OSError as error:
                 return error
+            if unsynced:
+                self._root.storage.unsynced = unsynced
             return None
 
         return calls_at_once(try_to_flush, fds, self._root.depths)

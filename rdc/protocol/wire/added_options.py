@@ -200,7 +200,6 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "devices": Flag(),
     "files_from": FarListItems(),
     "force": Flag(),
-    "group": Flag(),
     "groupmap": OwnerMapText(),
     "guard": Integer(0, 100, optional=True),
     "ignore_errors": Flag(),
@@ -219,7 +218,6 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "open_noatime": Flag(),
     "owner_names": Flag(),
     "partial_dir": UserPath(),
-    "perms": Flag(),
     "prune_empty_dirs": Flag(),
     "recursive": Flag(),
     "remove_source_files": Flag(),
@@ -229,7 +227,6 @@ ADDED_OPTIONS: Mapping[str, Codec] = {
     "specials": Flag(),
     "super_user": Flag(),
     "temp_dir": UserPath(),
-    "times": Flag(),
     "usermap": OwnerMapText(),
     "whole_file": Flag(),
 }

@@ -119,8 +119,10 @@ class Options:
     # is an item of Open of its own, because the bit after the last one says that bounds follow.
     RARE = (
         "one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse", "hard_links",
-        "acls", "xattrs", "delete_excluded",
+        "acls", "xattrs", "delete_excluded", "group", "perms", "times",
     )  # fmt: skip
+    DEFAULTS = SyncOptions()
+    """A bit says that the option differs from its default."""
     # The next bit: the bounds of sizes stand at the end.
     BOUNDED = 1 << len(RARE)
     BOUNDS = (("min_size", Integer()), ("max_size", Integer(optional=True)))
@@ -134,7 +136,8 @@ class Options:
                 for rule in value.rules
                 if isinstance(rule, FilterRule)
             )
-        rare = sum(getattr(value, name) << bit for bit, name in enumerate(self.RARE))
+        differing = (getattr(value, name) is not getattr(self.DEFAULTS, name) for name in self.RARE)
+        rare = sum(differs << bit for bit, differs in enumerate(differing))
         packed = [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rare, rules]
         if value.bounds_sizes:
             packed[-2] = rare | self.BOUNDED
@@ -160,7 +163,9 @@ class Options:
                 values[name] = codec.unpack(item)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
-        values |= {name: bool(rare >> bit & 1) for bit, name in enumerate(self.RARE)}
+        values |= {
+            name: bool(rare >> bit & 1) ^ getattr(self.DEFAULTS, name) for bit, name in enumerate(self.RARE)
+        }
         options = SyncOptions(rules=self._rules(of_type(items[plain + 1], bytes)), **values)
         if bounds and not options.bounds_sizes:
             raise ValueError("bounds of sizes that bound nothing")

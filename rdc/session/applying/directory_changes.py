@@ -7,6 +7,8 @@ deepest first.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare
@@ -164,7 +166,7 @@ class DirectoryChanges:
 
             report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
-        if comparison and self._storage.before_writing(path):
+        if self._writes(directory, comparison) and self._storage.before_writing(path):
             comparison = self._reconsidered(directory, comparison, check)
         elsewhere = None
         if self._alternates is not None:
@@ -174,6 +176,8 @@ class DirectoryChanges:
         borrowed = changes and self._chosen.borrow(path)
         if self._xattrs is not None:
             self._xattrs.note_compared(directory.first, comparison)
+        if self._storage.preserved.unmade and comparison.extra:
+            comparison = replace(comparison, extra=self._extra(existing, comparison.extra))
         changed = self._change_entries(directory, comparison, lost, elsewhere)
         touched = announced.touched or borrowed or changed
         if comparison.extra and not self._chosen.has_others(path):
@@ -183,6 +187,29 @@ class DirectoryChanges:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
             self._touched.add(path, announced.metadata, made=announced.new)
+
+    def _writes(self, directory: ComparedDirectory, comparison: Comparison) -> bool:
+        """Whether the changes of a directory need a write, but for contents that are compared first, and for
+        entries that are known not to exist here: the attempt alone shows whether that still holds."""
+        unmade = self._root.storage.facts.keeps.unmade
+        if not unmade:
+            return bool(comparison.decisions or comparison.touched)
+        kinds = directory.listing.kinds
+        return bool(comparison.touched) or any(
+            decision.change is not Change.CREATE or _kind_made(kinds[decision.row]) not in unmade
+            for decision in comparison.decisions
+        )
+
+    def _extra(self, existing: Listing, extra: Sequence[int]) -> tuple[int, ...]:
+        """The extraneous rows without those whose kinds the source's file system does not have: nobody
+        deleted them there."""
+        unmade = self._storage.preserved.unmade
+        left = tuple(row for row in extra if _kind_made(existing.kinds[row]) not in unmade)
+        if len(left) < len(extra):
+            self._extraneous.note_difference()
+            if self._options.delete:
+                self._storage.note_kept(len(extra) - len(left))
+        return left
 
     def _reconsidered(
         self, directory: ComparedDirectory, comparison: Comparison, check: Collection[int]
@@ -257,9 +284,8 @@ class DirectoryChanges:
                 self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
             elif listing.kinds[row] == Kind.DIRECTORY:
                 from_elsewhere = None if elsewhere is None else elsewhere.difference(row)
-                announced = self._directories.change(
-                    first + row, entry, listing.metadata(row), decision, from_elsewhere
-                )
+                metadata = self._directory_metadata(directory, row)
+                announced = self._directories.change(first + row, entry, metadata, decision, from_elsewhere)
                 self._expected[entry] = announced
                 touched |= announced.new
             elif decision is not None:
@@ -269,6 +295,19 @@ class DirectoryChanges:
                 )
         self._entries.start_many(first, listing, () if one_by_one else comparison.touched, comparison.checked)
         return touched or bool(comparison.touched or comparison.checked)
+
+    def _directory_metadata(self, directory: ComparedDirectory, row: int) -> Metadata:
+        """The source's metadata of a subdirectory, with the mtime that it has here if the two are one time: that
+        of an original is finer than that of its copy."""
+        wanted, preserved = directory.listing.metadata(row), self._storage.preserved
+        if preserved.keeps_all_times:
+            return wanted
+        names, name = directory.existing.names, directory.listing.names[row]
+        here = bisect_left(names, name)
+        if here == len(names) or names[here] != name:
+            return wanted
+        mtime = directory.existing.mtimes[here]
+        return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
     def _moved(self, directory: ComparedDirectory, comparison: Comparison) -> Mapping[int, Sequence[bytes]]:
         """By row: names of local files that may have the new content of that row's file."""
@@ -319,3 +358,8 @@ class DirectoryChanges:
             self._touched.set_metadata(
                 self._root, self._events, owner=self._storage.preserved.owner, with_root=self._has_top
             )
+
+
+def _kind_made(kind: int) -> Kind:
+    """The kind of an entry as Preserved.unmade has it."""
+    return Kind(kind) if kind in (Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK) else Kind.SPECIAL

@@ -106,6 +106,7 @@ class DirectoryEntries:
                 if differing not in (Difference.NONE, Difference.TIME):
                     self._allowed.refuse(b"")
                 return announced
+            announced = replace(announced, metadata=self._with_own_time(announced.metadata))
             metadata, narrowed = self._permissions.narrow_if_needed(-1, b"", announced.metadata, differing)
             announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
             self.root_metadata = metadata
@@ -126,6 +127,11 @@ class DirectoryEntries:
 
             existing = with_equal_time(existing, wanted, self._window)
         return difference(Kind.DIRECTORY, wanted, existing, preserved=self._storage.preserved)
+
+    def _with_own_time(self, wanted: Metadata) -> Metadata:
+        """`wanted` with the mtime that the root directory has, if both ends take the two for one time."""
+        mtime, preserved = self._root.metadata(b"").mtime_ns, self._storage.preserved
+        return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
     def _report_root(self, announced: AnnouncedDirectory, decision: Decision) -> None:
         """Reports that the root directory is made or changes."""

@@ -71,6 +71,7 @@ class DestinationParts:
             fsync=options.fsync,
             owner=preserved.owner,
             dry=options.dry_run,
+            before_writing=context.storage.before_writing,
             xattrs=attributes,
             delays=options.delay_updates,
         )

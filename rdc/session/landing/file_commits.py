@@ -53,18 +53,21 @@ class FileCommits:
         fsync: bool,
         owner: bool,
         dry: bool,
+        before_writing: Callable[[bytes], object],
         xattrs: WantedXattrs | None = None,
         delays: bool = False,
     ) -> None:
-        """`owner`: owners and groups are set. `dry`: nothing changes. `delays`: nothing is in place before
-        `land`. `xattrs`: learns which files differ;
-        None if the run does not preserve extended attributes."""
+        """`owner`: owners and groups are set. `dry`: nothing changes. `before_writing`: is called before
+        content is written that a comparison of contents found to differ, with the file's directory.
+        `delays`: nothing is in place before `land`. `xattrs`: learns which files differ; None if the run does
+        not preserve extended attributes."""
         self._root = root
         self._entries = entries
         self._events = events
         self.owner = owner
         """Whether the run sets owners and groups."""
         self._dry = dry
+        self._before_writing = before_writing
         self._decisions = FileDecisions()
         self._files: dict[bytes, int] = {}
         self._otherwise: dict[int, tuple[int, int]] = {}
@@ -119,6 +122,8 @@ class FileCommits:
             self._xattrs.note_reported((file,))
         if self._dry:
             self.rehearse(file)
+        else:
+            self._before_writing(self._entries.entry(file).path.rpartition(b"/")[0])
         return not self._dry
 
     def same(self, file: int, metadata: Metadata | None, existing: Identity) -> None:
@@ -261,7 +266,7 @@ class FileCommits:
             existing = self._root.metadata(path)
         except FileError:
             return metadata  # the commit finds another entry than expected, and says so
-        return replace(metadata, mode=preserved.onto(metadata, existing, Kind.FILE).mode)
+        return replace(metadata, mode=preserved.replaced_mode(metadata, existing))
 
     def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview) -> int:
         """Writes new files of the first of these directories together, where writes wait. Returns the number

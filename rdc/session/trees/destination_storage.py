@@ -54,6 +54,7 @@ class DestinationStorage:
         self._asked = asked
         self._tries = not (options.dry_run or root.append_only or root.fakes)
         self._before = root.storage.facts
+        self._kept = 0
 
     @property
     def preserved(self) -> Preserved:
@@ -110,9 +111,25 @@ class DestinationStorage:
         text += f" ({os.strerror(errors[0])}, {errno.errorcode.get(errors[0], errors[0])})" if errors else ""
         self._events.report(Problem(code, b"", text))
 
+    def note_kept(self, count: int) -> None:
+        """Note entries that are not deleted, since the source's file system has none of their kind."""
+        self._kept += count
+
     def finish(self) -> None:
         """Remember what was learned, and report what failed for some entries, a line for each kind."""
         self.remember()
+        storage, label = self._root.storage, printable(self._root.label)
+        if self._kept:
+            text = f"{label}: {self._kept} symlinks or special files stay: the source's file system has none"
+            self._events.report(Problem(ExitCode.OK, b"", text))
+            self._kept = 0
+        if storage.unsynced:
+            name = errno.errorcode.get(storage.unsynced, storage.unsynced)
+            text = (
+                f"{label}: its file system does not sync ({name}): a power cut may cost what this run wrote"
+            )
+            self._events.report(Problem(ExitCode.OK, b"", text))
+            storage.unsynced = 0
         for what, found in self._root.storage.shortfalls.items():
             reason = f"{os.strerror(found.error)} ({errno.errorcode.get(found.error, found.error)})"
             path = printable(self._root.shown(found.path))

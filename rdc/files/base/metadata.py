@@ -97,17 +97,18 @@ def _set_access(
 
     `now` is the entry's stat. If its owner changes, the mode is narrowed first, because the old mode may
     grant the new group more than the wanted one does. chown follows, because it clears setuid and setgid
-    bits. The wanted mode is set last, without these bits if the owner could not be set.
+    bits. The wanted mode is set last, without these bits if the owner could not be set. It is not
+    set in vain: some file systems refuse that.
     """
     mode, final = stat.S_IMODE(now.st_mode), wanted.mode
     chowned = _is_chowned(now, wanted, owner=owner)
     if chowned:
         safe = narrowed(mode, wanted.mode)
-        if safe != mode:
-            attempt(Shortfall.MODE, partial(chmod, safe))
+        if safe != mode and attempt(Shortfall.MODE, partial(chmod, safe)):
+            mode = safe
         if not attempt(Shortfall.OWNER, partial(chown, wanted.uid, wanted.gid)):
             final &= ~(stat.S_ISUID | stat.S_ISGID)
-    if chowned or mode != final:
+    if mode != final or (chowned and final & (stat.S_ISUID | stat.S_ISGID)):
         attempt(Shortfall.MODE, partial(chmod, final))
 
 

@@ -83,7 +83,8 @@ def hold_free_name(old: bytes, new: bytes, directory: int) -> bool:
     try:
         os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     except OSError as error:
-        if not is_refused(error) and error.errno != errno.EXDEV:
+        # ENOENT is what the kernel says of a file that its file system counts no name of.
+        if not is_refused(error) and error.errno not in {errno.EXDEV, errno.ENOENT}:
             raise
         return False
     try:

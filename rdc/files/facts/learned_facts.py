@@ -15,7 +15,7 @@ from rdc.files.base.known_devices import note_facts, stable_fields
 from rdc.files.base.metadata import set_mode_on_name
 from rdc.files.base.shortfalls import Shortfall
 from rdc.files.base.syscalls import refresh_stat, rename_no_replace
-from rdc.files.base.taking_names import create_temporary, is_refused, replace_name
+from rdc.files.base.taking_names import create_temporary, replace_name
 from rdc.files.base.temporary_names import make_aside
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
@@ -256,9 +256,7 @@ class _Trial:
     def _can(call: Callable[[], None]) -> bool:
         try:
             call()
-        except OSError as error:
-            if not is_refused(error):
-                raise
+        except OSError:
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""Without /proc, as in a chroot or on a rescue system, what needs a path through a descriptor works otherwise."""
+"""Without /proc, as in a chroot or on a rescue system, what needs a path through a descriptor works too."""
 
 from __future__ import annotations
 

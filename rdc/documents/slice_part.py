@@ -94,7 +94,7 @@ class _SliceWriter:
 
     def spans(self) -> Iterator[bytes]:
         """The bytes of the part."""
-        files = SliceFiles(self._slice)
+        files = SliceFiles(self._slice, self._options.format)
 
         def listed(event: Event, /) -> None:
             # All slices meet it, and the one that it belongs to reports it.

@@ -68,6 +68,10 @@ BATCH_BYTES = 64 << 20
 SMALL_BYTES = 1 << 20
 """Size of the largest file that is copied from memory, among others."""
 
+HOLES_KEPT = 64 << 10
+"""Bytes of holes from which a file is copied alone, which keeps them. Fewer may be bytes that the file system
+stores elsewhere, as inside an inode."""
+
 
 def undo(journal: bytes, options: DeduperOptions, reporter: DedupeReporter) -> DedupeReport:
     """Take back what a journal records. Raises FileError for a file that is no journal."""
@@ -288,7 +292,7 @@ class _Undo:
         if found is None:
             file = opened.stack.enter_context(LeasedFile(root, change.path))
             size = file.identity.size
-            content = file.pread(0, size) if size <= SMALL_BYTES else None
+            content = file.pread(0, size) if _is_small(size, file.allocated) else None
             file.check()
             key = file.facts.device, file.facts.inode
             found = opened.linked[key] = _Linked(file, content, file.links)
@@ -420,7 +424,7 @@ class _Undo:
         if found is None:
             file = opened.stack.enter_context(self._root(kept.top).open_read(kept.path))
             content = None
-            if file.size <= SMALL_BYTES:
+            if _is_small(file.size, file.allocated):
                 content = file.whole()
                 file.close()
                 if not _digest(kept).is_of(content):
@@ -607,6 +611,11 @@ class _Undo:
 
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _is_small(size: int, allocated: int) -> bool:
+    """Whether a file is copied from memory: it is small, and has no holes that are worth keeping."""
+    return size <= SMALL_BYTES and size - allocated < HOLES_KEPT
 
 
 def _digest(kept: KeptFile) -> Digest:

@@ -9,7 +9,7 @@ from rdc.checks import check_argument
 from rdc.errors import UsageError
 from rdc.files.own.claims import Claims
 from rdc.files.own.output_file import Output, claim_outputs, write_output
-from rdc.model.documents import SHINGLE_UNITS, DocumentOptions, DocumentReport
+from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions, DocumentReport
 from rdc.progress import silent
 
 TYPE_CHECKING = False
@@ -166,6 +166,8 @@ def check_documents(function: str, options: object) -> DocumentOptions:
     chosen = options if isinstance(options, DocumentOptions) else DocumentOptions()
     if not 0.1 <= chosen.threshold <= 1:
         raise UsageError(f"threshold {chosen.threshold}: a share from 0.1 to 1 is expected")
+    if chosen.format not in FORMATS:
+        raise UsageError(f"format {chosen.format!r}: expected {', '.join(FORMATS)}")
     if chosen.shingle not in SHINGLE_UNITS:
         raise UsageError(f"shingle {chosen.shingle!r}: expected {' or '.join(SHINGLE_UNITS)}")
     return chosen

@@ -13,6 +13,12 @@ line is skipped in pieces, so a row of any length takes no more memory than this
 READ_BYTES = 1 << 20
 """Bytes of a file that are read at a time."""
 
+WINDOW_BYTES_LEAST = 128 << 20
+WINDOW_BYTES_MOST = 2 << 30
+WINDOW_SHARE = 0.25
+"""Bytes that the unpacking of one .zst file may remember: a share of the machine's memory within bounds. zstd
+itself takes 128 MiB without --long, and --long=31 needs 2 GiB."""
+
 BATCH_BYTES = 4 << 20
 """Bytes of text that are sampled at a time. Two batches a thread are in memory."""
 

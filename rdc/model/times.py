@@ -35,7 +35,7 @@ END_NS = 9_214_646_400 * 10**9
 """2262-01-01: the first time after them."""
 
 REMEMBERED_TIMES = 1 << 20
-"""Distant times that a process remembers. The time of a further stamp is the nearest that is not distant."""
+"""Distant times that a process remembers. A further one is packed as the nearest time that is not distant."""
 
 _INT64_MIN = -(1 << 63)
 _STAMP_BITS = 52
@@ -62,7 +62,9 @@ def packed_time(nanoseconds: int) -> int:
     digest &= (1 << _STAMP_BITS) - 1
     # The least and the greatest integers of 64 bits are no stamps: the C code has them for any distant time.
     stamp = _INT64_MIN + 1 + digest if nanoseconds < 0 else END_NS + digest
-    if len(_times) < REMEMBERED_TIMES:
+    if stamp not in _times:
+        if len(_times) >= REMEMBERED_TIMES:
+            return FIRST_NS if nanoseconds < 0 else END_NS - 1
         _times[stamp] = nanoseconds
     return stamp
 
@@ -75,10 +77,11 @@ def packed_times(nanoseconds: list[int]) -> list[int]:
 
 
 def real_time(packed: int) -> int:
-    """Return the nanoseconds since the epoch of a packed time."""
+    """Return the nanoseconds since the epoch of a packed time. Raises KeyError for a stamp that this process
+    has not made."""
     if FIRST_NS <= packed < END_NS:
         return packed
-    return _times.get(packed, FIRST_NS if packed < 0 else END_NS - 1)
+    return _times[packed]
 
 
 def stamped_form(nanoseconds: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import UsageError
+from rdc.files.base.entry_path import path_of_directory
 from rdc.limits.paths import FILTER_BYTES, FILTER_RULES
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 from rdc.tree.filters import DestinationFilters, FilteredTree, FilterList
@@ -128,7 +129,7 @@ def _base(tree: FilteredTree, rules: Sequence[Rule]) -> bytes:
         return tree.served
     if not any(map(_needs_base, rules)):
         return b"/"
-    return os.fsencode(os.readlink(f"/proc/self/fd/{tree.root.fileno()}"))
+    return path_of_directory(tree.root.fileno())
 
 
 def _needs_base(rule: Rule) -> bool:

@@ -29,7 +29,7 @@ class OwnTimes:
         self._lines: dict[int, Own] | None = None
         """For each inode, the last line about it. None: not read yet."""
         self._acted: dict[int, int] = {}
-        """The ctimes that this undo gave to files about which further steps may come."""
+        """The ctimes that this undo gave to files: further steps may be about them."""
 
     def _line(self, inode: int) -> Own | None:
         if self._lines is None:
@@ -61,10 +61,9 @@ class OwnTimes:
         """Note that the undo is about to act on a file that nobody else has touched."""
         self._record.append([Own(inode, 0, None)], fsync=False)
 
-    def became(self, found: os.stat_result, was: int, *, again: bool = False) -> None:
+    def became(self, found: os.stat_result, was: int) -> None:
         """Note that a file that nobody else has touched, whose stat is `found`, is now what it was at the
-        ctime `was`, before the sync. `again`: further steps about it may come."""
-        if again or found.st_nlink > 1:
-            self._acted[found.st_ino] = found.st_ctime_ns
+        ctime `was`, before the sync."""
+        self._acted[found.st_ino] = found.st_ctime_ns
         if self._older is not None and was:
             self._older.append([Own(found.st_ino, was, found.st_ctime_ns)], fsync=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from rdc.errors import FileError
 from rdc.files.base.metadata import kind_of, set_on_name
@@ -33,7 +33,7 @@ from rdc.undoing.journal import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.model.entries import Metadata
@@ -134,9 +134,7 @@ class Steps:
         if not self._tree.dry:
             directory, name = self._opened(path)
             try:
-                if record.new.ctime_ns and self._own is not None:
-                    self._unlink_further(record.new, name, directory, self._own)
-                else:
+                with self._losing_a_name(record.new, name, directory):
                     (os.rmdir if now.is_directory else os.unlink)(name, dir_fd=directory.fd)
             except OSError as error:
                 raise self._root.failure(error, path, "remove what the sync made") from error
@@ -146,16 +144,22 @@ class Steps:
         self._tree.note(path, None)
         return "removed"
 
-    def _unlink_further(self, new: Facts, name: bytes, directory: Directory, own: OwnTimes) -> None:
-        """Removes a further name that the sync gave a file. Raises OSError."""
+    @contextmanager
+    def _losing_a_name(self, new: Facts | None, name: bytes, directory: Directory) -> Iterator[None]:
+        """Within, the entry `name` goes: it may be a further name that the sync gave a file. Raises
+        OSError."""
+        own = self._own
+        if own is None or new is None or not new.ctime_ns:
+            yield
+            return
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory.fd)
         try:
             known = own.explain(os.fstat(fd), self._left.get(new.inode))
             if known:
                 own.begin(new.inode)
-            os.unlink(name, dir_fd=directory.fd)
+            yield
             if known:
-                own.became(os.fstat(fd), new.ctime_ns, again=True)
+                own.became(os.fstat(fd), new.ctime_ns)
         finally:
             os.close(fd)
 
@@ -216,7 +220,8 @@ class Steps:
                 self._root.forget(path)
                 self._tree.finished(path)
             else:
-                os.rename(name_there, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd)
+                with self._losing_a_name(record.new, name, directory):
+                    os.rename(name_there, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd)
             if known and self._own is not None:
                 back = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
                 self._own.became(back, record.old.ctime_ns)
@@ -265,7 +270,8 @@ class Steps:
                 else:
                     from rdc.files.base.replace_kind import directory_over_file
 
-                    directory_over_file(name, directory.fd, 0o700)
+                    with self._losing_a_name(record.new, name, directory):
+                        directory_over_file(name, directory.fd, 0o700)
             except OSError as error:
                 raise self._root.failure(error, path, "make its directory again") from error
             self._done.add(path)
@@ -294,7 +300,7 @@ class Steps:
                 rename_no_replace_between(there_name, there_fd.fd, name, directory.fd)
                 if known and own is not None:
                     back = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
-                    own.became(back, record.facts.ctime_ns, again=True)
+                    own.became(back, record.facts.ctime_ns)
             except OSError as error:
                 raise self._root.failure(error, record.path, "move the file back to it") from error
             self._root.forget(record.new)

@@ -87,27 +87,29 @@ class StoredSync:
 
     def check(self) -> None:
         """Raises RdcError if the journal has lost a part, so that it does not say all that the sync did."""
-        size = os.fstat(self._journal).st_size
-        noted = os.pread(self._length, len(_LENGTH % 0), 0) if self._length >= 0 else b""
-        if noted.strip(b"\0") and not (noted.strip().isdigit() and int(noted) <= self._whole(size)):
-            shown = int(noted) if noted.strip().isdigit() else "an unreadable number of"
+        size, noted = os.fstat(self._journal).st_size, b""
+        if self._length >= 0:
+            # A power cut may leave zeros in place of what was never flushed.
+            noted = os.pread(self._length, len(_LENGTH % 0), 0).strip(b"\0")
+        if noted and not (noted.strip().isdigit() and int(noted) <= self._whole(size)):
+            shown = str(int(noted)) if noted.strip().isdigit() else "an unreadable number of"
             raise self._damaged(f"the {shown} bytes that were written", f"{self._whole(size)}")
         head = self.head()
         if head is None and (size or self._length >= 0 or self._unnamed(set())):
             raise self._damaged("a first line", "none")
         if head is not None and head.version > 1 and self._length < 0:
             raise self._damaged("its length in a file beside it", "none")
-        kept: set[int] = set()
-        for record in self.backwards():
-            if isinstance(record, Saved):
-                kept.add(record.number)
-        unnamed = self._unnamed(kept)
-        if unnamed:
+        if not noted and (unnamed := self._unnamed(self._named())):
             raise self._damaged("a line about each kept entry", f"none about {os.fsdecode(unnamed)}")
+
+    def _named(self) -> set[int]:
+        """The numbers of the kept entries that the journal names. Raises FileError for a damaged journal."""
+        return {record.number for record in self.backwards() if isinstance(record, Saved)}
 
     def _unnamed(self, kept: set[int]) -> bytes:
         """The name of a kept entry that has no other name, and whose number is not in `kept`; b"" for none.
-        What a kill left that came before the line has another name still."""
+        An entry that was kept right before a kill has no line yet, but another name, unless a user removed
+        it."""
         for name in map(os.fsencode, os.listdir(self.saved)):
             if not (name.isdigit() and len(name) < 19 and int(name) in kept):
                 found = os.stat(name, dir_fd=self.saved, follow_symlinks=False)
@@ -242,7 +244,7 @@ class UndoStore:
             with suppress(FileExistsError):
                 os.mkdir(UNDO_NAME, 0o700, dir_fd=top)
                 with suppress(PermissionError):  # a directory of another user keeps the new time
-                    os.utime(b"/proc/self/fd/%d" % top, ns=(before.st_atime_ns, before.st_mtime_ns))
+                    os.utime(b".", dir_fd=top, ns=(before.st_atime_ns, before.st_mtime_ns))
                 if fsync:
                     sync_directory_at(b".", top)
         except OSError as error:

@@ -21,8 +21,10 @@ from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.names.hard_link import LinkSwap
 from rdc.files.names.leased_file import LeasedFile
+from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step
 from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import move_directory, move_file
+from rdc.files.names.return_name import remove_twin, return_displaced
 from rdc.files.names.unlink_copy import unlink_copy
 from rdc.files.replace.checked_rename import ANYTHING, CheckedRename
 from rdc.files.replace.commit_group import CommitGroup
@@ -67,6 +69,22 @@ def swapped(root: Root, path: bytes) -> None:
         LinkSwap(root, path, old, kept)
 
 
+def test_names_are_not_taken_together(root: Root, place: Path) -> None:
+    """The caller repeats each alone, and its refusal names it."""
+    before = sorted(os.listdir(place))
+    directories = [root.directory(b""), root.directory(b"full")]
+    places = [
+        Place(root, b"file", directories[0], b"file"),
+        Place(root, b"full/file", directories[1], b"file"),
+    ]
+    step = Step(directories[0], b"file", b"beside", 0, 1, directories[1], b"file", first=True)
+    for exchange in (False, True):
+        with LeasedFiles(places) as leased:
+            assert leased.displace([step], exchange=exchange) == [Outcome.UNTOUCHED]
+            assert leased.remove([step], exchange=exchange) == [Outcome.UNTOUCHED]
+    assert sorted(os.listdir(place)) == before
+
+
 CHANGES: dict[str, Callable[[Root], object]] = {
     "a commit over a file": lambda root: committed(root, b"file", root.identity(b"file")),
     "a commit over one of two names": lambda root: committed(root, b"twin", root.identity(b"twin")),
@@ -106,6 +124,8 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     ),
     "a name linked to an equal file": lambda root: swapped(root, b"file"),
     "a hard link parted": lambda root: unlink_copy(root, b"twin", root.identity(b"twin").inode),
+    "a file given its name back": lambda root: return_displaced(root, b"new", b"file", b""),
+    "a twin's removal": lambda root: remove_twin(root, b"full/file", root, b"file"),
 }
 
 
@@ -226,10 +246,11 @@ OF_RDC = (
 OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
 OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _unlink _rmdir dedupe_range"
-OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time"
+OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time displace_files remove_displaced"
 
-OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway._copy MoveAway._give_back MoveAway._remove_copy"
-_PARTS = ("keep", "remove", "_made")
+OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway.place MoveAway._give_back MoveAway.remove_copy"
+OF_RETURN = "CopiedReturn.stage CopiedReturn.drop MovedReturn.take OldReturn.take"
+_PARTS = ("keep", "remove", "_opened")
 OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
 
 CHANGING = {
@@ -254,17 +275,22 @@ CHANGING = {
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
     "preserved_metadata._granularity": "append_only, in preserved_by",
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",
+    **dict.fromkeys(map("return_name.{}".format, ["remove_spare_link", "remove_twin"]), "check_change"),
+    **dict.fromkeys(map("return_name.{}".format, OF_RETURN.split()), "check_change, in __init__"),
+    "return_name._take": "check_change, in NameReturn",
     **dict.fromkeys(
-        map("return_name.{}".format, ["remove_spare_link", "return_moved", "return_copy"]), "check_change"
+        map("leased_files.LeasedFiles.{}".format, ["displace", "remove"]), "append_only, in _take"
     ),
-    "return_name._take": "check_change, in return_displaced and return_copy",
+    "small_copies.SmallCopies.__init__": "append_only, in _is_usual",
     "seal_copy.seal_like": "our temporary",
     **dict.fromkeys(map("name_removal.{}".format, OF_REMOVAL.split()), "check_change, in __init__"),
     **dict.fromkeys(
         map("hard_link.LinkSwap.{}".format, ["link", "exchange", "discard", "_put_back", "_unlink_quietly"]),
         "check_change, in __init__",
     ),
-    "unlink_copy._take_name": "check_change, in unlink_copy",
+    **dict.fromkeys(
+        map("unlink_copy.Separation.{}".format, ["_take_with", "finish"]), "check_change, in __init__"
+    ),
     # Only a name that is free, or an entry that nobody has named yet.
     "entry_writer.EntryWriter.make_directory": "a free name",
     "append_only.rename_to_free_name": "a free name",
@@ -290,10 +316,6 @@ CHANGING = {
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
     **dict.fromkeys(map("partial_directory.PartialDirectory.{}".format, _PARTS), "append_only"),
-    **dict.fromkeys(
-        map("parts_record.PartsRecord.{}".format, ("write", "remove", "end")),
-        "append_only, in PartialDirectory; check_change, before Deletion removes a directory",
-    ),
     **dict.fromkeys(map("distant_replacement.DistantReplacement.{}".format, ["_bring", "_copy"]), "our own"),
     "backups.Backups._copy": "granted_options, which refuses --backup",
     "remove_unchanged.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",
@@ -401,5 +423,6 @@ def test_the_c_parts_that_change_entries_are_known() -> None:
             *("pwrite", "fchown", "fchmod", "futimens", "unlinkat", "linkat", "renameat", "SYS_renameat2")
         },
         "opened_files.c": {"futimens", "fchown", "fchmod"},
+        "leased_files.c": {"linkat", "unlinkat", "SYS_renameat2"},
         "libc_binding.c": found.get("libc_binding.c", set()),
     }

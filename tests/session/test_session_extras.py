@@ -69,7 +69,7 @@ def test_all_of_them_go(tmp_path: Path) -> None:
     case = Case(tmp_path)
     extraneous = case.add_all()
     kinds = {b"d/a": Kind.FILE, b"d/b": Kind.FILE, b"d/empty": Kind.DIRECTORY, b"d/full": Kind.DIRECTORY}
-    assert dict(extraneous.found) == kinds
+    assert {one.path: one.kind for one in extraneous.found} == kinds
     assert extraneous.may_go(1, 0)
     extraneous.delete(1, extraneous.withheld(0))
     assert list(case.top.iterdir()) == []
@@ -157,7 +157,7 @@ def test_without_delete_they_are_for_new_files_and_bounded(
     case.extraneous.add(b"d", held, [0, 1])
     case.extraneous.add(b"d", held, [2])
     case.extraneous.add(b"d", held, [3])
-    assert [path for path, _ in case.extraneous.found] == [b"d/a", b"d/b", b"d/empty"]
+    assert [one.path for one in case.extraneous.found] == [b"d/a", b"d/b", b"d/empty"]
     assert case.extraneous.differ
     assert not case.extraneous.may_go(9, 0)
 

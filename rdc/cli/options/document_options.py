@@ -8,7 +8,7 @@ import re
 from rdc.cli.options.resource_options import CLUSTER, OVERWRITE, SLICE, SLICES, read_depth, read_max_rate
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
-from rdc.model.documents import SHINGLE_UNITS, DocumentOptions
+from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -38,6 +38,11 @@ DOCUMENT_GROUP = OptionGroup(
     (
         Option(("--text",), "compare texts by their words: plain files, rows of JSONL and of Parquet"),
         Option(("--field",), "the field or column that holds the text (default: text)", "NAME"),
+        Option(
+            ("--format",),
+            "auto (default), jsonl: every file has JSON lines, or text: every file is one",
+            "FORMAT",
+        ),
         Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
         _KEEP,
         _AGAINST,
@@ -108,10 +113,14 @@ def read_document_options(
     shingle = _value(words, "--shingle") or SHINGLE_UNITS[0]
     if shingle not in SHINGLE_UNITS:
         raise UsageError(f"--shingle={shingle}: {' or '.join(SHINGLE_UNITS)} is expected")
+    format_ = _value(words, "--format") or FORMATS[0]
+    if format_ not in FORMATS:
+        raise UsageError(f"--format={format_}: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is expected")
     return DocumentOptions(
         rules=rules,
         one_file_system=words.has("--one-file-system"),
         field=_value(words, "--field") or "text",
+        format=format_,
         shingle=shingle,
         threshold=_threshold(words),
         against=_value(words, "--against"),

@@ -89,8 +89,9 @@ both hold. Candidates are found by samples of their content, then compared chunk
 stand as one, the others behind an equals sign; rdc dupes is for them.
 
 With --text, documents are compared by shingles: five words in a row, whatever their case and punctuation. A
-document is a plain file, or a row of a .jsonl, .jsonl.gz, .jsonl.zst or .parquet file. The first figure is
-the exact part of shingles in common, the second one what 128 samples estimate.
+document is a plain file, or a row of a .jsonl, .ndjson, .json or .parquet file; the first three may be
+packed, as .jsonl.gz or .json.zst. The first figure is the exact part of shingles in common, the second one
+what 128 samples estimate.
 """
 
 _FORMATS = ("--null", "--csv", "--json")

@@ -67,6 +67,7 @@ def shared_options(options: DocumentOptions) -> str:
             ("-x", "on" if options.one_file_system else "off"),
             ("--field", field),
             ("--shingle", options.shingle),
+            *([] if options.format == "auto" else [("--format", options.format)]),
         )
     )
 

@@ -8,6 +8,7 @@ import os
 import stat
 from functools import partial
 
+from rdc.files.base.entry_path import leading_to
 from rdc.files.base.syscalls import chmod_no_follow
 from rdc.model.entries import Kind, Metadata
 from rdc.model.times import packed_time, real_time
@@ -179,6 +180,7 @@ def set_mode_on_name(name: bytes, directory: int, mode: int) -> None:
         try:
             # The kernel refuses fchmod on O_PATH descriptors, but accepts their path below /proc, which leads
             # to the object itself. If that is a symlink by now, chmod refuses it too.
-            os.chmod(b"/proc/self/fd/%d" % fd, mode)
+            with leading_to(fd, directory, name) as entry:
+                os.chmod(entry, mode)
         finally:
             os.close(fd)

@@ -6,6 +6,7 @@ import errno
 import os
 
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
+from rdc.files.base.entry_path import WithoutProcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def failure(
             f"{name}: cannot {doing}: expected it to be there still, but it vanished; "
             "run again to sync what is there now",
         )
+    if isinstance(error, WithoutProcError):
+        return FileError(path, f"{name}: cannot {doing}: /proc is not mounted; mount it and run again")
     found = _FOUND.get(number, reason)
     advice = _ADVICE.get(number, "look at the file and its file system, then run again")
     if reading and number == errno.EISDIR:

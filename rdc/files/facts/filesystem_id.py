@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from enum import Enum
 
+from rdc.files.base.entry_path import path_of_directory
 from rdc.files.base.syscalls import file_system_type
 from rdc.records import dataclass
 
@@ -79,9 +80,10 @@ def file_system_of(fd: int) -> FileSystem:
 
 
 def path_of(fd: int) -> bytes:
-    """Return the absolute path of `fd` as this system sees it now, or b"" if it cannot tell."""
+    """Return the absolute path of `fd` as this system sees it now, or b"" if it cannot tell: without /proc,
+    it cannot of a file."""
     try:
-        return os.readlink(b"/proc/self/fd/%d" % fd)
+        return path_of_directory(fd)
     except OSError:
         return b""
 

@@ -18,7 +18,7 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType, TracebackType
 
     from rdc.files.base.directory_descriptors import Directory
@@ -196,19 +196,23 @@ class LeasedFiles:
         return found or b"", found is not None
 
     def displace(self, steps: Sequence[Step], *, exchange: bool) -> list[Outcome]:
-        """Take each name from its file: rename that to `displaced`, or with `exchange` make the name a link
-        to the original.
+        """Take each name from its file: rename that to `displaced`, or with `exchange` make the name a link to
+        the original.
 
-        The caller repeats what is UNTOUCHED alone.
+        The caller repeats what is UNTOUCHED alone. Below an append-only root everything is.
         """
-        return self._take("displace_files", steps, exchange=exchange)
+        if _extension is None:
+            return [Outcome.UNTOUCHED] * len(steps)
+        return self._take(_extension.displace_files, steps, exchange=exchange)
 
     def remove(self, steps: Sequence[Step], *, exchange: bool) -> list[Outcome]:
         """Check both files of each step once more, and remove what it displaced. The caller repeats what is
         UNTOUCHED alone."""
-        return self._take("remove_displaced", steps, exchange=exchange)
+        if _extension is None:
+            return [Outcome.UNTOUCHED] * len(steps)
+        return self._take(_extension.remove_displaced, steps, exchange=exchange)
 
-    def _take(self, call: str, steps: Sequence[Step], *, exchange: bool) -> list[Outcome]:
+    def _take(self, call: Callable[..., bytes], steps: Sequence[Step], *, exchange: bool) -> list[Outcome]:
         outcomes = [Outcome.UNTOUCHED] * len(steps)
         together = [
             number
@@ -217,10 +221,10 @@ class LeasedFiles:
             and step.original not in self._single
             and not self._places[step.file].root.append_only
         ]
-        if _extension is None or not together:
+        if not together:
             return outcomes
         chosen = [steps[number] for number in together]
-        found: bytes = getattr(_extension, call)(
+        found = call(
             exchange,
             array("i", [step.directory.fd for step in chosen]),
             b"".join([step.name + b"\0" for step in chosen]),

@@ -60,8 +60,10 @@ class SmallCopies:
             little_endian(array("I", [one.gid for one in metadata])),
             True,
             b"".join(contents),
+            0,
             os.urandom(4 * len(chosen)),
             None,
+            0,
             depth.now,
         )
         depth.saw(RowsSeen(*seen))

@@ -8,8 +8,9 @@ import os
 import stat
 from functools import partial
 
-from rdc.files.base.entry_check import ANYTHING, found_at
+from rdc.files.base.entry_check import found_at
 from rdc.files.base.syscalls import rename_no_replace
+from rdc.model.entries import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class CheckedRename:
                     raise
         found = found_at(name, directory)
         is_directory = found is not None and stat.S_ISDIR(found.st_mode)
-        if is_directory and expected is ANYTHING:
+        if is_directory and not isinstance(expected, Identity):
             raise root.refused(
                 path,
                 _DOING,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 
 from rdc.errors import FileError
-from rdc.files.base.entry_path import path_of_entry
+from rdc.files.base.entry_path import at_entry
 from rdc.files.base.faked_stat import FAKED_NAME, Faked, read_faked
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
@@ -39,7 +40,7 @@ def faked_at(root: ConfinedAccess, path: bytes) -> Faked | None:
     """Return what the entry at `path` stands for; None if it is what it is. Raises RdcError."""
 
     def read(name: bytes, parent: int) -> Faked | None:
-        return read_faked(path_of_entry(parent, name), stat_entry(name, parent))
+        return at_entry(parent, name, partial(read_faked, found=stat_entry(name, parent)))
 
     try:
         return root.perform(path, "read what it stands for", read, reading=True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 
 from rdc.errors import ExitCode, printable
+from rdc.files.base.entry_path import has_proc, in_directory, path_of_directory
 from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import refused_component
@@ -64,8 +66,8 @@ class FollowedLinks:
         self._choice = choice
         self._only = only
         self._title = title
-        self._top_path = _path_of(top.fileno())
-        self._base = self._below_top(_path_of(root.fileno()))
+        self._top_path = path_of_directory(top.fileno())
+        self._base = self._below_top(path_of_directory(root.fileno()))
         self._destination = destination
         self._referents: dict[bytes, bytes] = {}
         """By path of a followed link: its referent, relative to `top`."""
@@ -162,7 +164,7 @@ class FollowedLinks:
             is_directory = stat.S_ISDIR(found.st_mode)
             if not (certain or is_directory):
                 return None
-            referent = self._below_top(_path_of(fd))
+            referent = self._below_top(_path_of(fd, directory, name))
             if refused_component(referent) is not None or (is_directory and lies_in_own_directory(fd)):
                 raise UnfollowedError("the link leads to what rdc keeps for itself")
         finally:
@@ -217,9 +219,15 @@ def _holds(directory: bytes, path: bytes) -> bool:
     return within == b"/" or (path + b"/").startswith(within)
 
 
-def _path_of(fd: int) -> bytes:
-    """Return the absolute path, free of links, of what is open at `fd`. Raises OSError."""
-    path = os.readlink(b"/proc/self/fd/%d" % fd)
+def _path_of(fd: int, directory: int, name: bytes) -> bytes:
+    """Return the absolute path, free of links, of what is open at `fd`: what the link `name` of an open
+    directory leads to. Raises OSError."""
+    if has_proc():
+        path = os.readlink(b"/proc/self/fd/%d" % fd)
+    else:
+        path = in_directory(directory, partial(os.path.realpath, name))
+        if not os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(fd)):
+            raise UnfollowedError("the link was changed meanwhile")
     if not path.startswith(b"/"):
         raise UnfollowedError("the link leads to no file or directory")
     return path

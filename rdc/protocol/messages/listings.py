@@ -50,13 +50,14 @@ class ListingColumns:
             raise ValueError("unknown kind of entry")
         modes = decode_fixed("H", columns[2])
         sizes = decode_fixed("Q", columns[3])
-        mtimes = decode_fixed("q", column_without_times(columns[4], len(names)))
+        mtimes = decode_fixed("q", columns[4][: 8 * len(kinds)])
         uids = decode_fixed("I", columns[5])
         gids = decode_fixed("I", columns[6])
         targets = _split("targets", columns[7], PATH_BYTES)
         lengths = {len(column) for column in (names, kinds, modes, sizes, mtimes, uids, gids)}
         if len(lengths) != 1:
             raise ValueError("columns differ in length")
+        column_without_times(columns[4], len(names))
         if names:
             if max(modes) > MODE_LIMIT:
                 raise ValueError(f"mode {max(modes):#o} has more than permission bits")

@@ -121,8 +121,8 @@ class RowColumns:
         count, text, kinds, targets, modes, sizes, uids, gids, mtimes = of_items(raw, int, *[bytes] * 8)
         if not 0 < count <= ROWS_PER_PART:
             raise ValueError(f"{count} rows, the limit is {ROWS_PER_PART}")
+        _check_columns(count, kinds, modes, sizes, uids, gids, mtimes[: 8 * count])
         mtimes = column_without_times(mtimes, count)
-        _check_columns(count, kinds, modes, sizes, uids, gids, mtimes)
         if not kinds and (text or targets):
             raise ValueError("names without kinds")
         # Checked before any string is made. Each entry has a name, and at worst an empty string and a path

@@ -164,7 +164,7 @@ class FileRouter:
         `size`: of the new version, in bytes.
         """
         self._progress.count_total(size, compared=size > WHOLE_BYTES and not self._context.whole)
-        if size <= WHOLE_BYTES or self._context.whole:
+        if size <= WHOLE_BYTES or self._context.whole or self._context.guesses.spent:
             self._wholes().add(file, size)
         elif bases or size > BUNDLED_FILE_BYTES or self._context.landing.is_new(file):
             self._deltas().add(file, bases)

@@ -269,6 +269,8 @@ class Bases:
         leftover = partial_files.of(one.path) if partial_files.any_found else None
         one.leftover = None
         for path in filter(None, (one.path, leftover, *self._named.get(one.file, ()))):
+            if self._context.guesses.is_spent(path):
+                continue
             reopen = self._reopen(path)
             try:
                 with (reopen or partial(self._context.root.open_read, path))() as source:
@@ -293,7 +295,7 @@ class Bases:
                 one.leftover = one.signed[-1]
         alternates = self._context.alternates
         elsewhere = None if alternates is None else alternates.base_root(one.file)
-        if elsewhere is not None:
+        if elsewhere is not None and not self._context.guesses.is_spent(elsewhere.shown(one.path)):
             yield from self._sign_alternate(one, elsewhere, round_)
 
     def _reopen(self, path: bytes) -> Callable[[], SourceFile] | None:

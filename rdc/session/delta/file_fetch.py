@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.errors import RdcError
+from rdc.errors import RdcError, printable
 from rdc.files.own.spool import Spool
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replace import Replacement
@@ -16,6 +16,7 @@ from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.bases import OpenBase
 from rdc.session.delta.range_requests import literal_requests, range_requests, unpacked
 from rdc.session.delta.rebuild import Rebuild
+from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False
@@ -92,6 +93,8 @@ class FileFetch:
         asked = literal_requests(self._recipe, ranges, self._context, room, self._base)
         self._offsets, self._known, self._corrections = asked.offsets, asked.known, asked.corrections
         self.mask_bytes = asked.mask_bytes
+        claimed = sum(len(request.claims.cells) for request in asked.requests)
+        self._context.guesses.claimed(self._base_paths(), claimed)
         return asked.requests
 
     def mismatched(self) -> bool:
@@ -114,6 +117,14 @@ class FileFetch:
     def take_correction(self, message: Correction) -> None:
         if self._corrections is not None:
             self._corrections.take(message)
+        guesses = self._context.guesses
+        guesses.wrong(self._base_paths(), len(message.cells))
+        if any(map(guesses.is_spent, self._base_paths())):
+            path = self._recipe.path
+            raise MismatchError(path, f"{printable(path)}: too much of what was found is not what is there")
+
+    def _base_paths(self) -> list[bytes]:
+        return [base.path for base in self._recipe.bases]
 
     def take_displacements(self, message: Targets) -> None:
         if self._corrections is not None:

@@ -6,7 +6,8 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.replace.replacement import Replacement
 from rdc.model.entries import Kind
 from rdc.progress import Problem
-from rdc.records import dataclass, replace
+from rdc.records import dataclass, field, replace
+from rdc.session.landing.guesses import Guesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class TransferContext:
     """Directories that may have bases of new files; None: the run has none."""
     whole: bool = False
     """Changed files come whole."""
+    guesses: Guesses = field(default_factory=Guesses)
+    """What of the source's claims about local content did not hold."""
     uses_content: bool = True
     """As in SessionTerms. False makes all files come whole, without a look at what is here."""
 

@@ -273,8 +273,8 @@ class Bundles:
         """Verifies and commits a bundle."""
         try:
             rebuilt = bundle.finish()
-        except FileError:
-            self._give_up(bundle)
+        except FileError as error:
+            self._give_up(bundle, error)
             return
         self._commit(bundle, rebuilt)
         self._end(bundle)
@@ -314,8 +314,11 @@ class Bundles:
         context.landing.commit(file, path, temporary, metadata, listed)
         context.progress.advance(len(content))
 
-    def _give_up(self, bundle: Bundle) -> None:
-        """Leaves all files of a bundle to come by delta, one by one."""
+    def _give_up(self, bundle: Bundle, error: FileError | None = None) -> None:
+        """Leaves all files of a bundle to come by delta, one by one. `error`: why, if that may be the source's
+        fault."""
+        if isinstance(error, MismatchError):
+            self._context.guesses.failed(())
         for file in bundle.layout.order:
             self._delta_files.add(file)
         self._end(bundle)

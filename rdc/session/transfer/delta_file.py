@@ -165,6 +165,8 @@ class DeltaFile:
         except MismatchError as error:
             if isinstance(error, ChangedBaseError):
                 shared.bases.drop(self.bases)  # the next attempt signs them anew, or does without
+            else:
+                shared.transfer.guesses.failed([base.path for base in self.bases.signed])
             yield from self._drop_answers()
             self._release()
             shared.bases.drop_outgrown(self.bases)
@@ -184,8 +186,8 @@ class DeltaFile:
             return None
         if not self.bases.signed:
             yield from self._shared.bases.sign(self.bases, self._round)
-        if not self.bases.signed:
-            self._fetch_whole()  # there is no old version that can be read
+        if not self.bases.signed or self._shared.transfer.guesses.spent:
+            self._fetch_whole()  # there is no old version that can be read, or that may be compared
             return None
         if self._is_equal() or self._is_made_elsewhere() or self._waits_for_duplicate(tree):
             return None

@@ -61,7 +61,7 @@ class DirectoryLinks:
 
 def follow_directory_links(root: Root) -> DirectoryLinks:
     """Has `root` go through such links. Raises FileError."""
-    top = Root.open(b"/proc/self/fd/%d" % root.fileno(), label=root.label)
+    top = Root(os.open(b".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root.fileno()), root.label)
     try:
         links = _Reached(root, top, LinkChoice(directories=True), only=None)
     except (OSError, UnfollowedError) as error:

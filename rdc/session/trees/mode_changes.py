@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from contextlib import suppress
 
 from rdc.errors import UsageError
 from rdc.model.entries import Kind, little_endian, little_endian_integers
@@ -43,7 +44,7 @@ def changed_listing(listing: PackedListing, changes: ModeChanges) -> PackedListi
 
 def _umask() -> int:
     """The umask of this process, read without changing it, since other threads may make files meanwhile."""
-    with open("/proc/self/status", "rb") as status:
+    with suppress(FileNotFoundError), open("/proc/self/status", "rb") as status:
         for line in status:
             if line.startswith(b"Umask:"):
                 return int(line.split()[1], 8)

@@ -6,6 +6,7 @@ import os
 from array import array
 
 from rdc.files.own.output_file import Output, write_output
+from rdc.limits.survey import PART_ROWS
 from rdc.survey.parts.part_head import encode_head
 from rdc.survey.parts.sections import MAGIC, SCAN_PART, encode_section, packed, packed_names
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["encode_part", "write_part"]
 
-ROWS = 65_536
+ROWS = PART_ROWS
 """Rows in one section of a table, at most 1.5 MB."""
 
 

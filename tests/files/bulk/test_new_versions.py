@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +26,8 @@ from rdc.files.facts.extents import holes
 from rdc.files.replace.replace import CommitGroup, Replacement
 from rdc.files.root.entry_writer import HOLE_BYTES
 from rdc.files.root.root import Root
-from rdc.model.entries import Identity, Metadata
+from rdc.model.entries import ComparedFields, Identity, Metadata
+from rdc.model.identity_columns import IdentityColumns
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.trees import File, Node, litter, read_tree
@@ -39,7 +41,7 @@ def versions_of(paths: list[bytes], expected: list[Identity], sizes: list[int], 
     rng, n = random.Random(seed), len(paths)
     return NewVersions(
         paths,
-        expected,
+        IdentityColumns(expected),
         array("H", rng.choices(MODES, k=n)).tobytes(),
         array("Q", sizes).tobytes(),
         array("q", rng.choices(MTIMES, k=n)).tobytes(),
@@ -266,11 +268,59 @@ def test_what_may_not_be_written_is_left_to_be_refused_by_name(tmp_path: Path) -
     root.close()
 
 
-def test_times_beyond_the_columns_go_one_by_one(tmp_path: Path, root: Root) -> None:
-    identity = root.identity(b"a")
-    late = Identity(identity.device, identity.inode, identity.size, 1 << 63, identity.ctime_ns)
-    group = CommitGroup(root, fsync=False, on_commit=lambda _: None)
-    assert group.add_versions(versions_of([b"a"], [late], [1]), b"1", OWNER) == ([], [0])
+def test_times_beyond_the_columns_are_clamped_on_both_sides() -> None:
+    """In memory (tmpfs), where the file system itself takes all 64 bits of seconds."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+        (Path(made) / "a").write_bytes(b"old")
+        os.utime(Path(made) / "a", ns=(0, 1 << 64))
+        root = Root.open(os.fsencode(made))
+        versions = versions_of([b"a"], [root.identity(b"a")], [1])
+        with CommitGroup(root, fsync=False, on_commit=lambda _: None) as group:
+            assert group.add_versions(versions, b"1", OWNER) == ([], [])
+        os.utime(Path(made) / "a", ns=(0, 1 << 62))
+        assert group.add_versions(versions, b"2", OWNER) == ([0], [])
+        group.abandon()
+
+
+@pytest.mark.parametrize(
+    ("fields", "meddle"),
+    [
+        (ComparedFields(ctime=False), lambda path: path.chmod(0o750)),
+        (ComparedFields(ctime=False, mtime=False), lambda path: os.utime(path, (7, 7))),
+        (ComparedFields(ctime=False, inode=False), lambda path: replace_alike(path)),  # noqa: PLW0108 - defined below
+        (ComparedFields(ctime=False, mtime=False, size=False), lambda path: path.write_bytes(b"longer")),
+    ],
+)
+@pytest.mark.parametrize("way", [_batch, None], ids=["bulk", "singly"])
+def test_what_a_file_system_does_not_keep_does_not_count(
+    fields: ComparedFields,
+    meddle: Callable[[Path], object],
+    way: ModuleType | None,
+    tmp_path: Path,
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(small, "_extension", way)
+    for counts in (True, False):
+        (tmp_path / "a").unlink()
+        (tmp_path / "a").write_bytes(b"old")
+        versions = versions_of([b"a"], [root.identity(b"a")], [1])
+        meddle(tmp_path / "a")
+        if not counts:
+            root.check.leave_out(fields)
+        failed: list[FileError] = []
+        with CommitGroup(root, fsync=False, on_commit=lambda _: None, on_error=failed.append) as group:
+            changed, rows = group.add_versions(versions, b"1", OWNER)
+            one_by_one(group, root, versions, [b"1"], rows)
+        assert bool(changed or failed) == counts
+        assert ((tmp_path / "a").read_bytes() == b"1") != counts
+
+
+def replace_alike(path: Path) -> None:
+    found = path.stat()
+    path.rename(path.with_name("aside"))
+    path.write_bytes(path.with_name("aside").read_bytes())
+    os.utime(path, ns=(0, found.st_mtime_ns))
 
 
 @given(
@@ -285,7 +335,7 @@ def test_blocks_of_zeros_become_holes(ext4: Path, runs: list[tuple[int, int]], l
     columns = (b"a\0", array("Q", [len(content)]), bytes(8), b"\x80\1", bytes(4), bytes(4))
     try:
         fds, temporaries, _ = _batch.stage_small(
-            array("i", [directory]), *columns, False, content, least, os.urandom(4), None, 1
+            array("i", [directory]), *columns, False, content, least, os.urandom(4), None, 0, 1
         )
         (fd,) = array("i", fds)
         assert os.pread(fd, len(content) + 1, 0) == content
@@ -308,8 +358,8 @@ def test_what_is_expected_is_a_column_for_each_file(expected: bytes) -> None:
         fds = array("i", [null.fileno()] * 2)
         columns = (b"a\0b\0", array("Q", [1, 1]), bytes(16), bytes(4), bytes(8), bytes(8))
         with pytest.raises(ValueError, match="expected"):
-            _batch.stage_small(fds, *columns, False, b"12", 0, bytes(8), expected, 1)
+            _batch.stage_small(fds, *columns, False, b"12", 0, bytes(8), expected, 15, 1)
         with pytest.raises(ValueError, match="expected"):
-            _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected, 1)
+            _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected, 15, 1)
         with pytest.raises(ValueError, match="directories"):
-            _batch.stage_small(fds[:1], *columns, False, b"12", 0, bytes(8), None, 1)
+            _batch.stage_small(fds[:1], *columns, False, b"12", 0, bytes(8), None, 0, 1)

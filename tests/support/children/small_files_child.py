@@ -26,6 +26,7 @@ from rdc.files.bulk.small_files import NewVersions
 from rdc.files.replace.replace import CommitGroup, sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Listing, Metadata, PackedListing
+from rdc.model.identity_columns import IdentityColumns
 
 CONTENTS = {b"a": b"first", b"b": b"", b"in-the-way": b"new", b"z": b"z" * 5000}
 VERSIONS = {b"v": (b"old version", b"new"), b"d/v": (b"", b"n" * 3000), b"d/w": (b"o" * 9000, b"newer")}
@@ -78,7 +79,13 @@ def commit(
         new = {path: content for path, (_, content) in VERSIONS.items()}
         columns = packed(new)
         versions = NewVersions(
-            list(new), expected, columns.modes, columns.sizes, columns.mtimes, columns.uids, columns.gids
+            list(new),
+            IdentityColumns(expected),
+            columns.modes,
+            columns.sizes,
+            columns.mtimes,
+            columns.uids,
+            columns.gids,
         )
         changed, rows = group.add_versions(versions, b"".join(new.values()), OWNER)
         unstaged += [list(new)[row] for row in (*changed, *rows)]

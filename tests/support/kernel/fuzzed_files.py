@@ -284,13 +284,15 @@ class Fuzzer:
             self.rng.choice([0, 1, 4096, 16_384, (1 << 64) - 1]),
             self.mangled(self.rng.randbytes(4 * count)),
             expected,
+            self.rng.randrange(16),
             self.depth(),
         )
         try:
             assert len(fds) == 4 * count
             assert len(temporaries) == 26 * count
             given = self.mangled(temporaries)
-            failed, _ = _batch.rename_small(directories, given, names, fds, expected, self.depth())
+            fields = self.rng.randrange(16)
+            failed, _ = _batch.rename_small(directories, given, names, fds, expected, fields, self.depth())
             assert len(failed) == 4 * count
         finally:
             _batch.close_files(fds)

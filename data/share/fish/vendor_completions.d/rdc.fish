@@ -338,6 +338,7 @@ complete -c rdc -n '__fish_seen_subcommand_from similar' -l top -x -d 'with --to
 complete -c rdc -n '__fish_seen_subcommand_from similar' -l folders -d 'pairs of directories that overlap, in place of files'
 complete -c rdc -n '__fish_seen_subcommand_from similar' -l text -d 'compare texts by their words: plain files, rows of JSONL and of Parquet'
 complete -c rdc -n '__fish_seen_subcommand_from similar' -l field -x -d 'the field or column that holds the text (default: text)'
+complete -c rdc -n '__fish_seen_subcommand_from similar' -l format -x -d 'auto (default), jsonl: every file has JSON lines, or text: every file is one'
 complete -c rdc -n '__fish_seen_subcommand_from similar' -l shingle -x -d 'words, or chars for scripts without spaces (default: words)'
 complete -c rdc -n '__fish_seen_subcommand_from similar' -l write-kept -r -d 'list the documents that a training set keeps, as JSON lines'
 complete -c rdc -n '__fish_seen_subcommand_from similar' -l against -x -d 'list what resembles a document of an older corpus, a part'

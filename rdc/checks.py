@@ -138,8 +138,11 @@ def check_method(function: str, name: str, value: object, method: str) -> None:
 
 
 def check_buffer(function: str, name: str, value: object) -> None:
-    """Raises TypeError unless `value` is bytes or another contiguous buffer."""
+    """Raise TypeError unless `value` is bytes or another contiguous buffer."""
     try:
-        memoryview(value).release()  # type: ignore[arg-type] # this is the question
-    except TypeError:
+        with memoryview(value) as view:  # type: ignore[arg-type] # this is the question
+            contiguous = view.c_contiguous
+    except (TypeError, BufferError):
         raise _wrong(f"{function}.{name}", "bytes or another buffer", value) from None
+    if not contiguous:
+        raise TypeError(f"{function}.{name}: expected a buffer without gaps, found another; copy it first")

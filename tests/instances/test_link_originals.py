@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.names import hard_link
 from rdc.instances.link import Linker
 from tests.support.running.deduping import TIME, Run, dedupe, linked, messages, seen
 from tests.support.trees.loop_images import mounted
@@ -81,7 +80,7 @@ def test_directories_that_no_link_leads_into(linking: Path, monkeypatch: pytest.
         os_link(source, name, dst_dir_fd=dst_dir_fd)
 
     monkeypatch.setattr("rdc.files.names.leased_files._extension", None)
-    monkeypatch.setattr(hard_link.os, "link", refusing)
+    monkeypatch.setattr(os, "link", refusing)
     run = link(top)
     assert (run.code, run.summary["files"], run.summary["skipped"]) == (0, 9, 1), run
     assert "EXDEV" in messages(run)

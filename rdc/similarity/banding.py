@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from array import array
 
+from rdc.checks import check_count, checked_count, checked_share
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.records import dataclass
-from rdc.similarity.arguments import SAMPLES_MOST, checked_count, checked_share
+from rdc.similarity.arguments import SAMPLES_MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class Banding:
     rows: int
 
     def __post_init__(self) -> None:
-        checked_count("Banding", "bands", self.bands, 1, SAMPLES_MOST)
-        checked_count("Banding", "rows", self.rows, 1, SAMPLES_MOST)
+        check_count("Banding", "bands", self.bands, 1, SAMPLES_MOST)
+        check_count("Banding", "rows", self.rows, 1, SAMPLES_MOST)
 
     @staticmethod
     def plan(threshold: float, k: int, recall: float = 0.99) -> Banding:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from array import array
 
-from rdc.checks import check_argument
+from rdc.checks import COUNT_MOST, check_argument, check_count, checked_count, checked_share
 from rdc.kernel.samples.reference import ROW_BLOCK
 from rdc.kernel.sampling import pack_samples, sample_matches
 from rdc.records import dataclass
-from rdc.similarity.arguments import COUNT_MOST, SAMPLES_MOST, checked_count, checked_share
+from rdc.similarity.arguments import SAMPLES_MOST
 from rdc.similarity.estimate import Accidents, Estimate, accidents
 
 TYPE_CHECKING = False
@@ -45,9 +45,9 @@ class PackedSamples:
     bits: int
 
     def __post_init__(self) -> None:
-        checked_count("PackedSamples", "sets", self.sets, 0)
-        checked_count("PackedSamples", "k", self.k, 1, SAMPLES_MOST)
-        checked_count("PackedSamples", "bits", self.bits, 1, 16)
+        check_count("PackedSamples", "sets", self.sets, 0)
+        check_count("PackedSamples", "k", self.k, 1, SAMPLES_MOST)
+        check_count("PackedSamples", "bits", self.bits, 1, 16)
         check_argument("PackedSamples", "data", self.data, bytes)
 
     def __len__(self) -> int:

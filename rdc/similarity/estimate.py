@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
+from rdc.checks import checked_count, checked_share
 from rdc.records import dataclass
-from rdc.similarity.arguments import checked_count, checked_share
 
 __all__ = ["Accidents", "Estimate", "accidents", "probability_of_matches"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from rdc.checks import check_argument
+from rdc.checks import check_argument, checked_count
 from rdc.kernel import TraitIndex
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits.similarity import SIMILAR_BATCH
@@ -12,7 +12,6 @@ from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian_integers
 from rdc.records import dataclass
 from rdc.signature.trait_column import TRAITS_BYTES
-from rdc.similarity.arguments import checked_count
 from rdc.similarity.pairs import SimilarPairs
 from rdc.similarity.saved import read_index, write_index
 from rdc.similarity.traits import Traits, estimate_of

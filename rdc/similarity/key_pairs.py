@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import combinations
 from math import comb
 
-from rdc.checks import check_argument
-from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, checked_count
+from rdc.checks import check_argument, checked_count
+from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column
 from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False

@@ -11,9 +11,9 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 
+from rdc.checks import check_count, checked_count, checked_number, checked_seed, checked_share
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.records import dataclass
-from rdc.similarity.arguments import checked_count, checked_number, checked_seed, checked_share
 from rdc.similarity.draws import Draws
 
 FUNCTIONS_MOST = 1 << 24
@@ -37,8 +37,8 @@ class Plan:
     """L = n^rho, rho = log(1 / p1) / log(1 / p2): a near point is found with probability 1 - 1/e or more."""
 
     def __post_init__(self) -> None:
-        checked_count("Plan", "functions", self.functions, 1)
-        checked_count("Plan", "tables", self.tables, 1)
+        check_count("Plan", "functions", self.functions, 1)
+        check_count("Plan", "tables", self.tables, 1)
 
 
 def plan(n: int, p1: float, p2: float) -> Plan:
@@ -103,7 +103,8 @@ def hamming(dimension: int, plan: Plan, seed: int = 1) -> Family:
     >>> family.keys([0, 1] * 4) == family.keys([0, 1] * 4), family.agreement(2)
     (True, 0.75)
     """
-    draws = _draws("hamming", dimension, plan, seed)
+    dimension = checked_count("hamming", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("hamming", plan, seed)
     coordinates = [draws.below(dimension) for _ in range(plan.functions * plan.tables)]
     return Family(
         dimension,
@@ -116,7 +117,8 @@ def hamming(dimension: int, plan: Plan, seed: int = 1) -> Family:
 def cosine(dimension: int, plan: Plan, seed: int = 1) -> Family:
     """Sides of random hyperplanes, for the angle of points in radians: they agree with probability
     1 - angle / pi (Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002)."""
-    draws = _draws("cosine", dimension, plan, seed, numbers=dimension)
+    dimension = checked_count("cosine", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("cosine", plan, seed, numbers=dimension)
     planes = [draws.normals(dimension) for _ in range(plan.functions * plan.tables)]
     return Family(
         dimension,
@@ -133,7 +135,8 @@ def l1(dimension: int, limit: float, plan: Plan, seed: int = 1) -> Family:
     That is the Hamming distance of the numbers in unary (Gionis, Indyk, Motwani, "Similarity search in high
     dimensions via hashing", VLDB 1999). Functions agree with probability 1 - d / (dimension * limit).
     """
-    draws = _draws("l1", dimension, plan, seed)
+    dimension = checked_count("l1", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("l1", plan, seed)
     limit = _positive("l1", "limit", limit)
     functions = [
         (draws.below(dimension), draws.uniform() * limit) for _ in range(plan.functions * plan.tables)
@@ -155,7 +158,8 @@ def l2(dimension: int, width: float, plan: Plan, seed: int = 1) -> Family:
     With c = width / d functions agree with probability
     1 - 2 Phi(-c) - 2 (1 - exp(-c^2 / 2)) / (c sqrt(2 pi)).
     """
-    draws = _draws("l2", dimension, plan, seed, numbers=dimension)
+    dimension = checked_count("l2", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("l2", plan, seed, numbers=dimension)
     width = _positive("l2", "width", width)
     count = plan.functions * plan.tables
     lines = [(draws.normals(dimension), draws.uniform() * width) for _ in range(count)]
@@ -180,9 +184,8 @@ _FINITE = math.ldexp(1 - 2.0**-53, 1024)
 """The largest number."""
 
 
-def _draws(function: str, dimension: object, plan: Plan, seed: object, *, numbers: int = 1) -> Draws:
+def _draws(function: str, plan: Plan, seed: object, *, numbers: int = 1) -> Draws:
     """Check what all families take. `numbers`: that a function draws. Raises TypeError and ValueError."""
-    checked_count(function, "dimension", dimension, 1, DIMENSIONS_MOST)
     functions = checked_count(function, "plan", plan.functions * plan.tables, 1, FUNCTIONS_MOST)
     if functions * numbers > NUMBERS_MOST:
         raise ValueError(

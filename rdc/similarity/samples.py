@@ -16,18 +16,11 @@ import math
 from array import array
 from operator import eq
 
-from rdc.checks import check_argument
+from rdc.checks import check_argument, check_count, checked_count, checked_seed
 from rdc.kernel.samples.reference import EMPTY
 from rdc.kernel.sampling import bottom_ranks, minimum_samples, partition_samples
 from rdc.records import dataclass
-from rdc.similarity.arguments import (
-    SAMPLES_MOST,
-    Items,
-    check_column,
-    check_whole,
-    checked_count,
-    checked_seed,
-)
+from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, check_whole
 from rdc.similarity.estimate import Estimate
 
 TYPE_CHECKING = False
@@ -48,7 +41,7 @@ class Samples:
     """False: bins without a feature have no sample, and estimates leave them out."""
 
     def __post_init__(self) -> None:
-        checked_count("Samples", "k", self.k, 1, SAMPLES_MOST)
+        check_count("Samples", "k", self.k, 1, SAMPLES_MOST)
         check_whole("Samples", self.data, 4 * self.k)
 
     def __len__(self) -> int:
@@ -127,7 +120,7 @@ class BottomRanks:
     k: int
 
     def __post_init__(self) -> None:
-        checked_count("BottomRanks", "k", self.k, 1, SAMPLES_MOST)
+        check_count("BottomRanks", "k", self.k, 1, SAMPLES_MOST)
         check_whole("BottomRanks", self.ranks, 8)
         check_whole("BottomRanks", self.offsets, 8, least=1)
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 
-from rdc.checks import check_argument
+from rdc.checks import check_argument, checked_count
 from rdc.kernel.page_texts import html_texts
 from rdc.kernel.shingling import shingle_features, url_features
 from rdc.records import dataclass
-from rdc.similarity.arguments import Items, check_column, check_text, check_whole, checked_count
+from rdc.similarity.arguments import Items, check_column, check_text, check_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

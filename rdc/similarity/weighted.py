@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from rdc.checks import checked_count, checked_seed
 from rdc.kernel.sampling import weighted_samples
-from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, checked_count, checked_seed
+from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column
 from rdc.similarity.samples import Samples
 
 TYPE_CHECKING = False

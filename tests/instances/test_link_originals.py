@@ -99,8 +99,8 @@ def test_one_immutable_file_holds_up_nobody(linking: Path, which: int) -> None:
     subprocess.run(["chattr", "-i", top / f"{which}"], check=True)
     assert seen(top) == before
     assert linked(top, *(f"{number}" for number in range(4) if number != which)) == 1
-    assert run.code == 23
-    assert "(EPERM)" in messages(run)
+    # A file that others cannot become names of is passed over; one that cannot change is named.
+    assert (run.code, "(EPERM)" in messages(run)) == ((0, False) if which == 0 else (23, True))
 
 
 def test_a_directory_that_may_not_be_changed_keeps_its_file(linking: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_mount_that_is_read_only(linking: Path, tmp_path: Path) -> None:
     try:
         run = dedupe("--hardlink", "--apply", f"--journal={tmp_path}/journal", linking / "top" / "a", view)
     finally:
-        subprocess.run(["umount", view], check=True)
+        subprocess.run(["umount", "-l", view], check=True)
     assert run.code in (0, 23)
     assert linked(linking / "top", "a/file", "a/more") == 1
 

@@ -212,7 +212,10 @@ class _Trial:
 
     def _other_kinds(self, keeps: Preserved) -> Preserved:
         if not self._can(lambda: os.symlink(b"a", b"l", dir_fd=self._inside)):
-            keeps = replace(keeps, unmade=keeps.unmade | {Kind.SYMLINK})
+            # Some may have been made elsewhere. Whether their times can be set remains unknown.
+            keeps = replace(
+                keeps, unmade=keeps.unmade | {Kind.SYMLINK}, untimed=keeps.untimed | {Kind.SYMLINK}
+            )
         elif not self._keeps_times(b"l", keeps):
             keeps = replace(keeps, untimed=keeps.untimed | {Kind.SYMLINK})
         if not self._can(lambda: os.mkfifo(b"p", 0o600, dir_fd=self._inside)):

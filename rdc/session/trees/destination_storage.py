@@ -98,12 +98,14 @@ class DestinationStorage:
             lose(f"permissions{some}", Shortfall.MODE)
         untimed = keeps.untimed - known.untimed - asked.untimed
         names = {Kind.FILE: "files", Kind.DIRECTORY: "directories", Kind.SYMLINK: "symlinks"}
+        if Kind.SYMLINK in keeps.unmade:
+            untimed -= {Kind.SYMLINK}
         if untimed:
-            of = " and ".join(name for kind, name in names.items() if kind in untimed)
+            of = _joined([name for kind, name in names.items() if kind in untimed])
             lose(f"modification times of {of}", Shortfall.TIME)
         if not lost:
             return
-        what = ", ".join(lost)
+        what = _joined(lost)
         text = f"{printable(self._root.label)}: its file system does not keep {what}; that is not compared"
         if Kind.FILE in untimed:
             text += ", but the contents of files whose times differ are"
@@ -153,3 +155,8 @@ class DestinationStorage:
             return
         if storage.facts != facts_by_type(self._root) or self._catalog.facts_of(key) is not None:
             self._catalog.remember_facts(key, storage.facts)
+
+
+def _joined(words: list[str]) -> str:
+    """The words as a list in a sentence."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -88,7 +88,13 @@ class Made:
     """Those that failed, with their errors."""
 
 
-def with_fault(work: Callable[[], object], fault: Fault | None = None) -> Made:
+Witness = Callable[[str, int], None]
+"""Receives the name of each call before it is made, and the id of the thread that makes it. The thread waits."""
+
+
+def with_fault(
+    work: Callable[[], object], fault: Fault | None = None, witness: Witness | None = None
+) -> Made:
     """Run `work` in a child. Raises what it raises. The value has to be one that pickle takes."""
     here, there = socket.socketpair()
     child = os.fork()
@@ -97,7 +103,7 @@ def with_fault(work: Callable[[], object], fault: Fault | None = None) -> Made:
         _be_watched(there, work)
     there.close()
     try:
-        supervisor = _Supervisor(fault)
+        supervisor = _Supervisor(fault, witness)
         _, ancillary, _, _ = here.recvmsg(1, socket.CMSG_SPACE(4))
         listener = array.array("i", ancillary[0][2])[0]
         try:
@@ -146,8 +152,9 @@ def _listen() -> int:
 
 
 class _Supervisor:
-    def __init__(self, fault: Fault | None) -> None:
+    def __init__(self, fault: Fault | None, witness: Witness | None) -> None:
         self._fault = fault
+        self._witness = witness
         self._failing: str | None = None
         self._left = 0
         self.calls: list[str] = []
@@ -175,7 +182,9 @@ class _Supervisor:
         except OSError:
             return  # the thread that called is gone
         (ident,) = struct.unpack_from("=Q", request)
-        (number,) = struct.unpack_from("=i", request, 16)
+        thread, _, number = struct.unpack_from("=IIi", request, 8)
+        if self._witness is not None:
+            self._witness(_NAMES[number], thread)
         refused = self._refused(_NAMES[number])
         response = struct.pack("=Qqii", ident, 0, -refused, 0 if refused else _CONTINUE)
         try:

@@ -9,6 +9,7 @@ import pytest
 
 from rdc.errors import FileError, ProtocolError
 from rdc.protocol.messages.registry import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
+from rdc.session.landing.guesses import Guesses
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.delta_context import DeltaContext, Room, StaleAnswers
 from rdc.session.transfer.delta_file import NEXT_ANSWER, Answer, DeltaFile, Steps
@@ -40,7 +41,10 @@ class Calls:
 def shared_by_files() -> tuple[DeltaContext, Calls]:
     calls = Calls()
     anything = cast(Any, calls)
-    context = cast(Any, SimpleNamespace(problem=calls.problem))
+    context = cast(
+        Any,
+        SimpleNamespace(problem=calls.problem, guesses=Guesses()),
+    )
     return DeltaContext(context, anything, anything, anything, Room(), StaleAnswers()), calls
 
 

@@ -36,6 +36,7 @@ from rdc.session.binaries.filters import looks_like
 from rdc.session.delta.file_comparison import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.runtime.commands import Flush, Send, agreed_features
 from rdc.session.transfer.bundle import Bundle
+from rdc.session.trees.errors import MismatchError
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
 TYPE_CHECKING = False
@@ -315,8 +316,8 @@ class Bundles:
         context.progress.advance(len(content))
 
     def _give_up(self, bundle: Bundle, error: FileError | None = None) -> None:
-        """Leaves all files of a bundle to come by delta, one by one. `error`: why, if that may be the source's
-        fault."""
+        """Leaves all files of a bundle to come by delta, one by one. `error`: why, if that may be the
+        source's fault."""
         if isinstance(error, MismatchError):
             self._context.guesses.failed(())
         for file in bundle.layout.order:

@@ -170,7 +170,8 @@ class SyncOptions:
     bandwidth: int = 0
     """Bytes per second that each side may send; 0 for no limit."""
     timeout: int = 0
-    """Seconds without a byte on the connection before both sides give up; 0 for never."""
+    """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
+    side gives up if the other one neither sends nor uses the processor."""
     update: bool = False
     """Skip files that are newer at the destination, by their mtimes."""
     existing: bool = False

@@ -74,7 +74,9 @@ SYNC_OPTIONS = (
     OptionGroup(
         "Deleting",
         (
-            Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
+            Option(
+                ("--delete",), "remove what SRC does not have; happens last, once all that is new arrived"
+            ),
             Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
             Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
@@ -88,7 +90,7 @@ SYNC_OPTIONS = (
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
             Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
             Option(("--remove-source-files",), "remove from SRC what DST has for certain; no directories"),
-            Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
+            Option(("--ignore-errors",), "delete although something could not be read or did not arrive"),
         ),
     ),
     OptionGroup(

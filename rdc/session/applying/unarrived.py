@@ -41,8 +41,9 @@ class Unarrived:
     def __init__(
         self, root: Root, wanted: Manifest, landing: FileCommits, *, earlier: str | None = None
     ) -> None:
-        """`wanted`: the source's entries. `landing`: knows which files are new. `earlier`: why nothing might be deleted in an earlier turn of the
-        session; None: nothing was withheld since the last comparison of whole trees."""
+        """`wanted`: the source's entries. `landing`: knows which files are new. `earlier`: why nothing might
+        be deleted in an earlier turn of the session; None: nothing was withheld since the last comparison of
+        whole trees."""
         self._root = root
         self._wanted = wanted
         self._landing = landing

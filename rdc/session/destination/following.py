@@ -10,7 +10,7 @@ from rdc.session.destination.conversation import Destination
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
-from rdc.session.trees.destination_root import keeps, open_destination
+from rdc.session.trees.destination_root import keeps, make_nodes, open_destination
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -169,6 +169,7 @@ class LiveDestination:
                 code=ExitCode.FILE_IO,
             )
         destination_root = open_destination(self._path, start, self._terms.options, self._site)
+        make_nodes(destination_root.root, self._terms.options)
         found = destination_root.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
             destination_root.release()

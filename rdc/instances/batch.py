@@ -81,6 +81,8 @@ class _Ready:
     freed: Sharing
     finished: int = 0
     """Names that are done."""
+    refused: bool = False
+    """Whether the file that stays takes no name of this one: the others are not tried."""
 
 
 @dataclass(slots=True)
@@ -399,9 +401,9 @@ class Batch:
             outcomes = self._displace(names, leased)
             departed += [name for name, one in zip(names, outcomes, strict=True) if one is Outcome.DONE]
             for name, outcome in zip(names, outcomes, strict=True):
-                if outcome is not Outcome.DONE and self._try(
-                    name, leased, depart=outcome is Outcome.UNTOUCHED
-                ):
+                if outcome is Outcome.DONE or name.ready.refused:
+                    continue
+                if self._try(name, leased, depart=outcome is Outcome.UNTOUCHED):
                     departed.append(name)
             self._sync_directories(departed)
             # The last comes first, as a stack: what an exception leaves is undone from the end.
@@ -504,7 +506,11 @@ class Batch:
         except FileError as error:
             task = name.ready.task
             refusal = change.refusal if isinstance(change, LinkSwap) else None
-            if refusal is None or task.refused is None or not task.refused(refusal, error):
+            # Once some of its names are changed, it stays with that file.
+            ask = None if name.number else task.refused
+            if refusal is not None and ask is not None and ask(refusal, error):
+                name.ready.refused = True
+            else:
                 self._totals.problem(error)
             return False
         return True

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.names import hard_link
 from rdc.instances.link import Linker
 from tests.support.running.deduping import TIME, Run, dedupe, linked, messages, seen
 from tests.support.trees.loop_images import mounted
@@ -81,7 +80,7 @@ def test_directories_that_no_link_leads_into(linking: Path, monkeypatch: pytest.
         os_link(source, name, dst_dir_fd=dst_dir_fd)
 
     monkeypatch.setattr("rdc.files.names.leased_files._extension", None)
-    monkeypatch.setattr(hard_link.os, "link", refusing)
+    monkeypatch.setattr(os, "link", refusing)
     run = link(top)
     assert (run.code, run.summary["files"], run.summary["skipped"]) == (0, 9, 1), run
     assert "EXDEV" in messages(run)
@@ -100,8 +99,8 @@ def test_one_immutable_file_holds_up_nobody(linking: Path, which: int) -> None:
     subprocess.run(["chattr", "-i", top / f"{which}"], check=True)
     assert seen(top) == before
     assert linked(top, *(f"{number}" for number in range(4) if number != which)) == 1
-    assert run.code == 23
-    assert "(EPERM)" in messages(run)
+    # A file that others cannot become names of is passed over; one that cannot change is named.
+    assert (run.code, "(EPERM)" in messages(run)) == ((0, False) if which == 0 else (23, True))
 
 
 def test_a_directory_that_may_not_be_changed_keeps_its_file(linking: Path) -> None:
@@ -124,7 +123,7 @@ def test_a_mount_that_is_read_only(linking: Path, tmp_path: Path) -> None:
     try:
         run = dedupe("--hardlink", "--apply", f"--journal={tmp_path}/journal", linking / "top" / "a", view)
     finally:
-        subprocess.run(["umount", view], check=True)
+        subprocess.run(["umount", "-l", view], check=True)
     assert run.code in (0, 23)
     assert linked(linking / "top", "a/file", "a/more") == 1
 

@@ -17,10 +17,12 @@ from tests.support.trees.loop_images import image_directory, mounted
 
 ACTIONS = ("--delete", "--move", "--symlink")
 
+NOBODY = (1 << 32) - 1
+"""In place of a user's number."""
+
 ACL = struct.pack("<I", 2) + b"".join(
     struct.pack("<HHI", *entry)
-    for entry in ((0x01, 7, -1 & 0xFFFFFFFF), (0x02, 5, 1234), (0x04, 5, -1 & 0xFFFFFFFF))
-    + ((0x10, 5, -1 & 0xFFFFFFFF), (0x20, 0, -1 & 0xFFFFFFFF))
+    for entry in ((0x01, 7, NOBODY), (0x02, 5, 1234), (0x04, 5, NOBODY), (0x10, 5, NOBODY), (0x20, 0, NOBODY))
 )
 """user::rwx, user:1234:r-x, group::r-x, mask::r-x, other::---, as in linux/posix_acl_xattr.h."""
 

@@ -250,7 +250,7 @@ def test_columns_that_do_not_fit() -> None:
         columns = [*good[:at], wrong, *good[at + 1 :]]
         for call in (_leased.displace_files, _leased.remove_displaced):
             with pytest.raises(ValueError, match="do not fit"):
-                call(False, *columns)  # type: ignore[arg-type]
+                call(False, *columns)
     for directories, names in ((b"1", b""), (one, b"a"), (one, b"a\0b\0")):
         with pytest.raises(ValueError, match="do not fit"):
             _leased.lease_files(directories, names)

@@ -43,7 +43,7 @@ def shared_by_files() -> tuple[DeltaContext, Calls]:
     anything = cast(Any, calls)
     context = cast(
         Any,
-        SimpleNamespace(problem=calls.problem, guesses=Guesses()),
+        SimpleNamespace(problem=calls.problem, expected=lambda file, path: (file, path), guesses=Guesses()),
     )
     return DeltaContext(context, anything, anything, anything, Room(), StaleAnswers()), calls
 

@@ -10,7 +10,7 @@ from rdc.documents.read.parquet_rows import check_pyarrow
 from rdc.errors import RdcError
 from rdc.files.objects.object_url import is_url
 from rdc.model.entries import Kind
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.walk_paths import walk_paths
 
@@ -127,16 +127,21 @@ def list_units(
     if urls:
         # An object that a URL names may lie below another URL as well.
         rows = [next(same) for _, same in groupby(rows, files.shown)]
+    units = UnitList(files, rows, 0, options.format, _lines(files, rows, options), slice_)
+    size = sum(files.sizes if slice_ is None else [unit.bytes for unit in units])
+    return replace(units, bytes=size)
+
+
+def _lines(files: FileColumns | JoinedFiles, rows: Sequence[int], options: DocumentOptions) -> frozenset[int]:
+    """The rows of the files .json that hold JSON lines. Raises UsageError if there are files of Parquet, and
+    pyarrow is missing."""
     kinds = {row: kind_of(files.shown(row), options.format) for row in rows}
     for row, kind in kinds.items():
         if kind is FileKind.PARQUET:
             check_pyarrow(files.shown(row))
             break
     maybe = [row for row, kind in kinds.items() if kind is FileKind.LINES_OR_TEXT]
-    lines = frozenset(row for row in maybe if _begins_lines(files, row, options.field))
-    units = UnitList(files, rows, 0, options.format, lines, slice_)
-    size = sum(files.sizes if slice_ is None else [unit.bytes for unit in units])
-    return UnitList(files, rows, size, options.format, lines, slice_)
+    return frozenset(row for row in maybe if _begins_lines(files, row, options.field))
 
 
 def _begins_lines(files: FileColumns | JoinedFiles, row: int, field: str) -> bool:

@@ -122,18 +122,30 @@ class EntryCheck:
                 self.note(before, now)
 
     def take_name(
-        self, name: bytes, directory: int, found: os.stat_result | None, step: Callable[[], None]
+        self,
+        name: bytes,
+        directory: int,
+        require: Callable[[os.stat_result | None], None],
+        step: Callable[[], None],
     ) -> None:
-        """Call `step`, which takes `name` of an open directory away from the entry `found`.
+        """Call `step`, which takes `name` of an open directory away from the entry that has it.
 
-        If that entry has other names, it is recognised under these afterwards. Raises OSError.
+        `require` receives the stat of that entry, None if there is none, right before; it raises if the entry
+        has to stay. If the entry has other names, it is recognised under these afterwards. Raises OSError.
         """
+        found = found_at(name, directory)
         if found is None or found.st_nlink < 2 or stat.S_ISDIR(found.st_mode):
+            require(found)
             step()
             return
-        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        except FileNotFoundError:
+            require(None)
+            raise
         try:
             before = identity_of(os.fstat(fd))
+            require(found_at(name, directory))
             step()
             self.note_named(before, os.fstat(fd))
         finally:

@@ -15,6 +15,10 @@ from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.syscalls import rename_exchange
 from rdc.files.base.temporary_names import make_aside
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["directory_over_file", "file_over_directory"]
 
 # Errors of old kernels, seccomp filters, and file systems that know only the plain rename.
@@ -25,14 +29,21 @@ DIRECTORY_ATTEMPTS = 16
 the exchange."""
 
 
-def directory_over_file(name: bytes, directory: int, mode: int) -> None:
+def directory_over_file(
+    name: bytes, directory: int, mode: int, require: Callable[[], None] = lambda: None
+) -> None:
     """Make a directory (`mode` less the umask) in place of the file or link `name`. Raises OSError.
 
-    If another process has put a directory there meanwhile, it stays with its contents: a directory was
-    wanted.
+    `require` is called right before the two exchange their names; what it raises leaves all as it is. If
+    another process has put a directory there meanwhile, it stays with its contents: a directory was wanted.
     """
     for attempt in range(DIRECTORY_ATTEMPTS):
         temporary = make_aside(name, lambda aside: os.mkdir(aside, mode, dir_fd=directory))
+        try:
+            require()
+        except BaseException:
+            _rmdir_quietly(temporary, directory)
+            raise
         try:
             rename_exchange(temporary, name, directory)
         except FileNotFoundError:

@@ -6,8 +6,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from functools import partial
-
 from rdc.files.base.entry_check import found_at
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.model.entries import Identity
@@ -90,24 +88,30 @@ class CheckedRename:
             except OSError as error:
                 if error.errno != errno.EEXIST and error.errno not in _NO_PROMISE:
                     raise
-        found = found_at(name, directory)
-        is_directory = found is not None and stat.S_ISDIR(found.st_mode)
-        if is_directory and not isinstance(expected, Identity):
-            raise root.refused(
-                path,
-                _DOING,
-                expected="no directory",
-                found="a directory",
-                advice="what is there was kept; run again once nothing else changes it",
-            )
-        root.require(path, found, expected, _DOING)
-        if is_directory:
-            from rdc.files.base.replace_kind import file_over_directory
+        is_directory = False
 
-            file_over_directory(old, name, directory)
-            return
-        step = partial(os.rename, old, name, src_dir_fd=directory, dst_dir_fd=directory)
-        root.check.take_name(name, directory, found, step)
+        def require(found: os.stat_result | None) -> None:
+            nonlocal is_directory
+            is_directory = found is not None and stat.S_ISDIR(found.st_mode)
+            if is_directory and not isinstance(expected, Identity):
+                raise root.refused(
+                    path,
+                    _DOING,
+                    expected="no directory",
+                    found="a directory",
+                    advice="what is there was kept; run again once nothing else changes it",
+                )
+            root.require(path, found, expected, _DOING)
+
+        def rename() -> None:
+            if is_directory:
+                from rdc.files.base.replace_kind import file_over_directory
+
+                file_over_directory(old, name, directory)
+            else:
+                os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+        root.check.take_name(name, directory, require, rename)
 
 
 def _rename_new(old: bytes, new: bytes, directory: int) -> None:

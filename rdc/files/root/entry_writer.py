@@ -182,11 +182,15 @@ class EntryWriter(WritePermission):
 
         def replace_it(name: bytes, parent: int) -> None:
             self._keep_old(path, name, parent, None, expected, "make the directory")
-            found = found_at(name, parent)
-            if found is None or not stat.S_ISDIR(found.st_mode):
-                self.require(path, found, expected, "make the directory")
-            step = partial(directory_over_file, name, parent, mode)
-            self.check.take_name(name, parent, found, step)
+
+            def require(found: os.stat_result | None) -> None:
+                if found is None or not stat.S_ISDIR(found.st_mode):
+                    self.require(path, found, expected, "make the directory")
+
+            def replace_name() -> None:
+                directory_over_file(name, parent, mode, lambda: require(found_at(name, parent)))
+
+            self.check.take_name(name, parent, require, replace_name)
 
         self.perform(path, "make the directory", replace_it)
         if self.sheds_acls:
@@ -318,8 +322,6 @@ class EntryWriter(WritePermission):
         if expected is None:
             _rename_new(temporary, name, parent)
             return
-        found = found_at(name, parent)
-        self.require(path, found, expected, doing)
 
         def step() -> None:
             try:
@@ -329,7 +331,7 @@ class EntryWriter(WritePermission):
 
                 file_over_directory(temporary, name, parent)
 
-        self.check.take_name(name, parent, found, step)
+        self.check.take_name(name, parent, lambda found: self.require(path, found, expected, doing), step)
 
     def _keep_old(
         self,
@@ -379,9 +381,12 @@ class EntryWriter(WritePermission):
                 self.undo.removing((path,))
             if self.backups is not None:
                 self.backups.keep(path, name, parent)
-            found = stat_entry(name, parent)
-            self.require(path, found, expected, doing)
-            self.check.take_name(name, parent, found, partial(os.unlink, name, dir_fd=parent))
+
+            def require(found: os.stat_result | None) -> None:
+                if found is not None:
+                    self.require(path, found, expected, doing)
+
+            self.check.take_name(name, parent, require, partial(os.unlink, name, dir_fd=parent))
 
         return self._removed(path, doing, remove)
 
@@ -391,9 +396,10 @@ class EntryWriter(WritePermission):
         self.check_change(path, doing)
 
         def remove(name: bytes, parent: int) -> None:
-            self.require(path, stat_entry(name, parent), expected, doing)
             if self.undo is not None:
+                self.require(path, stat_entry(name, parent), expected, doing)
                 self.undo.removing((path,))
+            self.require(path, stat_entry(name, parent), expected, doing)
             os.rmdir(name, dir_fd=parent)
 
         found = self._removed(path, doing, remove)

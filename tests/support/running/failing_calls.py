@@ -86,7 +86,13 @@ class Made:
     """Those that failed, with their errors."""
 
 
-def with_fault(work: Callable[[], list[str]], fault: Fault | None = None) -> Made:
+Witness = Callable[[str, int], None]
+"""Receives the name of each call before it is made, and the id of the thread that makes it. The thread waits."""
+
+
+def with_fault(
+    work: Callable[[], list[str]], fault: Fault | None = None, witness: Witness | None = None
+) -> Made:
     """Run `work` in a child. Raises AssertionError, with the traceback there, if that raises anything."""
     here, there = socket.socketpair()
     child = os.fork()
@@ -95,7 +101,7 @@ def with_fault(work: Callable[[], list[str]], fault: Fault | None = None) -> Mad
         _be_watched(there, work)
     there.close()
     try:
-        supervisor = _Supervisor(fault)
+        supervisor = _Supervisor(fault, witness)
         _, ancillary, _, _ = here.recvmsg(1, socket.CMSG_SPACE(4))
         listener = array.array("i", ancillary[0][2])[0]
         try:
@@ -143,8 +149,9 @@ def _listen() -> int:
 
 
 class _Supervisor:
-    def __init__(self, fault: Fault | None) -> None:
+    def __init__(self, fault: Fault | None, witness: Witness | None) -> None:
         self._fault = fault
+        self._witness = witness
         self._failing: str | None = None
         self._left = 0
         self.calls: list[str] = []
@@ -172,8 +179,10 @@ class _Supervisor:
         except OSError:
             return  # the thread that called is gone
         (ident,) = struct.unpack_from("=Q", request)
-        (number,) = struct.unpack_from("=i", request, 16)
+        thread, _, number = struct.unpack_from("=IIi", request, 8)
         (flags,) = struct.unpack_from("=Q", request, 32 + 8 * 3)
+        if self._witness is not None:
+            self._witness(_NAMES[number], thread)
         # What is open can be looked at.
         looks = number == CALLS["newfstatat"] and flags & _EMPTY_PATH
         refused = 0 if looks else self._refused(_NAMES[number])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+
 from rdc.files.base.entry_check import found_at
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.model.entries import Identity

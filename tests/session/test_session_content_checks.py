@@ -68,6 +68,10 @@ class Case:
         events = EventRelay(self.events.append)
         root, entries = Root.open(os.fsencode(place)), build(rows)
         self.landing = FileCommits(root, entries, events, fsync=False, owner=False, dry=dry)
+        if files:
+            identities = root.list(b"").identities
+            assert identities is not None
+            self.landing.listed.note(range(len(files)), identities, range(len(files)))
         self.progress = TransferProgress(events)
         context = TransferContext(
             root,

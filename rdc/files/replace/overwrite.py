@@ -186,7 +186,16 @@ class Overwrite(Replacement):
         self._set_metadata()
         if fsync:
             flush(self._old_fd)
+        after = os.fstat(self._old_fd)
+        if after.st_nlink > 1:
+            self._note_step(identity_of(now), identity_of(after))
         return self._old_fd
+
+    def _note_step(self, before: Identity, after: Identity) -> None:
+        """Have other names of the file know this step for one of this run. Size and mtime tell of most writers
+        that came meanwhile; their file is a stranger's under its other names."""
+        if self._metadata is not None and (after.size, after.mtime_ns) == (self.size, self._metadata.mtime_ns):
+            self.root.check.note(before, after)
 
     def _set_metadata(self) -> None:
         if self._metadata is None:

@@ -26,6 +26,7 @@ from rdc.files.facts.extents import holes
 from rdc.files.replace.block_runs import BlockRuns
 from rdc.files.replace.replacement import COPY_BY_HAND, COPY_BYTES, READ_BYTES, Replacement
 from rdc.files.replace.sparse import data_and_holes, is_zeros, may_have_holes, zero_spans
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,9 +193,10 @@ class Overwrite(Replacement):
         return self._old_fd
 
     def _note_step(self, before: Identity, after: Identity) -> None:
-        """Have other names of the file know this step for one of this run. Size and mtime tell of most writers
-        that came meanwhile; their file is a stranger's under its other names."""
-        if self._metadata is not None and (after.size, after.mtime_ns) == (self.size, self._metadata.mtime_ns):
+        """Have other names of the file know this step for one of this run. Size and mtime tell of most who
+        wrote to it meanwhile: then it is a stranger's under its other names."""
+        wanted = self.size, None if self._metadata is None else packed_time(self._metadata.mtime_ns)
+        if (after.size, after.mtime_ns) == wanted:
             self.root.check.note(before, after)
 
     def _set_metadata(self) -> None:

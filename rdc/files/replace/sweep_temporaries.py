@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterable
 
+from rdc.files.base.known_devices import same_entry
 from rdc.files.base.own_temporary import is_own_temporary
 from rdc.files.base.temporary_names import PARTS_NAME, is_reserved, is_temporary
 
@@ -92,7 +93,7 @@ def _sweep_one(name: bytes, directory: int) -> bool:
         # Checked under the lock: the writer may have finished in between, and the name may be another file's.
         now = os.stat(name, dir_fd=directory, follow_symlinks=False)
         opened = os.fstat(fd)
-        if not (os.path.samestat(now, opened) and is_own_temporary(name, opened, os.fstat(directory))):
+        if not (same_entry(now, opened) and is_own_temporary(name, opened, os.fstat(directory))):
             return False
         os.unlink(name, dir_fd=directory)
         return True

@@ -14,6 +14,7 @@ import pytest
 import rdc.files
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.append_only import MadeEntries, rename_to_free_name
+from rdc.files.base.entry_check import ANYTHING
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.bulk.open_many import FAILED, OpenedFiles
 from rdc.files.bulk.small_files import NewVersions, stage_versions
@@ -26,7 +27,6 @@ from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import move_directory, move_file
 from rdc.files.names.return_name import remove_twin, return_displaced
 from rdc.files.names.unlink_copy import unlink_copy
-from rdc.files.replace.checked_rename import ANYTHING, CheckedRename
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
@@ -34,6 +34,7 @@ from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind, Metadata
+from rdc.model.identity_columns import IdentityColumns
 from tests.support.trees.trees import Link, tree, write_tree
 from tests.support.wire.hostile_requests import snapshot
 
@@ -95,7 +96,7 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     "a link over a file": lambda root: root.replace_symlink(b"file", b"x"),
     "a link over a link": lambda root: root.replace_symlink(b"link", b"x"),
     "a link over an empty directory": lambda root: root.replace_symlink(b"empty", b"x"),
-    "a link where something came meanwhile": lambda root: root.replace_symlink(b"file", b"x", new=True),
+    "a link where something came meanwhile": lambda root: root.replace_symlink(b"file", b"x", expected=None),
     "a file's removal": lambda root: root.remove_file(b"file"),
     "a directory's removal": lambda root: root.remove_directory(b"empty"),
     "a file's metadata": lambda root: root.set_metadata(b"file", Kind.FILE, WANTED, owner=False),
@@ -103,11 +104,9 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     "the root's metadata": lambda root: root.set_metadata(b"", Kind.DIRECTORY, WANTED, owner=False),
     "a link's metadata": lambda root: root.set_metadata(b"link", Kind.SYMLINK, WANTED, owner=False),
     "metadata of a compared file": lambda root: set_metadata_if_unchanged(
-        root, CheckedRename(root), b"file", WANTED, owner=False, is_meant=lambda _: True
+        root, b"file", WANTED, owner=False, expected=root.identity(b"file")
     ),
-    "a copy in a name's place": lambda root: copy_file(
-        root, CheckedRename(root), b"twin", root.identity(b"twin")
-    ),
+    "a copy in a name's place": lambda root: copy_file(root, b"twin", root.identity(b"twin")),
     "a file's move": lambda root: move_file(
         root, b"file", b"new", root.identity(b"file"), WANTED, owner=False
     ),
@@ -149,7 +148,8 @@ def test_what_has_no_error_does_nothing(root: Root, place: Path) -> None:
     before = snapshot(place)
     assert sweep_temporaries(root, b"", [TEMPORARY]) == 0
     facts_by_type(root)
-    versions = NewVersions([b"file"], [root.identity(b"file")], *(bytes(size) for size in (2, 8, 8, 4, 4)))
+    expected = IdentityColumns([root.identity(b"file")])
+    versions = NewVersions([b"file"], expected, *(bytes(size) for size in (2, 8, 8, 4, 4)))
     assert stage_versions(root, versions, b"", owner=False) is None
 
     class Columns:
@@ -166,7 +166,7 @@ def test_what_is_made_may_be_finished(root: Root, place: Path) -> None:
     before = snapshot(place)
     root.make_directory(b"new", 0o700)
     committed(root, b"new/file", None)
-    root.replace_symlink(b"new/link", b"target", new=True)
+    root.replace_symlink(b"new/link", b"target", expected=None)
     assert link_file(root, b"file", b"new/name", root.identity(b"file")) is Linked.DONE
     for path, kind in ((b"new/file", Kind.FILE), (b"new/link", Kind.SYMLINK), (b"new", Kind.DIRECTORY)):
         assert root.may_change(path)
@@ -322,7 +322,6 @@ CHANGING = {
     "overwrite.Overwrite._set_metadata": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._share": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._write_by_hand": "granted_options, which refuses --inplace and --append",
-    "own_ctime_changes.OwnCtimeChanges.replace": "CheckedRename.rename",
     "link_in_place._rename": "link_file",
     **dict.fromkeys(map("one_name.{}".format, ["_aside", "_list_in", "_try_in"]), "our temporary"),
     "replace_kind.directory_over_file": "Root.replace_with_directory",

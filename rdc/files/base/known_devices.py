@@ -45,16 +45,18 @@ _replacing: set[int] = set()
 """Devices on which a rename replaces what it is told not to replace."""
 
 
-def meet(fd: int) -> None:
-    """Note by its type what the file system of `fd` keeps stable, unless that is known. Never raises."""
+def meet(fd: int) -> ComparedFields:
+    """Return what the file system of `fd` keeps stable. It is noted by its type, unless it is known. Never
+    raises."""
     try:
         device, type_ = os.fstat(fd).st_dev, file_system_type(fd)
     except OSError:
-        return
+        return ALL_FIELDS
     if _types.get(device) != type_:
         _types[device] = type_
         _stable[device] = _VOLATILE if type_ in VOLATILE_TYPES else ALL_FIELDS
         _replacing.discard(device)
+    return _stable[device]
 
 
 def note_facts(device: int, facts: FileSystemFacts) -> None:

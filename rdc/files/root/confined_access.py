@@ -96,7 +96,8 @@ class ConfinedAccess:
         self._directory = Directory(fd)
         self._directories = DirectoryCache(self._directory)
         self.label = label
-        meet(fd)
+        self.stable = meet(fd)
+        """The parts of stats that its file system keeps stable, by what was known when it was opened."""
         self.storage = Storage()
         """What is known of the file system, and what is set of entries there."""
         self.depths = Depths()

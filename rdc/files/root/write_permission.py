@@ -6,7 +6,6 @@ import os
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.entry_check import EntryCheck, difference_from, found_at
-from rdc.files.base.known_devices import stable_fields
 from rdc.files.base.write_quota import ENTRY_BYTES, WriteQuota
 from rdc.files.root.confined_access import ConfinedAccess
 from rdc.model.entries import Identity
@@ -36,7 +35,7 @@ class WritePermission(ConfinedAccess):
         self._made = made
         self.append_only = made is not None
         """Whether new entries may be made while existing ones must not be changed, renamed or removed."""
-        self.check = EntryCheck(stable_fields(os.fstat(fd).st_dev))
+        self.check = EntryCheck(self.stable)
         """Recognises entries that were listed, and knows this run's own steps."""
 
     def rely_on(self, facts: FileSystemFacts, *, learned: bool) -> None:

@@ -148,8 +148,9 @@ def test_what_has_no_error_does_nothing(root: Root, place: Path) -> None:
     before = snapshot(place)
     assert sweep_temporaries(root, b"", [TEMPORARY]) == 0
     facts_by_type(root)
-    expected = IdentityColumns([root.identity(b"file")])
-    versions = NewVersions([b"file"], expected, *(bytes(size) for size in (2, 8, 8, 4, 4)))
+    versions = NewVersions(
+        [b"file"], IdentityColumns([root.identity(b"file")]), *(bytes(size) for size in (2, 8, 8, 4, 4))
+    )
     assert stage_versions(root, versions, b"", owner=False) is None
 
     class Columns:
@@ -244,7 +245,7 @@ OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time displace_
 
 OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway.place MoveAway._give_back MoveAway.remove_copy"
 OF_RETURN = "CopiedReturn.stage CopiedReturn.drop MovedReturn.take OldReturn.take"
-_PARTS = ("keep", "remove", "_opened")
+_PARTS = ("keep", "remove", "_made")
 OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
 
 OF_TRIAL = "_aside _empty _Trial._is_steady _Trial._granularity _Trial._modes _Trial._keeps_owner"
@@ -258,8 +259,8 @@ CHANGING = {
     "entry_writer.EntryWriter.remove_directory": "check_change",
     "entry_writer.EntryWriter.replace_symlink": "_rename_symlink",
     "entry_writer.EntryWriter.replace_node": "_replace",
-    "entry_writer.EntryWriter._replace": "_rename_aside",
-    "entry_writer.EntryWriter._rename_aside": "rename_to_free_name",
+    "entry_writer.EntryWriter._replace": "rename_to_free_name",
+    "entry_writer.EntryWriter._rename_over": "rename_to_free_name, in its callers",
     "entry_writer.EntryWriter.set_metadata": "check_made",
     "entry_writer.EntryWriter._settle": "check_made",
     "entry_writer.EntryWriter.narrow_directory": "check_made",
@@ -268,9 +269,8 @@ CHANGING = {
     "set_metadata_if_unchanged._Change.set_by_descriptor": "check_made, in _check",
     "link_in_place.link_file": "rename_to_free_name",
     **dict.fromkeys(["rename.move_file", "rename.move_directory"], "check_change"),
-    "access_times._set": "check_made, in its caller",
-    **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._writable"], "check_made, in their caller"),
-    "apply_xattrs.write_entry_attributes": "check_made",
+    "access_times.write_entry_access_time": "check_made",
+    **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._Reached.chmod"], "check_made, in _change"),
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",
     **dict.fromkeys(map("return_name.{}".format, ["remove_spare_link", "remove_twin"]), "check_change"),
@@ -303,26 +303,29 @@ CHANGING = {
     "replacement.Replacement._create": "our temporary",
     "replacement.Replacement.keep": "our temporary",
     **dict.fromkeys(map("replacement.Replacement.{}".format, ["_pwrite", "_fill", "_grow"]), "our temporary"),
-    "replacement.Replacement._write_sparsely": "our temporary",
+    "replacement.Replacement.write_zeros": "our temporary",
+    "replacement.Replacement._end_hole": "our temporary",
     "replacement.Replacement._punch": "our temporary",
     **dict.fromkeys(["reservation.Reservation._reserve", "cloning.clone_into"], "our temporary"),
     "staged_clones.StagedClones._clone": "a file without a name",
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.
-    "entry_writer._unlink": "Root.remove_file",
-    "entry_writer._rmdir": "Root.remove_directory",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
     **dict.fromkeys(map("partial_directory.PartialDirectory.{}".format, _PARTS), "append_only"),
+    **dict.fromkeys(
+        map("parts_record.PartsRecord.{}".format, ["write", "remove", "end"]),
+        "append_only, in PartialDirectory; deletions and undo are refused",
+    ),
     **dict.fromkeys(map("distant_replacement.DistantReplacement.{}".format, ["_bring", "_copy"]), "our own"),
     "backups.Backups._copy": "granted_options, which refuses --backup",
     "remove_unchanged.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",
     "overwrite.Overwrite.land": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._set_metadata": "granted_options, which refuses --inplace and --append",
+    "overwrite.Overwrite._clear_old": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._share": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._write_by_hand": "granted_options, which refuses --inplace and --append",
-    "link_in_place._rename": "link_file",
     **dict.fromkeys(map("one_name.{}".format, ["_aside", "_list_in", "_try_in"]), "our temporary"),
     "replace_kind.directory_over_file": "Root.replace_with_directory",
     "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
@@ -418,7 +421,8 @@ def test_the_c_parts_that_change_entries_are_known() -> None:
             found[path.name] = names
     assert found == {
         "write_small.c": {
-            *("pwrite", "fchown", "fchmod", "futimens", "unlinkat", "linkat", "renameat", "SYS_renameat2")
+            *("pwrite", "ftruncate", "fchown", "fchmod", "futimens"),
+            *("unlinkat", "linkat", "renameat", "SYS_renameat2"),
         },
         "opened_files.c": {"futimens", "fchown", "fchmod"},
         "leased_files.c": {"linkat", "unlinkat", "SYS_renameat2"},

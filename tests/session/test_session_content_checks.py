@@ -70,6 +70,10 @@ class Case:
         self.landing = FileCommits(
             root, entries, events, fsync=False, owner=False, dry=dry, before_writing=bool
         )
+        if files:
+            identities = root.list(b"").identities
+            assert identities is not None
+            self.landing.listed.note(range(len(files)), identities, range(len(files)))
         self.progress = TransferProgress(events)
         context = TransferContext(
             root,

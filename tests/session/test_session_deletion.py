@@ -15,7 +15,8 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, ItemChanged, Problem
-from rdc.session.applying.deletion import Deletion, Extraneous
+from rdc.session.applying.deletion import Deletion
+from rdc.session.landing.listed_entries import Extraneous
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.tree.filters import FilterList
 from tests.support.share import examples

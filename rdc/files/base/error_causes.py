@@ -11,7 +11,7 @@ from contextlib import suppress
 from rdc.errors import printable
 from rdc.records import dataclass
 
-__all__ = ["Cause", "cause_of"]
+__all__ = ["Cause", "cause_of", "is_of_another_mount"]
 
 _GET_FLAGS = 0x80086601  # FS_IOC_GETFLAGS where a long has 64 bits
 _FLAGS = ((0x10, "immutable", "i"), (0x20, "append-only", "a"))
@@ -38,6 +38,18 @@ def cause_of(error: OSError, name: bytes, directory: int) -> Cause | None:
         if error.errno == errno.EPERM:
             return _flag_of(name, directory)
     return None
+
+
+def is_of_another_mount(error: OSError, directory: int, top: int) -> bool:
+    """Return whether a full or read-only file system is another one than the tree's, mounted in it: then it
+    concerns the entries there alone. `directory` is open where the call failed, `top` is the tree's.
+
+    A bind mount may be read-only while its file system is not, so the flag of the mount counts. Of two
+    subvolumes of one full file system, each is told by its own entries.
+    """
+    if error.errno == errno.EROFS:
+        return not os.fstatvfs(top).f_flag & os.ST_RDONLY
+    return os.fstat(directory).st_dev != os.fstat(top).st_dev
 
 
 def _lacks_inodes(directory: int) -> bool:

@@ -31,6 +31,9 @@ _FOUND = {
 }
 
 _ADVICE = {
+    errno.ENOSPC: "free space on the file system that is mounted there, then run again",
+    errno.EDQUOT: "free space or raise the quota on the file system that is mounted there, then run again",
+    errno.EROFS: "mount what is there read-write, or leave it out",
     errno.EACCES: "check its permissions and those of its directory, then run again",
     errno.EPERM: "run as its owner or as root, or leave out what needs it",
     errno.ENOENT: "run again once nothing else changes this tree",
@@ -59,20 +62,22 @@ def failure(
     *,
     reading: bool = False,
     cause: Cause | None = None,
+    nested: bool = False,
 ) -> RdcError:
     """Return the error to raise for a failed system call.
 
     `path` is relative to the root and travels in the error. `shown` is the path in the message. `doing`
     completes "cannot ...". With `reading`, a missing or replaced entry gives a FileChangedError (exit code
-    24). `cause`: what is known beyond the errno.
+    24). `cause`: what is known beyond the errno. `nested`: it failed on a file system that is mounted below
+    the root. If that is full or read-only, its entries fail one by one; if the root's own is, the run ends.
     """
     number = error.errno or 0
     name = printable(shown)
     reason = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
     if cause is not None:
         text = f"{name}: cannot {doing}: found {cause.found}; {cause.advice}"
-        return OutOfSpaceError(text) if number in _STOPS_THE_RUN else FileError(path, text)
-    if number in _STOPS_THE_RUN:
+        return OutOfSpaceError(text) if number in _STOPS_THE_RUN and not nested else FileError(path, text)
+    if number in _STOPS_THE_RUN and not nested:
         return OutOfSpaceError(f"{name}: cannot {doing}: {reason}; {_STOPS_THE_RUN[number]}")
     if reading and number in _GONE:
         return FileChangedError(

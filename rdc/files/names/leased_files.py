@@ -196,8 +196,8 @@ class LeasedFiles:
         return found or b"", found is not None
 
     def displace(self, steps: Sequence[Step], *, exchange: bool) -> list[Outcome]:
-        """Take each name from its file: rename that to `displaced`, or with `exchange` make the name a link to
-        the original.
+        """Take each name from its file: rename that to `displaced`, or with `exchange` make the name a link
+        to the original.
 
         The caller repeats what is UNTOUCHED alone. Below an append-only root everything is.
         """

@@ -28,6 +28,7 @@ from rdc.files.facts.extents import holes
 from rdc.files.replace.block_runs import BlockRuns
 from rdc.files.replace.replacement import COPY_BYTES, READ_BYTES, Replacement, copies_by_hand
 from rdc.files.replace.sparse import data_and_holes, is_zeros, may_have_holes, zero_spans
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,12 +189,22 @@ class Overwrite(Replacement):
         self._set_metadata()
         if fsync:
             self._flush()
+        after = os.fstat(self._old_fd)
+        if after.st_nlink > 1:
+            self._note_step(identity_of(now), identity_of(after))
         return self._old_fd
 
     def _flush(self) -> None:
         unsynced = flush(self._old_fd)
         if unsynced:
             self.root.storage.unsynced = unsynced
+
+    def _note_step(self, before: Identity, after: Identity) -> None:
+        """Have other names of the file know this step for one of this run. Size and mtime tell of most who
+        wrote to it meanwhile: then it is a stranger's under its other names."""
+        wanted = self.size, None if self._metadata is None else packed_time(self._metadata.mtime_ns)
+        if (after.size, after.mtime_ns) == wanted:
+            self.root.check.note(before, after)
 
     def _set_metadata(self) -> None:
         if self._metadata is None:

@@ -116,14 +116,15 @@ class ConfinedAccess:
 
     def failure(self, error: OSError, path: bytes, doing: str, *, reading: bool = False) -> RdcError:
         """Return the RdcError for a failed system call; rdc.files.base.os_errors.failure has the rules."""
-        cause = None
-        if error.errno in (errno.EPERM, errno.ENOSPC):
-            from rdc.files.base.error_causes import cause_of
+        cause, nested = None, False
+        if error.errno in (errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            from rdc.files.base.error_causes import cause_of, is_of_another_mount
 
             with suppress(OSError, RdcError):
                 directory, name = self._locate(path)
                 cause = cause_of(error, name, directory.fd)
-        return failure(error, path, self.shown(path), doing, reading=reading, cause=cause)
+                nested = is_of_another_mount(error, directory.fd, self._directory.fd)
+        return failure(error, path, self.shown(path), doing, reading=reading, cause=cause, nested=nested)
 
     def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
         """Return the FileError for a state that no system call reported."""

@@ -197,12 +197,15 @@ class SourceFile:
             raise self._ended(offset + at)
 
     def _ended(self, at: int) -> FileError:
-        """Return the error for a file that ends before its size says."""
+        """Return the error for a file that ends before its size says, or before what was asked for, which was
+        there for somebody."""
         expected, found = f"{self.size} bytes", f"{at}"
         try:
             self.check_unchanged()
         except FileChangedError:
             return changed(self._path, self._shown, expected, found)
+        if at >= self.size:
+            return changed(self._path, self._shown, f"more than {expected}", found)
         return refused(
             self._path,
             self._shown,

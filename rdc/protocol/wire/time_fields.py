@@ -32,7 +32,7 @@ class Time:
             return time_of_stamped(raw)
         value = of_type(raw, int)
         if is_distant(value):
-            raise ValueError(f"{value} ns are a distant time")
+            raise ValueError(f"{value} ns are a distant time, expected its {STAMPED_BYTES} bytes")
         return value
 
 

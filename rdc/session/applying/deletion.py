@@ -16,13 +16,12 @@ from rdc.plan.itemize import DELETING
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.borrowed_permissions import borrow_permissions
 from rdc.session.applying.listed_below import ListedBelow
-from rdc.typed import NamedTuple
+from rdc.session.landing.listed_entries import Extraneous
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rdc.files.base.entry_check import Expected
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing
     from rdc.session.landing.partial_files import PartialFiles
@@ -30,19 +29,10 @@ if TYPE_CHECKING:
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.tree.filters import FilterList
 
-__all__ = ["Deletion", "Extraneous"]
+__all__ = ["Deletion"]
 
 ANNOUNCED = 256
 """Entries that are noted at once: as many as files of a commit group."""
-
-
-class Extraneous(NamedTuple):
-    """An entry to be deleted."""
-
-    path: bytes
-    kind: int
-    listed: Expected
-    """What was listed at its path; None: nothing was, so that it stays. Whatever is not that stays."""
 
 
 class _Frame:

@@ -10,8 +10,8 @@ from rdc.limits.sessions import GUARDED_ENTRIES, REMOVED_FILES
 from rdc.model.entries import Kind
 from rdc.model.identity_columns import IdentityColumns
 from rdc.progress import Problem
-from rdc.session.applying.deletion import Extraneous
 from rdc.session.applying.unarrived import incomplete
+from rdc.session.landing.listed_entries import Extraneous
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

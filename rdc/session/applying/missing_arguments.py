@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError, printable
 from rdc.model.entries import Kind
 from rdc.progress import Problem
-from rdc.session.applying.deletion import Extraneous
+from rdc.session.landing.listed_entries import Extraneous
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Metadata
     from rdc.protocol.messages.registry import Start
-    from rdc.session.applying.deletion import Extraneous
     from rdc.session.applying.hard_links import HardLinks
     from rdc.session.destination.context import DestinationContext
     from rdc.session.destination.guarded_changes import GuardedChanges
+    from rdc.session.landing.listed_entries import Extraneous
     from rdc.session.landing.partial_files import PartialFiles
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.mount_boundary import MountBoundary

@@ -1,4 +1,4 @@
-"""ListedEntries: what the destination had at the paths of the source's entries when it was listed."""
+"""What the destination had when it was listed: at the paths of the source's entries, and what is to go."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ from array import array
 from bisect import bisect_left
 
 from rdc.model.identity_columns import IdentityColumns
+from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.files.base.entry_check import EntryCheck
+    from rdc.files.base.entry_check import EntryCheck, Expected
     from rdc.files.bulk.open_many import OpenedFiles
     from rdc.model.entries import Identities, Identity
 
-__all__ = ["ListedEntries"]
+__all__ = ["Extraneous", "ListedEntries"]
+
+
+class Extraneous(NamedTuple):
+    """An entry to be deleted."""
+
+    path: bytes
+    kind: int
+    listed: Expected
+    """What was listed at its path; None: nothing was, so that it stays. Whatever is not that stays."""
 
 
 class ListedEntries:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, PackedListing
     from rdc.model.preserved import Preserved
-    from rdc.session.applying.deletion import Extraneous
+    from rdc.session.landing.listed_entries import Extraneous
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry

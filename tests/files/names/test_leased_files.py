@@ -1,4 +1,4 @@
-"""Many files under leases at once: the C part sees what LeasedFile sees, and leaves alone what has changed."""
+"""Many files under leases at once: the C part sees what LeasedFile sees, and leaves what has changed."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Made:
 
 
 Witness = Callable[[str, int], None]
-"""Receives the name of each call before it is made, and the id of the thread that makes it. The thread waits."""
+"""Receives the name of each call before it is made and the id of its thread, which waits."""
 
 
 def with_fault(

@@ -47,7 +47,7 @@ def _check(name: str) -> None:
         _refuse(name)
 
 
-class Passing(mfusepy.Operations):
+class Passing(mfusepy.Operations):  # type: ignore[misc]
     """Passes each call on to the directory, as far as it is not odd."""
 
     use_ns = True
@@ -277,7 +277,7 @@ class Passing(mfusepy.Operations):
             os.utime(target, follow_symlinks=False)
 
 
-class Mount(mfusepy.FUSE):
+class Mount(mfusepy.FUSE):  # type: ignore[misc]
     """Also passes what the library leaves out: flags of a rename, and times that are to stay."""
 
     def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:

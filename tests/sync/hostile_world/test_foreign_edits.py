@@ -129,6 +129,8 @@ def state(path: Path) -> object:
 
 # A run that somebody disturbs
 
+ITEM = "item: "
+
 
 class Scene:
     """A source, a destination and a tree beside it, to be synced over and over."""
@@ -147,15 +149,16 @@ class Scene:
         write_tree(self.destination, self.held)
         self._shared[:] = bytes(len(self._shared))
 
-    def sync(self, options: SyncOptions) -> list[Event]:
-        """One run. What it reported, and the error that ended it."""
+    def sync(self, options: SyncOptions) -> list[str]:
+        """One run. The problems that it reported and the error that ended it, and `ITEM` with each path."""
         events: list[Event] = []
         try:
             with self._watched():
                 sync(f"{self.source}/", str(self.destination), options, reporter=events.append, catalog=None)
         except RdcError as error:
             events.append(Problem(error.code, b"", f"ended: {error}"))
-        return [event for event in events if isinstance(event, (Problem, ItemChanged))]
+        items = [ITEM + os.fsdecode(event.path) for event in events if isinstance(event, ItemChanged)]
+        return items + [repr(event) for event in events if isinstance(event, Problem) and event.code]
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -229,12 +232,10 @@ class Meddler:
 
 def check(scene: Scene, meddler: Meddler, path: bytes, made: Made, *, silent: bool) -> None:
     assert meddler.done
-    events = made.value
-    assert isinstance(events, list)
-    problems = [event for event in events if isinstance(event, Problem) and event.code]
+    problems = [line for line in made.value if not line.startswith(ITEM)]
     note(f"{problems}")
     assert meddler.stays, f"{path!r}: {meddler.wanted!r} is lost, {problems}"
-    items = {event.path.rstrip(b"/") for event in events if isinstance(event, ItemChanged)}
+    items = {os.fsencode(line.removeprefix(ITEM)).rstrip(b"/") for line in made.value}
     # What alternate directories have is linked without a word.
     if scene.wanted.get(path) != scene.held.get(path) and path in scene.wanted and not silent:
         assert problems or path in items, f"{path!r} was neither reported nor brought up to date"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from rdc.errors import FileError
 from rdc.files.base.known_devices import note_facts, stable_fields
@@ -197,7 +198,11 @@ class _Trial:
             found = self._stat(name)
             return (found.st_uid, found.st_gid) == (_OTHER_ID, _OTHER_ID)
         except OSError as error:
-            return error.errno == errno.EINVAL  # this process may not use that number
+            # A container may lack that number. Its own it has.
+            own = partial(os.chown, name, os.geteuid(), os.getegid())
+            return error.errno == errno.EINVAL and self._can(
+                lambda: own(dir_fd=self._inside, follow_symlinks=False)
+            )
         finally:
             with suppress(OSError):
                 os.chown(name, before.st_uid, before.st_gid, dir_fd=self._inside, follow_symlinks=False)

@@ -34,7 +34,7 @@ _LINE_BYTES = 100
 """More than the longest line has."""
 _FILE_BYTES = REMEMBERED_FILE_SYSTEMS * _LINE_BYTES
 _DAY_SECONDS = 86_400
-_FLAGS = 5
+_FLAGS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,8 @@ def _digest(body: bytes) -> bytes:
 
 def _line(key: bytes, one: _Remembered) -> bytes:
     facts = one.facts
-    flags = (facts.stable.inode, facts.stable.ctime, facts.steady, facts.no_replace, facts.hard_links)
+    stable = facts.stable
+    flags = (stable.inode, stable.ctime, facts.steady, facts.no_replace, facts.hard_links, facts.syncs)
     code = sum(flag << bit for bit, flag in enumerate(flags))
     return f"{key.hex()} {one.day} {PreservedCode().pack(facts.keeps)} {code}\n".encode()
 

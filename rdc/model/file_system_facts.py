@@ -30,6 +30,8 @@ class FileSystemFacts:
     no_replace: bool = True
     """A rename that is told to replace nothing does not replace anything. It may fail."""
     hard_links: bool = True
+    syncs: bool = True
+    """fsync is not refused. The trial asks for none; the first one of a run does."""
 
     @property
     def is_plain(self) -> bool:

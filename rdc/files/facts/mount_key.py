@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 
 from blake3 import blake3
 
@@ -36,7 +35,7 @@ def mount_key(fd: int) -> bytes:
     else:
         # Device numbers of FUSE and network mounts are given anew at each mount.
         text += (b"" if type_ in VOLATILE_TYPES else b"%d" % found.st_dev) + b"\0" + mount
-    return blake3(platform.node().encode() + b"\0" + text).digest(KEY_BYTES)
+    return blake3(os.fsencode(os.uname().nodename) + b"\0" + text).digest(KEY_BYTES)
 
 
 def _mount_of(fd: int) -> bytes | None:

@@ -134,7 +134,7 @@ def destination_context(
     if not root.storage.is_learned:
         root.rely_on(known_facts(root, catalog), learned=False)
     root.storage.agree(asked, start.kept, insists=bool(options.owner))
-    storage = DestinationStorage(root, catalog, events, options, asked)
+    storage = DestinationStorage(root, catalog, events.report, options, asked)
     if terms.owners is not None:
         terms.owners.applies = preserved.owner
     tree = FilteredTree(destination_root.root, start.only, destination_root.served, terms.selection)

@@ -17,6 +17,7 @@ from rdc.files.facts.mount_key import mount_key
 from rdc.model.entries import Kind
 from rdc.model.preserved import ALL_MODES
 from rdc.progress import Problem
+from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from rdc.model.file_system_facts import FileSystemFacts
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
-    from rdc.session.runtime.event_relay import EventRelay
 
 __all__ = ["DestinationStorage", "known_facts"]
 
@@ -45,12 +45,17 @@ class DestinationStorage:
     """The file system of one destination during one run."""
 
     def __init__(
-        self, root: Root, catalog: SignatureStore, events: EventRelay, options: SyncOptions, asked: Preserved
+        self,
+        root: Root,
+        catalog: SignatureStore,
+        report: Callable[[Problem], None],
+        options: SyncOptions,
+        asked: Preserved,
     ) -> None:
         """`asked`: what the options ask to preserve. `root` has agreed on what both ends preserve."""
         self._root = root
         self._catalog = catalog
-        self._events = events
+        self._tell = report
         self._asked = asked
         self._tries = not (options.dry_run or root.append_only or root.fakes)
         self._before = root.storage.facts
@@ -76,11 +81,12 @@ class DestinationStorage:
         if learned is None:
             self._root.rely_on(storage.facts, learned=True)
             return False
-        self._root.rely_on(learned.facts, learned=True)
-        self._report(learned.facts.keeps, learned.refusals.get)
+        # A trial syncs nothing. The first refusal of a run shows.
+        self._root.rely_on(replace(learned.facts, syncs=storage.facts.syncs), learned=True)
+        self._report_lost(learned.facts.keeps, learned.refusals.get)
         return storage.preserved != before
 
-    def _report(self, keeps: Preserved, refused: Callable[[Shortfall], int | None]) -> None:
+    def _report_lost(self, keeps: Preserved, refused: Callable[[Shortfall], int | None]) -> None:
         """Report what the options ask for and the file system does not keep, unless that was known."""
         known, asked = self._before.keeps, self._asked
         lost: list[str] = []
@@ -111,7 +117,7 @@ class DestinationStorage:
             text += ", but the contents of files whose times differ are"
         code = ExitCode.PARTIAL if errors else ExitCode.OK
         text += f" ({os.strerror(errors[0])}, {errno.errorcode.get(errors[0], errors[0])})" if errors else ""
-        self._events.report(Problem(code, b"", text))
+        self._tell(Problem(code, b"", text))
 
     def note_kept(self, count: int) -> None:
         """Note entries that are not deleted, since the source's file system has none of their kind."""
@@ -119,19 +125,18 @@ class DestinationStorage:
 
     def finish(self) -> None:
         """Remember what was learned, and report what failed for some entries, a line for each kind."""
-        self.remember()
         storage, label = self._root.storage, printable(self._root.label)
         if self._kept:
             text = f"{label}: {self._kept} symlinks or special files stay: the source's file system has none"
-            self._events.report(Problem(ExitCode.OK, b"", text))
+            self._tell(Problem(ExitCode.OK, b"", text))
             self._kept = 0
-        if storage.unsynced:
+        if storage.unsynced and storage.facts.syncs:
             name = errno.errorcode.get(storage.unsynced, storage.unsynced)
-            text = (
-                f"{label}: its file system does not sync ({name}): a power cut may cost what this run wrote"
-            )
-            self._events.report(Problem(ExitCode.OK, b"", text))
-            storage.unsynced = 0
+            text = f"{label}: its file system does not sync ({name}): a power cut may cost what a run wrote"
+            self._tell(Problem(ExitCode.OK, b"", text))
+            self._root.rely_on(replace(storage.facts, syncs=False), learned=storage.is_learned)
+        storage.unsynced = 0
+        self.remember()
         for what, found in self._root.storage.shortfalls.items():
             reason = f"{os.strerror(found.error)} ({errno.errorcode.get(found.error, found.error)})"
             path = printable(self._root.shown(found.path))
@@ -141,7 +146,7 @@ class DestinationStorage:
             else:
                 entries = "an entry" if found.count == 1 else f"{found.count} entries"
                 text = f"{what.value} of {entries} could not be set, such as {path}: {reason}"
-            self._events.report(Problem(ExitCode.PARTIAL, found.path, text))
+            self._tell(Problem(ExitCode.PARTIAL, found.path, text))
         self._root.storage.shortfalls.clear()
 
     def remember(self) -> None:

@@ -30,6 +30,7 @@ class FileSystemFacts:
     no_replace: bool = True
     """A rename that is told to replace nothing does not replace anything. It may fail."""
     hard_links: bool = True
+    """A file can have several names, and they show that they are of one file."""
     syncs: bool = True
     """fsync is not refused. The trial asks for none; the first one of a run does."""
 

@@ -250,7 +250,7 @@ OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back Symli
 
 OF_TRIAL = "_aside _empty _Trial._is_steady _Trial._granularity _Trial._modes _Trial._keeps_owner"
 OF_TRIAL += " _Trial._directories _Trial._other_kinds _Trial._keeps_attributes _Trial._honours_no_replace"
-OF_TRIAL += " _Trial._link"
+OF_TRIAL += " _Trial._links"
 
 CHANGING = {
     # Refused as a whole.

@@ -132,7 +132,7 @@ class _Trial:
         if not self._keeps_attributes(b"b"):
             keeps = replace(keeps, attributes=keeps.attributes & ~(AttributeKinds.USER | AttributeKinds.ROOT))
         no_replace = self._honours_no_replace(b"b", b"c")
-        hard_links = self._can(lambda: self._link(b"c", b"d"))
+        hard_links = self._links(b"c", b"d")
         last = self._stat(b"c")
         known = stable_fields(first.st_dev)
         stable = ComparedFields(
@@ -255,9 +255,15 @@ class _Trial:
             return True
         return False
 
-    def _link(self, old: bytes, new: bytes) -> None:
-        os.link(old, new, src_dir_fd=self._inside, dst_dir_fd=self._inside, follow_symlinks=False)
+    def _links(self, old: bytes, new: bytes) -> bool:
+        """Return whether a file can have two names and shows that: over SFTP each name has its own inode."""
+        try:
+            os.link(old, new, src_dir_fd=self._inside, dst_dir_fd=self._inside, follow_symlinks=False)
+        except OSError:
+            return False
+        one, other = self._stat(old), self._stat(new)
         os.unlink(new, dir_fd=self._inside)
+        return one.st_ino == other.st_ino and min(one.st_nlink, other.st_nlink) > 1
 
     @staticmethod
     def _can(call: Callable[[], None]) -> bool:

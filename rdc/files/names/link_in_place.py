@@ -62,6 +62,8 @@ def link_file(
     `new` is taken. Raises OutOfSpaceError, and RdcError (exit code 11) if the write quota is used up.
     """
     # long because each step is safe only because of the checks before it
+    if not root.storage.facts.hard_links:
+        return Linked.IMPOSSIBLE
     root.spend(new, 0, entries=1)
     there, old_name = (root if origin is None else origin).locate(old)
     here, new_name = root.locate(new, fresh=True)

@@ -296,7 +296,7 @@ class EntryWriter(WritePermission):
         def put(name: bytes, parent: int) -> None:
             self.note_entering(path, parent)
             for attempt in range(SYMLINK_ATTEMPTS):
-                temporary = make_aside(name, lambda aside: make(aside, parent))
+                temporary = make_aside(name, lambda aside: _made_whole(make, aside, parent))
                 try:
                     made = stat_entry(temporary, parent)
                     if metadata is not None:
@@ -540,6 +540,18 @@ def _fresh_stat(name: bytes, parent: int) -> os.stat_result:
     with suppress(OSError):
         refresh_stat(name, parent)
     return stat_entry(name, parent)
+
+
+def _made_whole(make: Callable[[bytes, int], None], aside: bytes, parent: int) -> None:
+    """Call `make`. Some file systems fail and leave an entry of another kind, as for a fifo: that goes again.
+    Raises OSError."""
+    try:
+        make(aside, parent)
+    except FileExistsError:
+        raise
+    except OSError:
+        _unlink_quietly(aside, parent)
+        raise
 
 
 def _unlink_quietly(name: bytes, parent: int) -> None:

@@ -203,13 +203,14 @@ class DirectoryChanges:
 
     def _writes(self, directory: ComparedDirectory, comparison: Comparison) -> bool:
         """Whether the changes of a directory need a write, but for contents that are compared first, and for
-        entries that are known not to exist here: the attempt alone shows whether that still holds."""
+        entries that are known not to exist here. These are not tried where nothing else is written."""
         unmade = self._root.storage.facts.keeps.unmade
         if not unmade:
             return bool(comparison.decisions or comparison.touched)
         kinds = directory.listing.kinds
         return bool(comparison.touched) or any(
-            decision.change is not Change.CREATE or _kind_made(kinds[decision.row]) not in unmade
+            decision.change not in (Change.CREATE, Change.REPLACE)
+            or _kind_made(kinds[decision.row]) not in unmade
             for decision in comparison.decisions
         )
 

@@ -125,6 +125,8 @@ class EntryChanges:
         """Replaces a symlink or sets its metadata. Returns True if that touches its directory. `listed`: what
         was at its path; None for nothing."""
         replaced = decision.change is not Change.METADATA
+        if replaced and self._is_known_unmade(Kind.SYMLINK, path):
+            return False
         if not self._options.dry_run:
             try:
                 owner, chosen = self._owner, self._root.storage.of_found
@@ -164,6 +166,8 @@ class EntryChanges:
         """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its directory.
         `listed`: as in `change_symlink`."""
         replaced = decision.change is not Change.METADATA
+        if replaced and self._is_known_unmade(Kind.SPECIAL, path):
+            return False
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if not self._options.dry_run:
             try:
@@ -181,13 +185,25 @@ class EntryChanges:
         self._landing.report(ItemChanged(itemize(kind, decision, transferred=replaced, new=new), path))
         return replaced
 
+    def _is_known_unmade(self, kind: Kind, path: bytes) -> bool:
+        """Notes an entry that an earlier run found not to be possible here: some file systems make something
+        else before they refuse. A run that writes anything finds it out again, and tries."""
+        storage = self._root.storage
+        if storage.is_learned or kind not in storage.facts.keeps.unmade:
+            return False
+        storage.note(self._shortfall(kind), path, 0)
+        return True
+
+    @staticmethod
+    def _shortfall(kind: Kind) -> Shortfall:
+        return Shortfall.SYMLINK if kind is Kind.SYMLINK else Shortfall.NODE
+
     def _cannot_exist(self, kind: Kind, path: bytes, error: FileError) -> bool:
         """Notes an entry that could not be made, if the file system has none of its kind."""
         storage, cause = self._root.storage, error.__cause__
         if kind not in storage.facts.keeps.unmade or not isinstance(cause, OSError):
             return False
-        what = Shortfall.SYMLINK if kind is Kind.SYMLINK else Shortfall.NODE
-        storage.note(what, path, cause.errno or 0)
+        storage.note(self._shortfall(kind), path, cause.errno or 0)
         return True
 
     def _wait_for_way(self, file: int, path: bytes, decision: Decision) -> None:

@@ -97,7 +97,8 @@ class DestinationStorage:
             errors.extend(number for number in map(refused, causes) if number is not None)
 
         if asked.owner and known.owner and not keeps.owner:
-            lose("owners and groups")
+            lose("owners")
+            lose("groups")
         modes = keeps.modes & keeps.directory_modes
         if asked.keeps_all_modes and modes != ALL_MODES and known.modes & known.directory_modes != modes:
             some = "" if not modes & 0o777 else f" (all but {modes:04o})"
@@ -142,7 +143,8 @@ class DestinationStorage:
             path = printable(self._root.shown(found.path))
             if what in (Shortfall.SYMLINK, Shortfall.NODE):
                 many = f"{found.count} {what.value}{'s' if found.count > 1 else ''}"
-                text = f"{many} could not be made, such as {path}: {reason}; the file system has none"
+                why = f": {reason}" if found.error else ""
+                text = f"{many} could not be made, such as {path}{why}; the file system has none"
             else:
                 entries = "an entry" if found.count == 1 else f"{found.count} entries"
                 text = f"{what.value} of {entries} could not be set, such as {path}: {reason}"

@@ -62,6 +62,7 @@ class Oddities:
     link: str = ""
     symlink: str = ""
     mknod: str = ""
+    """An error, or another kind: a regular file is made, and the call fails, as of exFAT and rclone."""
     flags: str = ""
     """Of renameat2 with flags: an error, or ignored, so that the rename replaces."""
     rename_over: str = ""
@@ -82,7 +83,7 @@ class Oddities:
     flock: str = ""
     xattrs: str = ""
     inodes: str = "kept"
-    """kept, random (another at each look) or same (all have one)."""
+    """kept, random (another at each look), same (all have one) or by name (as over SFTP)."""
     links: int = 0
     """The link count of everything; 0: as it is, -1: 0."""
     folds: bool = False

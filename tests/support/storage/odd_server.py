@@ -56,6 +56,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc]
         self._behind = behind
         self.odd = PLAIN
         self._numbers = itertools.count(1000)
+        self._inodes: dict[str, int] = {}
         self._writing: dict[int, str] = {}
         """The real paths of files that are open for writing."""
         self._dirty: set[int] = set()
@@ -99,7 +100,7 @@ class Passing(mfusepy.Operations):  # type: ignore[misc]
         mtime = now if is_directory and odd.directory_times == "now" else found.st_mtime_ns
         return {
             "st_mode": mode,
-            "st_ino": {"kept": found.st_ino, "same": 1}.get(odd.inodes) or next(self._numbers),
+            "st_ino": self._inode(path, found),
             "st_nlink": {0: found.st_nlink, -1: 0}.get(odd.links, odd.links),
             "st_uid": found.st_uid if odd.owner < 0 else odd.owner,
             "st_gid": found.st_gid if odd.owner < 0 else odd.owner,
@@ -242,7 +243,15 @@ class Passing(mfusepy.Operations):  # type: ignore[misc]
         os.mkdir(self._real(path), mode)
         self._give(path)
 
+    def _inode(self, path: str, found: os.stat_result) -> int:
+        if self.odd.inodes == "by name":
+            return self._inodes.setdefault(path, len(self._inodes) + 1)
+        return {"kept": found.st_ino, "same": 1}.get(self.odd.inodes) or next(self._numbers)
+
     def mknod(self, path: str, mode: int, dev: int) -> None:
+        if self.odd.mknod == "another kind":
+            os.close(os.open(self._real(path), os.O_CREAT | os.O_EXCL, 0o600))
+            _refuse("EIO")
         self._change(self.odd.mknod)
         os.mknod(self._real(path), mode, dev)
         self._give(path)

@@ -58,6 +58,7 @@ CASES = {
     },
     "no symlinks": Oddities(symlink="EPERM"),
     "no fifos": Oddities(mknod="EOPNOTSUPP"),
+    "fifos of another kind": Oddities(mknod="another kind"),
     "no flags": Oddities(flags="EINVAL"),
     "flags ignored": Oddities(flags="ignored"),
     **{f"rename over, {name}": Oddities(rename_over=name) for name in ("EEXIST", "EPERM", "EACCES")},
@@ -72,6 +73,7 @@ CASES = {
     "xattrs": Oddities(xattrs="EOPNOTSUPP"),
     "other inodes": Oddities(inodes="random"),
     "one inode": Oddities(inodes="same"),
+    "inodes by name": Oddities(inodes="by name"),
     "one link": Oddities(links=1),
     "no link": Oddities(links=-1),
     "letter case": Oddities(folds=True),
@@ -232,6 +234,31 @@ def test_without_a_memory(name: str, mount: OddMount, tmp_path: Path) -> None:
     there_and_back(mount, tmp_path, CASES[name], None)
 
 
+LINKLESS = ["nothing odd", "no links, EPERM", "one link", "no link", "other inodes", "inodes by name", "FAT"]
+
+
+@pytest.mark.parametrize("name", LINKLESS)
+def test_hard_links_where_they_do_not_show(name: str, mount: OddMount, tmp_path: Path) -> None:
+    """What does not show as one file is copied. Otherwise each run would link it again."""
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    (source / "d/name").hardlink_to(source / "big")
+    (source / "z").hardlink_to(source / "a")
+    runs = Runs(Catalog(tmp_path / "catalog"))
+    mount.become(CASES[name])
+    options = rdc.SyncOptions(hard_links=True)
+    runs.sync(source, copy, options)
+    assert_copied(source, copy)
+    before = mount.count()
+    runs.sync(source, copy, options)
+    assert runs.items == []
+    assert mount.count() == before
+    changed(source)
+    runs.sync(source, copy, options)
+    assert contents(source).items() <= contents(copy).items()
+    runs.sync(source, copy, options)
+    assert runs.items == []
+
+
 FEW = settings(
     max_examples=10,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -257,7 +284,7 @@ any_oddities = st.builds(
     chown=ERRORS | st.just("ignored"),
     link=ERRORS,
     symlink=ERRORS,
-    mknod=ERRORS,
+    mknod=ERRORS | st.just("another kind"),
     flags=st.sampled_from(["", "", "EINVAL", "EPERM", "ignored"]),
     rename_over=st.sampled_from(["", "", "EEXIST", "EPERM"]),
     rename_open=st.sampled_from(["", "", "EBUSY", "ETXTBSY"]),
@@ -268,7 +295,7 @@ any_oddities = st.builds(
     seek=st.sampled_from(["", "", "EINVAL"]),
     fsync=st.sampled_from(["", "", "EINVAL"]),
     xattrs=st.sampled_from(["", "EOPNOTSUPP", "EPERM"]),
-    inodes=st.sampled_from(["kept", "random", "same"]),
+    inodes=st.sampled_from(["kept", "random", "same", "by name"]),
     links=st.sampled_from([0, 0, 1, -1]),
 )
 

@@ -250,6 +250,10 @@ def like_fat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return place
 
 
+FAT_STEP = 2 * 10**9
+"""Nanoseconds."""
+
+
 def owned_by_others(top: Path) -> Path:
     for path in top.rglob("*"):
         os.lchown(path, 1234, 4321)
@@ -267,6 +271,9 @@ def test_modes_and_owners_are_not_compared_where_the_file_system_has_none(
     assert (first.done.errors, first.done.exit) == (0, ExitCode.OK)
     for path in copy.rglob("*"):
         path.chmod(0o777)
+    for path in (copy, *copy.rglob("*")):
+        mtime = path.stat().st_mtime_ns
+        os.utime(path, ns=(mtime, mtime - mtime % FAT_STEP))
     run = sync_in_turns(source, copy, dialler=dialler)
     assert run.done.changed == 0
     assert quick(run)

@@ -273,6 +273,7 @@ CHANGING = {
     **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._Reached.chmod"], "check_made, in _change"),
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",
+    "sweep_temporaries._remove_directory": "append_only, in sweep_temporaries",
     **dict.fromkeys(map("return_name.{}".format, ["remove_spare_link", "remove_twin"]), "check_change"),
     **dict.fromkeys(map("return_name.{}".format, OF_RETURN.split()), "check_change, in __init__"),
     "return_name._take": "check_change, in NameReturn",

@@ -1,13 +1,17 @@
 """Finds out by a trial what a file system keeps of entries, and on which of its answers one can rely.
 
 The trial takes place in a directory of its own, which only its owner may use, and which is gone afterwards. A
-kill in the middle leaves that directory with at most a few empty entries, under a temporary's name.
+kill in the middle leaves that directory with a few tiny entries, under a temporary's name. A later sweep
+removes it (`empty_leftover`).
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import stat
+import time
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -31,7 +35,17 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.preserved import Preserved
 
-__all__ = ["TRIED", "Learned", "learn_facts"]
+__all__ = ["TRIAL_SECONDS", "TRIED", "Learned", "empty_leftover", "learn_facts"]
+
+TRIAL_SECONDS = 600
+"""Where directories cannot be locked: one that was last changed so long ago is what a kill left. A trial
+takes less than a second; over a slow line, some."""
+
+_NAMES = frozenset((b"a", b"b", b"c", b"d", b"e", b"l", b"p"))
+"""The entries that a trial makes."""
+
+_CONTENT = b"trial"
+_ATTEMPTS = 3
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -61,15 +75,19 @@ def learn_facts(root: Root, directory: bytes, *, owners: bool) -> Learned | None
 
     `owners`: this process may set owners, so that is tried as well. The directory's own times stay.
     """
-    try:
-        opened = root.directory(directory)
-        with _aside(opened.fd) as inside:
-            trial = _Trial(inside, owners=owners)
-            facts = trial.facts()
-        note_facts(os.fstat(opened.fd).st_dev, facts)
-    except (OSError, FileError):
-        return None
-    return Learned(facts, trial.refusals)
+    for _ in range(_ATTEMPTS):
+        try:
+            opened = root.directory(directory)
+            with _aside(opened.fd) as inside:
+                trial = _Trial(inside, owners=owners)
+                facts = trial.facts()
+            note_facts(os.fstat(opened.fd).st_dev, facts)
+        except FileNotFoundError:
+            continue  # swept before it was locked
+        except (OSError, FileError):
+            return None
+        return Learned(facts, trial.refusals)
+    return None
 
 
 @contextmanager
@@ -79,16 +97,53 @@ def _aside(parent: int) -> Iterator[int]:
     name = make_aside(b"trial", lambda aside: os.mkdir(aside, 0o700, dir_fd=parent))
     try:
         inside = os.open(name, _PASS, dir_fd=parent)
+        locked = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
         try:
+            _lock(locked)
             yield inside
         finally:
             _empty(inside)
             os.close(inside)
+            os.close(locked)
     finally:
         with suppress(OSError):
             os.rmdir(name, dir_fd=parent)
         with suppress(OSError):
             os.utime(b".", ns=(before.st_atime_ns, before.st_mtime_ns), dir_fd=parent)
+
+
+def empty_leftover(name: bytes, directory: int) -> None:
+    """Empty what a killed trial left: a directory that has nothing but entries of a trial, and that nobody
+    has locked. The caller has made sure that rdc made it. Raises OSError if it stays."""
+    inside = os.open(name, _PASS, dir_fd=directory)
+    try:
+        made = os.fstat(inside)
+        listed = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
+        try:
+            is_free = _lock(listed) or abs(time.time() - made.st_mtime) >= TRIAL_SECONDS
+            names = set(map(os.fsencode, os.listdir(listed)))
+        finally:
+            os.close(listed)
+        if not names <= _NAMES or not is_free:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+        for one in names:
+            found = os.stat(one, dir_fd=inside, follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode) and found.st_size > len(_CONTENT):
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+        _empty(inside)
+    finally:
+        os.close(inside)
+
+
+def _lock(listed: int) -> bool:
+    """Lock an open directory. Return False if that cannot be done. Raises BlockingIOError if it is locked."""
+    try:
+        fcntl.flock(listed, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True
 
 
 def _empty(inside: int) -> None:
@@ -147,7 +202,7 @@ class _Trial:
         fd = create_temporary(b"a", self._inside)
         steady = True
         try:
-            os.write(fd, b"trial")
+            os.write(fd, _CONTENT)
             steady = self._can(lambda: os.fchmod(fd, 0o400)) and steady
             steady = self._can(lambda: os.utime(fd, ns=(TRIED[0], TRIED[0]))) and steady
             opened = os.fstat(fd)

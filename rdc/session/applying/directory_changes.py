@@ -166,6 +166,8 @@ class DirectoryChanges:
         if clamped and not self._options.size_only:
             check = clamped.union(check)
         path, existing = directory.path, directory.existing
+        if self._storage.doubts_times:
+            check = range(len(directory.listing))
         comparison = compare(
             directory.listing,
             existing,

@@ -60,6 +60,9 @@ class DestinationStorage:
         self._tries = not (options.dry_run or root.append_only or root.fakes)
         self._before = root.storage.facts
         self._kept = 0
+        self.doubts_times = False
+        """Times are kept, against what was remembered. So no run has set those of the files that are there,
+        and one that is near a source's is so by chance: contents are compared, in this run."""
 
     @property
     def preserved(self) -> Preserved:
@@ -77,12 +80,13 @@ class DestinationStorage:
         from rdc.files.facts.learned_facts import learn_facts
 
         learned = learn_facts(self._root, directory, owners=self._asked.owner and os.geteuid() == 0)
-        before = storage.preserved
+        before, untimed = storage.preserved, storage.facts.keeps.untimed
         if learned is None:
             self._root.rely_on(storage.facts, learned=True)
             return False
         # A trial syncs nothing. The first refusal of a run shows.
         self._root.rely_on(replace(learned.facts, syncs=storage.facts.syncs), learned=True)
+        self.doubts_times = Kind.FILE in untimed - learned.facts.keeps.untimed
         self._report_lost(learned.facts.keeps, learned.refusals.get)
         return storage.preserved != before
 

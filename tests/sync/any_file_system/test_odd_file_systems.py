@@ -332,6 +332,20 @@ def test_a_wrong_memory_costs_one_run(
     runs.assert_idle(mount, source, copy, after)
 
 
+def test_times_that_nobody_set_prove_nothing(mount: OddMount, tmp_path: Path) -> None:
+    """Here a file has the time of its copy, and its source that of an edit within the same step."""
+    source, copy = write_source(tmp_path / "source"), mount.point / tmp_path.name
+    runs = Runs(Catalog(tmp_path / "catalog"))
+    mount.become(Oddities(times="ignored"))
+    runs.sync(source, copy)
+    mount.become(Oddities(step=2 * SECOND))
+    (source / "d/in").write_bytes(b"IN")
+    os.utime(source / "d/in", ns=(WHEN, (copy / "d/in").stat().st_mtime_ns + 5))
+    (source / "new").touch()
+    runs.sync(source, copy)
+    assert (copy / "d/in").read_bytes() == b"IN"
+
+
 @pytest.mark.parametrize("back", [False, True], ids=["there", "back"])
 def test_a_wrong_memory_of_coarse_times_hides_no_change(back: bool, mount: OddMount, tmp_path: Path) -> None:
     """Times that are no multiples of the step that is remembered show that it is none."""

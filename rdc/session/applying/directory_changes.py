@@ -233,6 +233,8 @@ class DirectoryChanges:
         """What is left of the changes in `comparison`, now that it is known what the file system keeps."""
         listing, existing = directory.listing, directory.existing
         preserved = self._storage.preserved
+        if self._storage.doubts_times:
+            check = range(len(listing))
         found = compare(
             listing, existing, preserved=preserved, checksum=self._options.checksum, unverified=check
         )

@@ -339,11 +339,12 @@ def test_times_that_nobody_set_prove_nothing(mount: OddMount, tmp_path: Path) ->
     mount.become(Oddities(times="ignored"))
     runs.sync(source, copy)
     mount.become(Oddities(step=2 * SECOND))
-    (source / "d/in").write_bytes(b"IN")
-    os.utime(source / "d/in", ns=(WHEN, (copy / "d/in").stat().st_mtime_ns + 5))
+    for name, content in (("a", b"AAA"), ("d/in", b"IN")):
+        (source / name).write_bytes(content)
+        os.utime(source / name, ns=(WHEN, (copy / name).stat().st_mtime_ns + 5))
     (source / "new").touch()
     runs.sync(source, copy)
-    assert (copy / "d/in").read_bytes() == b"IN"
+    assert_copied(source, copy)
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["there", "back"])

@@ -12,6 +12,7 @@ How each failure is handled:
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -205,8 +206,15 @@ class Database:
             check_same_thread=False,
         )
 
-    def _prepare(self) -> None:
-        """Creates the directory and the file if missing, accessible to their owner only. Raises OSError."""
+    def prepare_directory(self) -> None:
+        """Creates the directory if it is missing, accessible to its owner only. Raises OSError, also if it
+        belongs to another user."""
+        try:
+            self._check_directory()
+        except _UnusableError as error:
+            raise PermissionError(errno.EPERM, str(error)) from error
+
+    def _check_directory(self) -> None:
         euid = os.geteuid()
         try:
             owner = os.stat(self.directory).st_uid
@@ -215,6 +223,11 @@ class Database:
             owner = euid
         if owner != euid:
             raise _UnusableError(f"its directory belongs to user {owner}")
+
+    def _prepare(self) -> None:
+        """Creates the directory and the file if missing, accessible to their owner only. Raises OSError."""
+        euid = os.geteuid()
+        self._check_directory()
         if not os.path.exists(self.path):
             with contextlib.suppress(FileExistsError):
                 # An existing file is never opened here: closing any descriptor of a file drops all of the

@@ -216,8 +216,9 @@ class CheckRun(SyncRun):
         near = operands.near.path
         if operands.near_name:
             near = os.path.dirname(near) or b"."
-        preserved = keeps(near, self.options)
-        preserved = replace(preserved, modes=preserved.modes and self._check.modes)
+        preserved = keeps(near, self.options, catalog=self.signer.catalog)
+        if not self._check.modes:
+            preserved = replace(preserved, modes=0, directory_modes=0)
         yield from self.opening(Role.SOURCE)
         yield Send(Describe(False, preserved), 0)
         yield from self._opened()

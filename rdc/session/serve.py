@@ -250,7 +250,8 @@ def _answer_as_destination(
         owners=mapping_of(options),
         uses_content=admitted.uses_content,
     )
-    whole, preserved = terms.wants_listing(path, site), keeps(path, options, site)
+    whole = terms.wants_listing(path, site)
+    preserved = keeps(path, options, site, catalog=signer.catalog)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
     received = yield Receive()

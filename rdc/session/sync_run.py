@@ -21,6 +21,7 @@ from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
     ANYWHERE,
     asked_attributes,
+    asked_metadata,
     keeps,
     keeps_owner,
     make_nodes,
@@ -151,7 +152,8 @@ class SyncRun:
         process."""
         # The source can start with these two messages, without another round trip.
         path, options = self.destination.path, self.options
-        preserved, whole = keeps(path, options), wants_listing(path, options)
+        preserved = keeps(path, options, catalog=self.signer.catalog)
+        whole = wants_listing(path, options)
         yield from self.opening(Role.SOURCE)
         yield Send(Describe(whole, preserved), 0)
         knows_nodes = knows((yield from self._opened()), SPECIALS)
@@ -223,7 +225,8 @@ class SyncRun:
         from rdc.session.source.conversation import Source
 
         # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
-        offer = None if self.options.visits_all else self._owner_there
+        guess = replace(asked_metadata(self.options), owner=self._owner_there)
+        offer = None if self.options.visits_all else guess
         half = Source(
             tree,
             self._filters,

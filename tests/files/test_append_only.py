@@ -19,7 +19,7 @@ from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.bulk.open_many import FAILED, OpenedFiles
 from rdc.files.bulk.small_files import NewVersions, stage_versions
 from rdc.files.facts.apply_xattrs import write_entry_attributes
-from rdc.files.facts.preserved_metadata import preserved_by
+from rdc.files.facts.facts_by_type import facts_by_type
 from rdc.files.names.hard_link import LinkSwap
 from rdc.files.names.leased_file import LeasedFile
 from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step
@@ -147,7 +147,7 @@ def test_what_has_no_error_does_nothing(root: Root, place: Path) -> None:
     """These leave to others what they do not do."""
     before = snapshot(place)
     assert sweep_temporaries(root, b"", [TEMPORARY]) == 0
-    preserved_by(root, probe=True)
+    facts_by_type(root)
     versions = NewVersions(
         [b"file"], IdentityColumns([root.identity(b"file")]), *(bytes(size) for size in (2, 8, 8, 4, 4))
     )
@@ -160,13 +160,6 @@ def test_what_has_no_error_does_nothing(root: Root, place: Path) -> None:
         assert opened.set_metadata([0], [0], Columns(), owner=False) == bytes([FAILED])
     root.make_directory(b"full")
     root.set_metadata(b"file", Kind.FILE, root.metadata(b"file"), owner=True)
-    assert snapshot(place) == before
-
-
-def test_coarse_times_are_not_probed(root: Root, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.files.facts.preserved_metadata._FINE", 1)
-    before = snapshot(place)
-    preserved_by(root, probe=True)
     assert snapshot(place) == before
 
 
@@ -218,7 +211,7 @@ def test_a_free_name(promised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(22, "")
 
     monkeypatch.setattr(
-        "rdc.files.base.append_only.rename_no_replace", rename_no_replace if promised else refused
+        "rdc.files.base.taking_names.rename_no_replace", rename_no_replace if promised else refused
     )
     directory = os.open(tmp_path, os.O_PATH)
     for name in ("taken", "temporary"):
@@ -246,13 +239,18 @@ OF_RDC = (
 )
 OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
-OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _unlink _rmdir dedupe_range"
+OF_RDC += " set_on_descriptor write_attributes _unlink _rmdir dedupe_range"
+OF_RDC += " hold_free_name take_free_name replace_name"
 OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time displace_files remove_displaced"
 
 OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway.place MoveAway._give_back MoveAway.remove_copy"
 OF_RETURN = "CopiedReturn.stage CopiedReturn.drop MovedReturn.take OldReturn.take"
 _PARTS = ("keep", "remove", "_made")
 OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
+
+OF_TRIAL = "_aside _empty _Trial._is_steady _Trial._granularity _Trial._modes _Trial._keeps_owner"
+OF_TRIAL += " _Trial._directories _Trial._other_kinds _Trial._keeps_attributes _Trial._honours_no_replace"
+OF_TRIAL += " _Trial._links"
 
 CHANGING = {
     # Refused as a whole.
@@ -264,6 +262,7 @@ CHANGING = {
     "entry_writer.EntryWriter._replace": "rename_to_free_name",
     "entry_writer.EntryWriter._rename_over": "rename_to_free_name, in its callers",
     "entry_writer.EntryWriter.set_metadata": "check_made",
+    "entry_writer.EntryWriter._settle": "check_made",
     "entry_writer.EntryWriter.narrow_directory": "check_made",
     "checked_rename.CheckedRename.rename": "rename_to_free_name",
     "set_metadata_if_unchanged._Change.set_by_name": "check_made, in _check",
@@ -273,8 +272,8 @@ CHANGING = {
     "access_times.write_entry_access_time": "check_made",
     **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._Reached.chmod"], "check_made, in _change"),
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
-    "preserved_metadata._granularity": "append_only, in preserved_by",
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",
+    "sweep_temporaries._remove_directory": "append_only, in sweep_temporaries",
     **dict.fromkeys(map("return_name.{}".format, ["remove_spare_link", "remove_twin"]), "check_change"),
     **dict.fromkeys(map("return_name.{}".format, OF_RETURN.split()), "check_change, in __init__"),
     "return_name._take": "check_change, in NameReturn",
@@ -294,25 +293,25 @@ CHANGING = {
     # Only a name that is free, or an entry that nobody has named yet.
     "entry_writer.EntryWriter.make_directory": "a free name",
     "append_only.rename_to_free_name": "a free name",
-    "append_only.link_to_free_name": "a free name",
+    "taking_names.hold_free_name": "a free name",
+    "taking_names.take_free_name": "a free name",
+    **dict.fromkeys(map("taking_names.{}".format, ["replace_name", "_move_aside"]), "CheckedRename.rename"),
+    **dict.fromkeys(map("learned_facts.{}".format, OF_TRIAL.split()), "DestinationStorage.before_writing"),
     **dict.fromkeys(["small_files.stage_small", "commit_group.CommitGroup.add_small"], "temporaries"),
     "small_files.StagedFiles.rename": "a free name: of versions nothing is staged",
     "small_files.StagedFiles.drop": "our temporary",
     "replacement.Replacement.seal": "our temporary",
     "replacement.Replacement._create": "our temporary",
     "replacement.Replacement.keep": "our temporary",
-    "replacement.Replacement._write_at": "our temporary",
+    **dict.fromkeys(map("replacement.Replacement.{}".format, ["_pwrite", "_fill", "_grow"]), "our temporary"),
     "replacement.Replacement.write_zeros": "our temporary",
     "replacement.Replacement._end_hole": "our temporary",
-    "replacement.Replacement._extend": "our temporary",
     "replacement.Replacement._punch": "our temporary",
     **dict.fromkeys(["reservation.Reservation._reserve", "cloning.clone_into"], "our temporary"),
     "staged_clones.StagedClones._clone": "a file without a name",
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.
-    "entry_writer._rename_new": "Root.replace_symlink",
-    "checked_rename._rename_new": "a free name",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
     **dict.fromkeys(map("partial_directory.PartialDirectory.{}".format, _PARTS), "append_only"),

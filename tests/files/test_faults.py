@@ -17,7 +17,7 @@ from rdc.errors import FileError, OutOfSpaceError, RdcError
 from rdc.files.base import directory_descriptors as directory_module
 from rdc.files.base import durability as durable_module
 from rdc.files.base import metadata as metadata_module
-from rdc.files.replace import checked_rename as rename_module
+from rdc.files.base import taking_names as rename_module
 from rdc.files.replace import commit_group as commit_module
 from rdc.files.replace import reservation
 from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement, sweep_temporaries

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
 
 __all__ = [
-    "NO_SYNC",
+    "CANNOT_SYNC",
     "flush",
     "make_durable",
     "sync_directory",
@@ -25,10 +25,10 @@ __all__ = [
     "sync_file_systems",
 ]
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-NO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
-"""Errors of file systems that cannot sync such an entry."""
+CANNOT_SYNC = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
+"""Errors of file systems that do not sync: what they hold is as durable as they make it by themselves."""
 
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MACOS = sys.platform == "darwin"
 
 SYNCFS_FROM = 16
@@ -36,12 +36,19 @@ SYNCFS_FROM = 16
 few files it would mostly wait for unrelated writes."""
 
 
-def flush(fd: int) -> None:
-    """Make an open file or directory durable. Raises OSError."""
-    os.fsync(fd)
+def flush(fd: int) -> int:
+    """Make an open file or directory durable. Return 0, or the errno where the file system does not do that.
+    Raises OSError."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in CANNOT_SYNC:
+            raise
+        return error.errno or 0
     if _MACOS:
         with suppress(OSError):  # a volume that cannot has done what it can
             full_fsync(fd)
+    return 0
 
 
 def sync_file_systems(fds: Iterable[int]) -> bool:
@@ -108,7 +115,7 @@ def _sync_whole(fd: int) -> None:
     try:
         syncfs(fd)
     except OSError as error:
-        if error.errno != errno.ENOSYS:
+        if error.errno not in CANNOT_SYNC:
             raise
         os.sync()  # every file system, and without a report of what was lost
 
@@ -137,7 +144,7 @@ def _sync_and_close(fd: int) -> None:
         flush(fd)
     except OSError as error:
         # Some network file systems do not sync directories: their renames are durable when they return.
-        if error.errno not in NO_SYNC:
+        if error.errno not in {errno.EPERM, errno.EACCES, errno.EBADF}:
             raise
     finally:
         os.close(fd)

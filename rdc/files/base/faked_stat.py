@@ -98,10 +98,10 @@ def set_faked_on_name(
         os.close(fd)
 
 
-def set_faked_open(fd: int, wanted: Metadata, *, owner: bool) -> None:
+def set_faked_open(fd: int, wanted: Metadata, *, owner: bool, timed: bool = True) -> None:
     """Do that for the file open at `fd`."""
     found = os.fstat(fd)
-    _set(fd, found, wanted, read_faked(fd, found), owner=owner, timed=True)
+    _set(fd, found, wanted, read_faked(fd, found), owner=owner, timed=timed)
 
 
 def _set(

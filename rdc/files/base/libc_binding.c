@@ -109,6 +109,23 @@ static PyObject *fallocate_(PyObject *module, PyObject *args)
     return done(failed);
 }
 
+static PyObject *refresh_stat(PyObject *module, PyObject *args)
+{
+    /* Values of linux/stat.h (Linux 4.11); the kernel's struct statx has 256 bytes. */
+    enum { BASIC_STATS = 0x7ff, FORCE_SYNC = 0x2000 };
+    uint64_t found[32];
+    int directory;
+    const char *name;
+    long failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iy:refresh_stat", &directory, &name))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = syscall(SYS_statx, directory, name, AT_SYMLINK_NOFOLLOW | FORCE_SYNC, BASIC_STATS, found);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
 static PyObject *set_access_time(PyObject *module, PyObject *args)
 {
     long long seconds;
@@ -227,6 +244,7 @@ static PyMethodDef functions[] = {
     {"fchmodat2", fchmodat2_, METH_VARARGS, NULL},
     {"fstatfs_type", fstatfs_type, METH_VARARGS, NULL},
     {"openat2", openat2_, METH_VARARGS, NULL},
+    {"refresh_stat", refresh_stat, METH_VARARGS, NULL},
     {"renameat2", renameat2_, METH_VARARGS, NULL},
     {"set_access_time", set_access_time, METH_VARARGS, NULL},
     {"syncfs", syncfs_, METH_VARARGS, NULL},

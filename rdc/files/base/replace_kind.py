@@ -7,12 +7,12 @@ between, a sweep finds it under the temporary name.
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import suppress
 
 from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.syscalls import rename_exchange
+from rdc.files.base.taking_names import is_refused
 from rdc.files.base.temporary_names import make_aside
 
 TYPE_CHECKING = False
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["directory_over_file", "file_over_directory"]
-
-# Errors of old kernels, seccomp filters, and file systems that know only the plain rename.
-_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EPERM}
 
 DIRECTORY_ATTEMPTS = 16
 """How often the directory is made. A sweep may remove a temporary directory, which cannot be locked, before
@@ -52,7 +49,7 @@ def directory_over_file(
                 raise
         except OSError as error:
             _rmdir_quietly(temporary, directory)
-            if error.errno not in _NO_EXCHANGE:
+            if not is_refused(error):
                 raise
             os.unlink(name, dir_fd=directory)
             os.mkdir(name, mode, dir_fd=directory)
@@ -80,7 +77,7 @@ def file_over_directory(temporary: bytes, name: bytes, directory: int) -> None:
     try:
         rename_exchange(temporary, name, directory)
     except OSError as error:
-        if error.errno not in _NO_EXCHANGE:
+        if not is_refused(error):
             raise
         os.rmdir(name, dir_fd=directory)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)

@@ -17,6 +17,7 @@ __all__ = [
     "full_fsync",
     "open_directory_beneath",
     "punch_hole",
+    "refresh_stat",
     "rename_exchange",
     "rename_no_replace",
     "rename_no_replace_between",
@@ -129,6 +130,12 @@ def punch_hole(fd: int, start: int, length: int) -> None:
     """Make a hole of these bytes of a file, which read as zeros from then on. Raises OSError: EOPNOTSUPP or
     ENOSYS where not supported."""
     _call("fallocate", fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, start, length)
+
+
+def refresh_stat(name: bytes, directory: int) -> None:
+    """Have the kernel ask a file server for the state of an entry, so that the next stat is no old one.
+    Raises OSError: ENOSYS without the call (statx)."""
+    _call("refresh_stat", directory, name)
 
 
 def set_access_time(fd: int, seconds: int) -> None:

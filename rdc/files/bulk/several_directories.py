@@ -45,7 +45,7 @@ def stage_together(
     sizes = [one.listing.total_size for one in files]
     entries = sum([one.listing.count for one in files])
     runs: list[StagedFiles | None] = [None] * len(files)
-    if built is None or root.stages_singly or not root.may_spend(sum(sizes), entries=entries):
+    if built is None or not root.writes_in_bulk or not root.may_spend(sum(sizes), entries=entries):
         return runs
     directories = _opened(root, files)
     starts = list(accumulate(sizes, initial=0))

@@ -70,7 +70,7 @@ def stage_small(
     where they would inherit ACLs that must be removed.
     """
     size = memoryview(content).nbytes
-    if _extension is None or root.stages_singly or not root.may_spend(size, entries=listing.count):
+    if _extension is None or not root.writes_in_bulk or not root.may_spend(size, entries=listing.count):
         return None
     try:
         opened = root.directory(directory)
@@ -144,7 +144,7 @@ def stage_versions(
     root: Root, versions: NewVersions, content: Buffer, *, owner: bool
 ) -> StagedVersions | None:
     """Write new versions of files in any directories under temporary names; otherwise like `stage_small`."""
-    if root.append_only or root.stages_singly:
+    if root.append_only or not root.writes_in_bulk:
         return None  # the caller repeats each file singly, and its refusal names the file
     size = memoryview(content).nbytes
     if _extension is None or not root.may_spend(size, entries=len(versions)):
@@ -311,14 +311,21 @@ class StagedFiles:
         """Record that the file of a row was renamed by other means."""
         self._unrenamed.discard(row)
 
+    def close(self, row: int) -> None:
+        """Close the file of a row, which keeps its temporary name."""
+        fd, self._fds[row] = self._fds[row], FAILED
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
+
     def drop(self, row: int) -> None:
         """Remove and close the file of a row."""
         fd, self._fds[row] = self._fds[row], FAILED
         self._unrenamed.discard(row)
+        # It is gone already, or a later sweep removes it: the lock ends with the descriptor.
+        with suppress(OSError):
+            os.unlink(self.temporary(row), dir_fd=self.directory_of(row).fd)
         if fd >= 0:
-            # It is gone already, or a later sweep removes it: the lock ends with the descriptor.
-            with suppress(OSError):
-                os.unlink(self.temporary(row), dir_fd=self.directory_of(row).fd)
             with suppress(OSError):
                 os.close(fd)
 

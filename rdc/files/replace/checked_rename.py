@@ -3,12 +3,11 @@ entry."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
 from rdc.files.base.entry_check import found_at
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.model.entries import Identity
 
 TYPE_CHECKING = False
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["CheckedRename"]
 
 _DOING = "replace it"
-
-_NO_PROMISE = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK}
-"""Errors where neither rename(2) nor link(2) can promise to replace nothing."""
 
 
 class CheckedRename:
@@ -66,11 +62,14 @@ class CheckedRename:
             self._root.require(path, found, expected, _DOING)
             backups.keep(path, name, directory, copy=copy)
 
-    def rename(self, path: bytes, directory: int, old: bytes, expected: Expected) -> None:
+    def rename(
+        self, path: bytes, directory: int, old: bytes, expected: Expected, *, displaces: bool = True
+    ) -> None:
         """Rename `old` to `path`, whose directory is open.
 
-        `expected` is as in CommitGroup.add. Raises FileError if another entry is there, OSError if the rename
-        fails. An append-only root accepts only a free name.
+        `expected` is as in CommitGroup.add. `displaces`: where no rename replaces anything, the old entry is
+        moved away first. Raises FileError if another entry is there, OSError if the rename fails. An
+        append-only root accepts only a free name.
         """
         # long because each step is safe only because of the checks before it
         name, root = path.rpartition(b"/")[2], self._root
@@ -84,11 +83,10 @@ class CheckedRename:
             return
         if expected is None:
             try:
-                _rename_new(old, name, directory)
+                take_free_name(old, name, directory)
                 return
-            except OSError as error:
-                if error.errno != errno.EEXIST and error.errno not in _NO_PROMISE:
-                    raise
+            except FileExistsError:
+                pass  # what is there is looked at below, and refused
         is_directory = False
 
         def require(found: os.stat_result | None) -> None:
@@ -109,19 +107,9 @@ class CheckedRename:
                 from rdc.files.base.replace_kind import file_over_directory
 
                 file_over_directory(old, name, directory)
+            elif displaces:
+                replace_name(old, name, directory)
             else:
                 os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
 
         root.check.take_name(name, directory, require, rename)
-
-
-def _rename_new(old: bytes, new: bytes, directory: int) -> None:
-    """Raises OSError: EEXIST if `new` is taken, one of _NO_PROMISE if nobody can tell in one step."""
-    try:
-        rename_no_replace(old, new, directory)
-    except OSError as error:
-        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
-            raise
-        from rdc.files.base.append_only import link_to_free_name
-
-        link_to_free_name(old, new, directory)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.base.durability import NO_SYNC, flush, sync_directory, sync_file_systems
+from rdc.files.base.durability import flush, sync_directory, sync_file_systems
 from rdc.files.base.entry_check import identity_of
+from rdc.files.base.taking_names import is_refused
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
+from rdc.files.root.confined_access import stat_entry
 from rdc.model.entries import Identity, Metadata, little_endian_integers
 from rdc.typed import NamedTuple
 
@@ -53,6 +56,9 @@ class Staged(NamedTuple):
     replacement: Replacement
     path: bytes
     expected: Expected
+    metadata: Metadata | None
+    """What it was given; None if that was not done yet."""
+    owner: bool
 
 
 class _Renamed(NamedTuple):
@@ -61,6 +67,16 @@ class _Renamed(NamedTuple):
     path: bytes
     directory: Directory
     fd: int
+    """-1 if it had to be closed."""
+    staged: Staged | None
+    """None for a file of a run."""
+
+
+def _stat(item: _Renamed) -> os.stat_result:
+    """Return the stat of a file in place. Raises OSError."""
+    if item.fd < 0:
+        return stat_entry(item.path.rpartition(b"/")[2], item.directory.fd)
+    return os.fstat(item.fd)
 
 
 class CommitGroup:
@@ -130,7 +146,7 @@ class CommitGroup:
             self._report(path, error)
             self._raise_collected()
             return
-        self._staged.append(Staged(replacement, path, expected))
+        self._staged.append(Staged(replacement, path, expected, metadata, owner))
         self._count(2 if replacement.keeps_inode else 1, replacement.size)
 
     def set_metadata(self, path: bytes, metadata: Metadata, owner: bool, expected: Identity) -> None:
@@ -258,14 +274,15 @@ class CommitGroup:
             if self._root.append_only:
                 for item in renamed:
                     try:
-                        self._root.note_made(os.fstat(item.fd))
+                        self._note_made(item)
                     except OSError as error:
                         self._fail(item.path, error, "look at the new file, which is in place")
             if self._fsync:
                 renamed = self._sync_directories(renamed)
+            renamed = self._settle(renamed)
             for item in renamed:
                 if self._on_identity is not None:
-                    self._on_identity(item.path, identity_of(os.fstat(item.fd)))
+                    self._note_identity(item, self._on_identity)
                 self._on_commit(item.path)
         finally:
             # Closes renamed files and removes the others, also after an exception.
@@ -320,12 +337,12 @@ class CommitGroup:
                 ready.append(item)
             else:
                 item.replacement.abandon()
-                self._sync_failed(item.path, error, "write its new content to disk")
+                self._fail(item.path, error, "write its new content to disk")
         for run, rows in live:
             for row, error in zip(rows, self._flush_all([run.fileno(row) for row in rows]), strict=True):
                 if error is not None:
                     run.drop(row)
-                    self._sync_failed(run.path_of(row), error, "write its new content to disk")
+                    self._fail(run.path_of(row), error, "write its new content to disk")
         return ready
 
     def _flush_all(self, fds: list[int]) -> list[OSError | None]:
@@ -335,9 +352,11 @@ class CommitGroup:
             try:
                 # fsync, not fdatasync: the inode is written anyway for its new size, and fsync also promises
                 # mode and mtime.
-                flush(fd)
+                unsynced = flush(fd)
             except OSError as error:
                 return error
+            if unsynced:
+                self._root.storage.unsynced = unsynced
             return None
 
         return calls_at_once(try_to_flush, fds, self._root.depths)
@@ -405,8 +424,17 @@ class CommitGroup:
                 replacement.abandon()
                 self._fail(path, error, "put its new content in place")
             else:
-                renamed.append(_Renamed(path, replacement.directory, landed))
+                renamed.append(_Renamed(path, replacement.directory, landed, item))
         return renamed
+
+    def _note_made(self, item: _Renamed) -> None:
+        self._root.note_made(_stat(item))
+
+    @staticmethod
+    def _note_identity(item: _Renamed, note: Callable[[bytes, Identity], None]) -> None:
+        """Tell the identity of a file in place, unless it is gone again."""
+        with suppress(FileNotFoundError):
+            note(item.path, identity_of(_stat(item)))
 
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
         renamed = []
@@ -427,7 +455,9 @@ class CommitGroup:
             unrenamed = passed_over.union(failed)
             if unrenamed:
                 live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
-            renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
+            renamed += [
+                _Renamed(run.path_of(row), run.directory_of(row), run.fileno(row), None) for row in live
+            ]
         return renamed
 
     def _try_to_rename(self, runs: list[StagedFiles], passed_over: list[set[int]]) -> list[list[int]]:
@@ -464,7 +494,14 @@ class CommitGroup:
         try:
             directory = run.directory_of(row)
             self._renamer.check_directory(path, path.rpartition(b"/")[0], directory)
-            self._renamer.rename(path, directory.fd, run.temporary(row), run.expected(row))
+            name, expected = run.temporary(row), run.expected(row)
+            try:
+                self._renamer.rename(path, directory.fd, name, expected, displaces=False)
+            except OSError as error:
+                if not (is_refused(error) or error.errno == errno.EEXIST):
+                    raise
+                run.close(row)  # as in Replacement.land
+                self._renamer.rename(path, directory.fd, name, expected)
         except FileError as error:
             run.drop(row)
             self._report(path, error)
@@ -500,25 +537,29 @@ class CommitGroup:
             if error is not None:
                 doing = "make its replacement durable (the new file is in place)"
                 for item in items:
-                    self._sync_failed(item.path, error, doing)
+                    self._fail(item.path, error, doing)
             else:
                 durable += items
         return durable
 
-    # Failures
+    # Step 4: where a file system is known to keep less than it is told, each file is looked at once more.
 
-    def _sync_failed(self, path: bytes, error: OSError, doing: str) -> None:
-        if error.errno not in NO_SYNC:
-            self._fail(path, error, doing)
-            return
-        refused = self._root.refused(
-            path,
-            doing,
-            expected="a file system that syncs files",
-            found=f"one that cannot ({errno.errorcode[error.errno]} of fsync)",
-            advice="--no-fsync writes without: what is written is durable once that system makes it so",
-        )
-        self._report(path, refused)
+    def _settle(self, renamed: list[_Renamed]) -> list[_Renamed]:
+        settled = []
+        for item in renamed:
+            staged = item.staged
+            if staged is None or staged.metadata is None or not staged.replacement.is_unsettled:
+                settled.append(item)
+                continue
+            try:
+                staged.replacement.settle(staged.metadata, owner=staged.owner)
+            except OSError as error:
+                self._fail(item.path, error, "set its metadata (the new content is in place)")
+            else:
+                settled.append(item._replace(fd=-1))
+        return settled
+
+    # Failures
 
     def _fail(self, path: bytes, error: OSError, doing: str) -> None:
         problem = self._root.failure(error, path, doing)

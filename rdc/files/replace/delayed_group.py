@@ -13,10 +13,12 @@ from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.entry_check import identity_of
+from rdc.files.base.known_devices import stable_fields
 from rdc.files.base.relative_path import join
 from rdc.files.replace.commit_group import CommitGroup, Staged
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.replace.temporary_lock import lock_temporary
+from rdc.model.entries import ComparedFields, is_same_entry
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
@@ -89,7 +91,7 @@ class DelayedGroup(CommitGroup):
             return
         opened, self._open = self._open, {}
         self._taken()
-        staged = [Staged(one.replacement, path, one.expected) for path, one in opened.items()]
+        staged = [Staged(one.replacement, path, one.expected, None, False) for path, one in opened.items()]
         ready = self._sync_contents(staged, []) if self._fsync else staged
         for item in ready:
             try:
@@ -135,6 +137,15 @@ class DelayedGroup(CommitGroup):
         else:
             super().add(item.replacement, path, item.metadata, item.owner, expected)
 
+    def _is_same(self, found: os.stat_result, closed: Identity | None) -> bool:
+        """Return whether a temporary is the one that was closed. Some file systems change times at that."""
+        if closed is None:
+            return False
+        fields = stable_fields(found.st_dev)
+        if not self._root.storage.facts.steady:
+            fields = fields.both(ComparedFields(mtime=False, ctime=False))
+        return is_same_entry(closed, identity_of(found), fields)
+
     def _open_again(self, path: bytes, one: _Waiting) -> None:
         """Open and lock a temporary. Raises RdcError if another one has its name by now."""
         root = self._root
@@ -144,7 +155,7 @@ class DelayedGroup(CommitGroup):
             directory, _ = root.locate_to_write(path)
         try:
             fd = os.open(one.replacement.temporary, _OPEN, dir_fd=directory.fd)
-            if identity_of(os.fstat(fd)) == one.identity and lock_temporary(fd):
+            if self._is_same(os.fstat(fd), one.identity) and lock_temporary(fd):
                 one.replacement._fd, one.replacement.directory = fd, directory
                 return
             os.close(fd)

@@ -20,11 +20,13 @@ from itertools import chain
 from rdc.files.base.durability import flush
 from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
-from rdc.files.base.metadata import changes_access, set_on_descriptor
+from rdc.files.base.known_devices import same_entry
+from rdc.files.base.metadata import changes_access
+from rdc.files.base.shortfalls import strictly
 from rdc.files.base.syscalls import punch_hole
 from rdc.files.facts.extents import holes
 from rdc.files.replace.block_runs import BlockRuns
-from rdc.files.replace.replacement import COPY_BY_HAND, COPY_BYTES, READ_BYTES, Replacement
+from rdc.files.replace.replacement import COPY_BYTES, READ_BYTES, Replacement, copies_by_hand
 from rdc.files.replace.sparse import data_and_holes, is_zeros, may_have_holes, zero_spans
 from rdc.model.times import packed_time
 
@@ -172,7 +174,7 @@ class Overwrite(Replacement):
         """
         name = self.path.rpartition(b"/")[2]
         now, there = os.fstat(self._old_fd), os.stat(name, dir_fd=self.directory.fd, follow_symlinks=False)
-        if not (os.path.samestat(now, there) and self.root.check.is_still(self._old, identity_of(now))):
+        if not (same_entry(now, there) and self.root.check.is_still(self._old, identity_of(now))):
             raise self._changed()
         self.root.require(self.path, there, expected, _DOING)
         # First the holes: what they give back may be the room for the rest.
@@ -183,14 +185,19 @@ class Overwrite(Replacement):
         if os.fstat(self._old_fd).st_size != self.size:
             os.ftruncate(self._old_fd, self.size)
         if fsync:
-            flush(self._old_fd)
+            self._flush()
         self._set_metadata()
         if fsync:
-            flush(self._old_fd)
+            self._flush()
         after = os.fstat(self._old_fd)
         if after.st_nlink > 1:
             self._note_step(identity_of(now), identity_of(after))
         return self._old_fd
+
+    def _flush(self) -> None:
+        unsynced = flush(self._old_fd)
+        if unsynced:
+            self.root.storage.unsynced = unsynced
 
     def _note_step(self, before: Identity, after: Identity) -> None:
         """Have other names of the file know this step for one of this run. Size and mtime tell of most who
@@ -208,7 +215,15 @@ class Overwrite(Replacement):
 
             take_acl_of(self._old_fd, now)
             now = os.fstat(self._old_fd)
-        set_on_descriptor(self._old_fd, now, self._metadata, owner=self._owner)
+        attempt = self._attempt if self.root.storage.is_agreed else strictly
+        self.root.set_on_open(self._old_fd, now, self._metadata, owner=self._owner, attempt=attempt)
+
+    def _close(self) -> None:
+        fd, self._old_fd = self._old_fd, -1
+        if fd >= 0:
+            with suppress(OSError):  # an error of what was written has shown in `land`
+                os.close(fd)
+        super()._close()
 
     def _ranges(self, state: int) -> Iterator[tuple[int, int]]:
         """Yields the ranges (start, stop) of the new content that are in this state."""
@@ -311,7 +326,7 @@ class Overwrite(Replacement):
         try:
             return os.copy_file_range(self._fd, self._old_fd, length, offset_src=offset, offset_dst=offset)
         except OSError as error:
-            if error.errno not in COPY_BY_HAND:
+            if not copies_by_hand(error):
                 raise
             return 0
 

@@ -10,7 +10,9 @@ from types import TracebackType
 
 from rdc.errors import RdcError
 from rdc.files.base.entry_check import identity_of
+from rdc.files.base.shortfalls import STOPS_THE_RUN, strictly
 from rdc.files.base.syscalls import punch_hole
+from rdc.files.base.taking_names import create_temporary, has_name, is_refused
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.facts.extents import holes as holes_of
 from rdc.files.replace.reservation import Reservation
@@ -20,12 +22,13 @@ from rdc.files.root.entry_writer import HOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from _typeshed import ReadableBuffer
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.entry_check import Expected
+    from rdc.files.base.shortfalls import Shortfall
     from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
@@ -46,13 +49,11 @@ NAME_ATTEMPTS = 16
 """How often a temporary is made. A sweep can remove one between its creation and its lock. That happening 16
 times in a row is a fault."""
 
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# Errors of copy_file_range after which pread and pwrite do it: different file systems, old kernels, seccomp
-# filters, swap files, files opened for appending.
-COPY_BY_HAND = {
-    errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF,
-}  # fmt: skip
+def copies_by_hand(error: OSError) -> bool:
+    """Return whether pread and pwrite may do what copy_file_range did not: between file systems, on old
+    kernels, with seccomp filters, for swap files, where the server of a file system lacks it."""
+    return error.errno == errno.EXDEV or is_refused(error)
 
 
 class Replacement:
@@ -72,6 +73,7 @@ class Replacement:
         "_name",
         "_owned",
         "_reserved",
+        "_unsettled",
         "directory",
         "path",
         "root",
@@ -107,6 +109,7 @@ class Replacement:
         self._name: bytes | None = None
         self._owned = True
         self._by_hand = False
+        self._unsettled = False
         self._cloned = 0
         """Up to here the temporary may hold old content. What is written must cover it."""
         self._hole = (-1, -1)
@@ -258,7 +261,7 @@ class Replacement:
         """Give the file its size if it ends in a hole, so that it can be read back. Raises RdcError."""
         if self._hole[1] == self.size and self._hole[0] < self.size:
             try:
-                os.ftruncate(self._fd, self.size)
+                self._grow()
             except OSError as error:
                 self.abandon()
                 raise self.root.failure(error, self.path, "write it") from error
@@ -267,12 +270,37 @@ class Replacement:
         """Overwrite bytes already written at `offset`. Raises RdcError."""
         self._write_at(offset, buffer)
 
+    def _grow(self) -> None:
+        """Give the file its size, of which the end is a hole. Raises OSError."""
+        try:
+            os.ftruncate(self._fd, self.size)
+        except OSError as error:
+            if not is_refused(error):
+                raise
+            self._fill(self.size)
+
+    def _fill(self, stop: int) -> None:
+        """Write zeros from the end of the file up to `stop`, where no holes can be made. Raises OSError."""
+        at = os.fstat(self._fd).st_size
+        while at < stop:
+            at += os.pwrite(self._fd, bytes(min(READ_BYTES, stop - at)), at)
+
+    def _pwrite(self, view: memoryview, offset: int) -> int:
+        """Write at `offset`, which may lie behind the end of the file. Raises OSError."""
+        try:
+            return os.pwrite(self._fd, view, offset)
+        except OSError as error:
+            if not is_refused(error) or offset <= os.fstat(self._fd).st_size:
+                raise
+        self._fill(offset)
+        return os.pwrite(self._fd, view, offset)
+
     def _write_at(self, offset: int, buffer: ReadableBuffer) -> int:
         view = memoryview(buffer)
         total = left = view.nbytes
         try:
             while True:
-                written = os.pwrite(self._fd, view, offset)
+                written = self._pwrite(view, offset)
                 offset += written
                 left -= written
                 if not left:
@@ -355,10 +383,37 @@ class Replacement:
             self._end_hole()
             if self._reserved.size > self.size:
                 os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
-            self.root.set_on_open(self._fd, self._created, metadata, owner=owner)
+            attempt = self._attempt if self.root.storage.is_agreed else strictly
+            self.root.set_on_open(self._fd, self._created, metadata, owner=owner, attempt=attempt)
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "set the metadata of its new content") from error
+
+    def _attempt(self, what: Shortfall, call: Callable[[], None]) -> bool:
+        """Try it on the open file. What fails is tried once more when the file is closed, by `settle`."""
+        try:
+            call()
+        except OSError as error:
+            if error.errno in STOPS_THE_RUN:
+                raise
+            self._unsettled = True
+            return False
+        return True
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the file's metadata have to be looked at once it is closed and has its path."""
+        return self._unsettled or not self.root.storage.facts.is_plain
+
+    def settle(self, metadata: Metadata, *, owner: bool) -> None:
+        """Close the file, which has its path, and set what of its metadata is not as `seal` was to set it.
+
+        Some file systems change nothing while a file is open, or change its mtime when it is closed or
+        renamed. What fails is noted. Raises OSError. A write of the same size by another process at this
+        moment gets the source's mtime: nothing tells it from what such a file system does.
+        """
+        self._close()
+        self.root.settle(self.path, self.directory.fd, metadata, owner=owner, size=self.size)
 
     def hand_over(self) -> None:
         """Leave the decision to a group: the `with` block no longer removes the temporary."""
@@ -370,8 +425,16 @@ class Replacement:
         return self._name or b""
 
     def land(self, renamer: CheckedRename, expected: Expected, *, fsync: bool) -> int:
-        """Give the content its path; return the descriptor of the file there. Raises FileError, OSError."""
-        renamer.rename(self.path, self.directory.fd, self.temporary, expected)
+        """Give the content its path; return the descriptor of the file there, -1 if it had to be closed.
+        Raises FileError, OSError."""
+        try:
+            renamer.rename(self.path, self.directory.fd, self.temporary, expected, displaces=False)
+        except OSError as error:
+            if not (is_refused(error) or error.errno == errno.EEXIST):
+                raise
+            # Some file systems rename no file that is open, and some rename over no file at all.
+            self._close()
+            renamer.rename(self.path, self.directory.fd, self.temporary, expected)
         self.renamed()
         return self._fd
 
@@ -394,6 +457,13 @@ class Replacement:
                 os.unlink(name, dir_fd=self.directory.fd)
         if fd >= 0:
             # The content is unwanted or already synced, so an error of close loses nothing.
+            with suppress(OSError):
+                os.close(fd)
+
+    def _close(self) -> None:
+        """Close the file, of which the content was synced. Never raises."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
             with suppress(OSError):
                 os.close(fd)
 
@@ -428,13 +498,13 @@ class Replacement:
         self.directory = directory
 
         def create(name: bytes) -> None:
-            self._fd = os.open(name, _CREATE, 0o600, dir_fd=directory.fd)
+            self._fd = create_temporary(name, directory.fd)
 
         for _ in range(NAME_ATTEMPTS):
             self._name = make_aside(target, create)
             if lock_temporary(self._fd):
                 self._created = os.fstat(self._fd)
-                if self._created.st_nlink:
+                if has_name(self._fd, self._name, directory.fd):
                     if self.root.sheds_acls:
                         from rdc.files.base.access_acl import shed_acl
 
@@ -472,7 +542,7 @@ class Replacement:
                 if count:
                     return count
             except OSError as error:
-                if error.errno not in COPY_BY_HAND:
+                if not copies_by_hand(error):
                     raise
             # Zero means the end of the source, or a kernel that silently copies nothing from such a file.
             self._by_hand = True

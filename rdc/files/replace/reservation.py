@@ -6,6 +6,7 @@ import errno
 import os
 
 from rdc.files.base.syscalls import fallocate_keep_size
+from rdc.files.base.taking_names import is_refused
 from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 
 __all__ = ["NO_ROOM", "PREALLOCATE_BYTES", "Reservation"]
@@ -72,7 +73,7 @@ class Reservation:
         try:
             fallocate_keep_size(fd, size - self.size, self.size)  # not again what became a hole
         except OSError as error:
-            if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM}:
+            if not is_refused(error) or error.errno == errno.EFBIG:
                 raise
             return error.errno != errno.ENOSYS
         self.size = size

@@ -83,14 +83,15 @@ class _Change(NamedTuple):
         Returns False, and sets nothing, if the mtime differs and `mtime` does not allow to set it.
         """
         now = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if packed_time(now.st_mtime_ns) != self.metadata.mtime_ns and not mtime:
+        change = self._chosen(now)
+        if packed_time(now.st_mtime_ns) != change.metadata.mtime_ns and not mtime:
             return False
-        self._check(now)
+        change._check(now)
         if self.root.undo is not None:
-            self._keep_undo(name, parent)
+            change._keep_undo(name, parent)
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
-            self._check(now)
-        if self._loses_acl(now):
+            change._check(now)
+        if change._loses_acl(now):
             from rdc.files.base.access_acl import take_acl
 
             take_acl(name, parent, now)
@@ -98,11 +99,11 @@ class _Change(NamedTuple):
         if self.root.fakes:
             from rdc.files.base.faked_stat import set_faked_on_name
 
-            set_faked_on_name(name, parent, self.metadata, owner=self.owner)
+            set_faked_on_name(name, parent, change.metadata, owner=self.owner)
         else:
-            set_on_name(name, parent, now, self.metadata, owner=self.owner)
-        if now.st_nlink > 1 or self.root.undo is not None:
-            self._note(now, os.stat(name, dir_fd=parent, follow_symlinks=False))
+            set_on_name(name, parent, now, change.metadata, owner=self.owner)
+        if change._is_looked_at_again(now):
+            change._look_again(now, os.stat(name, dir_fd=parent, follow_symlinks=False))
         return True
 
     def set_by_descriptor(self, fd: int) -> None:
@@ -110,12 +111,13 @@ class _Change(NamedTuple):
         with suppress(OSError):
             take_lease(fd)
         now = os.fstat(fd)
-        self._check(now)
+        change = self._chosen(now)
+        change._check(now)
         if self.root.undo is not None:
-            self._keep_undo_by_path()
+            change._keep_undo_by_path()
             now = os.fstat(fd)
-            self._check(now)
-        if self._loses_acl(now):
+            change._check(now)
+        if change._loses_acl(now):
             from rdc.files.base.access_acl import take_acl_of
 
             take_acl_of(fd, now)
@@ -123,11 +125,25 @@ class _Change(NamedTuple):
         if self.root.fakes:
             from rdc.files.base.faked_stat import set_faked_open
 
-            set_faked_open(fd, self.metadata, owner=self.owner)
+            set_faked_open(fd, change.metadata, owner=self.owner)
         else:
-            set_on_found(fd, now, self.metadata, owner=self.owner)
-        if now.st_nlink > 1 or self.root.undo is not None:
-            self._note(now, os.fstat(fd))
+            set_on_found(fd, now, change.metadata, owner=self.owner)
+        if change._is_looked_at_again(now):
+            change._look_again(now, os.fstat(fd))
+
+    def _chosen(self, now: os.stat_result) -> _Change:
+        """This change, of which the entry with this stat keeps what is not preserved."""
+        return self._replace(metadata=self.root.storage.of_found(self.metadata, now))
+
+    def _is_looked_at_again(self, before: os.stat_result) -> bool:
+        return before.st_nlink > 1 or self.root.undo is not None or not self.root.storage.is_plain
+
+    def _look_again(self, before: os.stat_result, after: os.stat_result) -> None:
+        """Take note of what the change did."""
+        if before.st_nlink > 1 or self.root.undo is not None:
+            self._note(before, after)
+        if not self.root.storage.is_plain and not self.root.fakes:
+            self.root.storage.learn_from(self.metadata, after, owner=self.owner)
 
     def _keep_undo(self, name: bytes, parent: int) -> None:
         if self.root.undo is not None:

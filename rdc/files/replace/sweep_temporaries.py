@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
 from collections.abc import Iterable
 
+from rdc.files.base.known_devices import same_entry
 from rdc.files.base.own_temporary import is_own_temporary
 from rdc.files.base.temporary_names import PARTS_NAME, is_reserved, is_temporary
 
@@ -24,7 +26,8 @@ def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
 
     `names` are the reserved ones of a Listed; other names are ignored. Only rdc's own temporaries
     are removed (rdc.files.base.own_temporary). A file is stale if nobody holds its lock. Symlinks and empty
-    directories have no lock and are always removed: a writer that loses one makes another.
+    directories have no lock and are always removed: a writer that loses one makes another. What a trial of
+    the file system left goes if nobody holds the lock of its directory.
 
     An entry that cannot be opened, locked or removed stays without an error, for a later run. Below an
     append-only root all stay.
@@ -70,6 +73,19 @@ def _is_own_record(found: os.stat_result) -> bool:
     return is_own_record(found)
 
 
+def _remove_directory(name: bytes, directory: int) -> None:
+    """Remove a temporary directory that is empty, or that a trial of the file system left. Raises OSError."""
+    try:
+        os.rmdir(name, dir_fd=directory)
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        from rdc.files.facts.learned_facts import empty_leftover  # few runs find one
+
+        empty_leftover(name, directory)
+        os.rmdir(name, dir_fd=directory)
+
+
 def _sweep_one(name: bytes, directory: int) -> bool:
     """Remove one stale temporary; return whether it was removed. Raises OSError if it stays."""
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -79,7 +95,7 @@ def _sweep_one(name: bytes, directory: int) -> bool:
         os.unlink(name, dir_fd=directory)
         return True
     if stat.S_ISDIR(found.st_mode):
-        os.rmdir(name, dir_fd=directory)
+        _remove_directory(name, directory)
         return True
     try:
         fd = os.open(name, os.O_RDWR | _OPEN, dir_fd=directory)
@@ -92,7 +108,7 @@ def _sweep_one(name: bytes, directory: int) -> bool:
         # Checked under the lock: the writer may have finished in between, and the name may be another file's.
         now = os.stat(name, dir_fd=directory, follow_symlinks=False)
         opened = os.fstat(fd)
-        if not (os.path.samestat(now, opened) and is_own_temporary(name, opened, os.fstat(directory))):
+        if not (same_entry(now, opened) and is_own_temporary(name, opened, os.fstat(directory))):
             return False
         os.unlink(name, dir_fd=directory)
         return True

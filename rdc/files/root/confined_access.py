@@ -9,8 +9,10 @@ from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
+from rdc.files.base.known_devices import meet
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_name, check_path
+from rdc.files.base.storage import Storage
 from rdc.files.base.syscalls import file_system_type
 from rdc.files.depth.depth import Depths
 from rdc.limits.paths import PATH_BYTES
@@ -79,6 +81,11 @@ class ConfinedAccess:
     stages_singly = False
     """True if each new file is written as a Replacement, never in bulk."""
 
+    @property
+    def writes_in_bulk(self) -> bool:
+        """Whether new files may be written in bulk, where nothing is looked at again."""
+        return not self.stages_singly and self.storage.is_plain
+
     followed: LinkView | None = None
     """The links that are taken for what they lead to, one of the views; None: no link is followed."""
 
@@ -90,6 +97,10 @@ class ConfinedAccess:
         self._directory = Directory(fd)
         self._directories = DirectoryCache(self._directory)
         self.label = label
+        self.stable = meet(fd)
+        """The parts of stats that its file system keeps stable, by what was known when it was opened."""
+        self.storage = Storage()
+        """What is known of the file system, and what is set of entries there."""
         self.depths = Depths()
         """How many calls on entries of the tree are in flight at a time."""
         self.clone_refusals: dict[tuple[int, int], int] = {}

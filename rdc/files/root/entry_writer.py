@@ -3,7 +3,6 @@ metadata."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable
@@ -14,13 +13,15 @@ from rdc.errors import FileError
 from rdc.files.base.entry_check import ANYTHING, found_at, identity_of
 from rdc.files.base.metadata import (
     kind_of,
+    metadata_of,
     narrow_name,
     narrowed_metadata,
     set_on_descriptor,
     set_on_name,
     would_change,
 )
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.syscalls import refresh_stat
+from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
@@ -31,13 +32,19 @@ from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.entry_check import Anything, Expected
+    from rdc.files.base.shortfalls import Attempt
     from rdc.files.base.undo_keeper import UndoKeeper
     from rdc.model.entries import Identity
 
-__all__ = ["HOLE_BYTES", "EntryWriter"]
+__all__ = ["HOLE_BYTES", "Chosen", "EntryWriter"]
+
+Chosen: TypeAlias = "Callable[[Metadata, os.stat_result], Metadata]"
+"""Returns what of an entry's wanted metadata is set, given its stat."""
 
 HOLE_BYTES = 4096
 """The block size of most file systems. A shorter hole saves nothing, and a larger step would miss some holes.
@@ -51,6 +58,10 @@ SYMLINK_ATTEMPTS = 256
 """How often a symlink or special file is made under a temporary name. A sweep of another process may remove
 the temporary, which cannot be locked, before its rename. With 64 attempts, a sweep that never paused once
 removed all of them, on a busy machine without Linux's own calls."""
+
+
+def _all_of(wanted: Metadata, now: os.stat_result) -> Metadata:
+    return wanted
 
 
 class EntryWriter(WritePermission):
@@ -198,19 +209,22 @@ class EntryWriter(WritePermission):
 
             self.perform(path, "take its inherited ACL away", shed_acls)
 
-    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+    def narrow_directory(
+        self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen = _all_of
+    ) -> None:
         """Remove the permissions of group and others on a directory that `metadata` does not grant.
 
         With `owner`, also set uid and gid. `set_metadata` applies the rest of `metadata` when the directory
-        is complete. An entry that is no directory stays as it is. Raises FileError."""
+        is complete. `chosen`: as there. An entry that is no directory stays as it is. Raises FileError."""
 
         def narrow(name: bytes, parent: int) -> None:
             now = stat_entry(name, parent)
             if stat.S_ISDIR(now.st_mode):
                 self.check_made(path, now, "narrow its mode")
+                wanted = chosen(metadata, now)
                 if self.undo is not None:
-                    self.undo.changing(path, name, parent, narrowed_metadata(now, metadata, owner=owner))
-                narrow_name(name, parent, now, metadata, owner=owner)
+                    self.undo.changing(path, name, parent, narrowed_metadata(now, wanted, owner=owner))
+                narrow_name(name, parent, now, wanted, owner=owner)
 
         self.perform(path, "narrow its mode before anything lands in it", narrow)
 
@@ -282,20 +296,32 @@ class EntryWriter(WritePermission):
         def put(name: bytes, parent: int) -> None:
             self.note_entering(path, parent)
             for attempt in range(SYMLINK_ATTEMPTS):
-                temporary = make_aside(name, lambda aside: make(aside, parent))
+                temporary = make_aside(name, lambda aside: _made_whole(make, aside, parent))
                 try:
+                    made = stat_entry(temporary, parent)
                     if metadata is not None:
-                        made = stat_entry(temporary, parent)
-                        wanted = self._timed(kind, made, metadata)
-                        set_on_name(temporary, parent, made, wanted, owner=owner)
+                        wanted = self.storage.of_made(self._timed(kind, made, metadata), made)
+                        noting = self.storage.attempts(path)
+                        set_on_name(temporary, parent, made, wanted, owner=owner, attempt=noting)
                     self._rename_aside(path, temporary, name, parent, expected, doing)
-                    return
+                    break
                 except FileNotFoundError:
                     if attempt == SYMLINK_ATTEMPTS - 1:
                         raise
                 except BaseException:
                     _unlink_quietly(temporary, parent)
                     raise
+
+            if metadata is not None and not self.storage.facts.is_plain:
+                final = self._timed(kind, made, metadata)
+                self._settle(
+                    path,
+                    name,
+                    parent,
+                    final,
+                    owner=owner,
+                    is_ours=lambda now: stat.S_IFMT(now.st_mode) == stat.S_IFMT(made.st_mode),
+                )
 
         self.perform(path, doing, put)
 
@@ -320,12 +346,12 @@ class EntryWriter(WritePermission):
     ) -> None:
         """Rename `temporary` to `name`, if what is there is `expected`. Raises FileError, OSError."""
         if expected is None:
-            _rename_new(temporary, name, parent)
+            take_free_name(temporary, name, parent)
             return
 
         def step() -> None:
             try:
-                os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+                replace_name(temporary, name, parent)
             except IsADirectoryError:
                 from rdc.files.base.replace_kind import file_over_directory
 
@@ -415,9 +441,45 @@ class EntryWriter(WritePermission):
             raise
         return True
 
-    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
+    def set_on_open(
+        self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
+    ) -> None:
         """Set the metadata of a new file, as `set_on_descriptor` does. Raises OSError."""
-        set_on_descriptor(fd, made, metadata, owner=owner)
+        wanted, timed = self.storage.of_made(metadata, made), self.storage.times_made(Kind.FILE)
+        set_on_descriptor(fd, made, wanted, owner=owner, timed=timed, attempt=attempt)
+
+    def settle(self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int) -> None:
+        """Look at a new file of `size` bytes, closed and at its path, and set what is not as it was set.
+
+        What cannot be set is noted. Another entry that is there by now is left alone. Raises OSError.
+        """
+        name = path.rpartition(b"/")[2]
+
+        def is_ours(now: os.stat_result) -> bool:
+            return stat.S_ISREG(now.st_mode) and now.st_size == size
+
+        self._settle(path, name, directory, metadata, owner=owner, is_ours=is_ours)
+
+    def _settle(
+        self,
+        path: bytes,
+        name: bytes,
+        parent: int,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        is_ours: Callable[[os.stat_result], bool],
+    ) -> None:
+        storage = self.storage
+        try:
+            now = _fresh_stat(name, parent)
+            wanted = storage.of_settled(metadata, now)
+            if is_ours(now) and would_change(now, wanted, owner=owner):
+                self.check_made(path, now, "set its metadata")
+                set_on_name(name, parent, now, wanted, owner=owner, attempt=storage.attempts(path))
+                storage.learn_from(wanted, _fresh_stat(name, parent), owner=owner)
+        except FileNotFoundError:
+            return
 
     def set_metadata(
         self,
@@ -427,12 +489,13 @@ class EntryWriter(WritePermission):
         *,
         owner: bool,
         expected: Identity | Anything = ANYTHING,
+        chosen: Chosen = _all_of,
     ) -> None:
         """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry of this kind.
 
         Only differing values are set, and no mtime of a kind in `untimed`. Entries that nobody may read, and
-        symlinks themselves, can be set too. Raises FileError, also if the entry is of another kind or not
-        `expected`.
+        symlinks themselves, can be set too. `chosen`: returns what of `metadata` is set of an entry, given
+        its stat. Raises FileError, also if the entry is of another kind or not `expected`.
         """
 
         def apply(name: bytes, parent: int) -> None:
@@ -447,7 +510,7 @@ class EntryWriter(WritePermission):
                     advice="run again once nothing else changes this tree",
                 )
             self.require(path, now, expected, "set its metadata")
-            wanted = self._timed(kind, now, metadata)
+            wanted = chosen(self._timed(kind, now, metadata), now)
             if self.append_only and would_change(now, wanted, owner=owner):
                 self.check_made(path, now, "set its metadata")
             if self.undo is not None:
@@ -457,7 +520,10 @@ class EntryWriter(WritePermission):
             set_on_name(name, parent, now, wanted, owner=owner)
             if now.st_nlink > 1 and kind is not Kind.DIRECTORY:
                 after = stat_entry(name, parent)
-                if (after.st_size, packed_time(after.st_mtime_ns)) == (now.st_size, wanted.mtime_ns):
+                as_kept = self.storage.facts.keeps.granularity.alike(
+                    wanted.mtime_ns, metadata_of(after).mtime_ns
+                )
+                if after.st_size == now.st_size and as_kept:
                     self.check.note(identity_of(now), identity_of(after))
             if self.undo is not None:
                 self.undo.changed(path, stat_entry(name, parent))
@@ -469,25 +535,23 @@ class EntryWriter(WritePermission):
         return replace(metadata, mtime_ns=packed_time(now.st_mtime_ns)) if kind in self.untimed else metadata
 
 
-def _rename_new(old: bytes, new: bytes, parent: int) -> None:
-    """Rename `old` to `new` in one directory. Raises OSError, FileExistsError if `new` is taken."""
-    try:
-        rename_no_replace(old, new, parent)
-    except OSError as error:
-        # Old kernels, and file systems (some network ones) that cannot promise it.
-        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
-            raise
-        from rdc.files.base.append_only import CANNOT_LINK, link_to_free_name
+def _fresh_stat(name: bytes, parent: int) -> os.stat_result:
+    """Return a stat that no cache of the kernel answers. Raises OSError."""
+    with suppress(OSError):
+        refresh_stat(name, parent)
+    return stat_entry(name, parent)
 
-        try:
-            return link_to_free_name(old, new, parent)
-        except OSError as problem:
-            if problem.errno not in CANNOT_LINK:
-                raise
-        with suppress(FileNotFoundError):
-            stat_entry(new, parent)
-            raise FileExistsError(errno.EEXIST, "") from error
-        os.rename(old, new, src_dir_fd=parent, dst_dir_fd=parent)
+
+def _made_whole(make: Callable[[bytes, int], None], aside: bytes, parent: int) -> None:
+    """Call `make`. Some file systems fail and leave an entry of another kind, as for a fifo: that goes again.
+    Raises OSError."""
+    try:
+        make(aside, parent)
+    except FileExistsError:
+        raise
+    except OSError:
+        _unlink_quietly(aside, parent)
+        raise
 
 
 def _unlink_quietly(name: bytes, parent: int) -> None:

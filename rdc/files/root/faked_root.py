@@ -14,10 +14,13 @@ from rdc.files.root.node_kinds import FORMAT_OF_KIND
 from rdc.files.root.root import Root
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.entry_check import Anything, Expected
+    from rdc.files.base.shortfalls import Attempt
+    from rdc.files.root.entry_writer import Chosen
     from rdc.model.entries import Identity
 
 __all__ = ["FakedRoot"]
@@ -34,7 +37,9 @@ class FakedRoot(Root):
         super().__init__(fd, label)
         show_faked(self)
 
-    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+    def narrow_directory(
+        self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen | None = None
+    ) -> None:
         super().narrow_directory(path, metadata, owner=False)
 
     def replace_symlink(
@@ -101,8 +106,11 @@ class FakedRoot(Root):
 
         self._replace(path, f"make the {kind.name.lower()}", kind, make, None, owner=owner, expected=expected)
 
-    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
-        set_faked_open(fd, metadata, owner=owner)
+    def set_on_open(
+        self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
+    ) -> None:
+        timed = self.storage.times_made(Kind.FILE)
+        set_faked_open(fd, metadata, owner=owner, timed=timed)
 
     def set_metadata(
         self,
@@ -112,6 +120,7 @@ class FakedRoot(Root):
         *,
         owner: bool,
         expected: Identity | Anything = ANYTHING,
+        chosen: Chosen | None = None,
     ) -> None:
         """Set what this user may set, and keep the rest, like Root.set_metadata."""
         faked = faked_at(self, path)
@@ -128,6 +137,13 @@ class FakedRoot(Root):
                     advice="run again once nothing else changes this tree",
                 )
             self.require(path, now, expected, "set its metadata")
-            set_faked_on_name(name, parent, metadata, owner=owner, timed=kind not in self.untimed)
+            wanted = metadata
+            if chosen is not None and faked is not None:
+                mtime = packed_time(now.st_mtime_ns)
+                shown = Metadata(stat.S_IMODE(faked.mode), mtime, faked.uid, faked.gid)
+                wanted = self.storage.onto_found(metadata, shown, kind)
+            elif chosen is not None:
+                wanted = chosen(metadata, now)
+            set_faked_on_name(name, parent, wanted, owner=owner, timed=kind not in self.untimed)
 
         self.perform(path, "set its metadata", apply)

@@ -11,6 +11,7 @@ from types import TracebackType
 from rdc.errors import FileChangedError
 from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
+from rdc.files.base.known_devices import is_unchanged
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
 from rdc.model.entries import Metadata
 
@@ -234,14 +235,15 @@ class SourceFile:
     def check_unchanged(self) -> None:
         """Raise FileChangedError unless size, mtime and ctime are as they were when the file was opened.
 
-        A program can restore an mtime after writing, but it cannot set back a ctime.
+        A program can restore an mtime after writing, but it cannot set back a ctime. A ctime that is not
+        stable does not count.
         """
         try:
             now = identity_of(os.fstat(self._fd))
         except OSError as error:
             raise failure(error, self._path, self._shown, "look at it", reading=True) from error
         then = self.identity
-        if now == then:
+        if is_unchanged(then, now):
             return
         if now.size != then.size:
             raise changed(self._path, self._shown, f"{then.size} bytes", f"{now.size}")

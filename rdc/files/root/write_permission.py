@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.append_only import MadeEntries
     from rdc.files.base.entry_check import Expected
+    from rdc.model.file_system_facts import FileSystemFacts
 
 __all__ = ["WritePermission"]
 
@@ -34,8 +35,13 @@ class WritePermission(ConfinedAccess):
         self._made = made
         self.append_only = made is not None
         """Whether new entries may be made while existing ones must not be changed, renamed or removed."""
-        self.check = EntryCheck()
+        self.check = EntryCheck(self.stable)
         """Recognises entries that were listed, and knows this run's own steps."""
+
+    def rely_on(self, facts: FileSystemFacts, *, learned: bool) -> None:
+        """Take `facts` as those of the tree's file system. What it does not keep stable is not compared."""
+        self.storage.rely_on(facts, learned=learned)
+        self.check.leave_out(facts.stable)
 
     def require(self, path: bytes, found: os.stat_result | None, expected: Expected, doing: str) -> None:
         """Raise FileError unless the entry at `path`, with the stat `found`, is what it is expected to be.

@@ -64,7 +64,7 @@ class AllowedChanges:
         self._options = context.options
         self._extraneous = context.extraneous
         self._events = context.events
-        self._preserved = context.preserved
+        self._storage = context.storage
         self._links = context.links
         self._skipped = context.skipped
         self._narrows = context.options.narrows
@@ -112,7 +112,7 @@ class AllowedChanges:
             directory.listing,
             directory.existing,
             options=self._options,
-            preserved=self._preserved,
+            preserved=self._storage.preserved,
             path=directory.path,
         )
         if narrowed.skipped:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rdc.session.landing.file_commits import FileCommits
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.alternate_directories import AlternateDirectories
+    from rdc.session.trees.destination_storage import DestinationStorage
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.filters import DestinationFilters
@@ -37,7 +38,8 @@ class ApplyingContext:
     start: Start
     options: SyncOptions
     filters: DestinationFilters
-    preserved: Preserved
+    storage: DestinationStorage
+    """The file system, and what both sides preserve."""
     manifest: Manifest
     """The source's. A file is named by its row."""
     landing: FileCommits
@@ -64,3 +66,8 @@ class ApplyingContext:
     """What takes part; None for all that the source announces."""
     uses_content: bool
     """As in SessionTerms."""
+
+    @property
+    def preserved(self) -> Preserved:
+        """What both sides preserve, as far as is known by now."""
+        return self.storage.preserved

@@ -7,13 +7,15 @@ deepest first.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from rdc.errors import OutOfSpaceError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare
 from rdc.plan.rotation import rotated
 from rdc.records import replace
-from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
+from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory, without_rows
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.chosen_directories import ChosenDirectories
 from rdc.session.applying.directory_entries import DirectoryEntries
@@ -48,7 +50,7 @@ class DirectoryChanges:
         self._extraneous = context.extraneous
         self._unarrived = context.unarrived
         self._events = events = context.events
-        self._preserved = context.preserved
+        self._storage = context.storage
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
         self._landing = context.landing
@@ -110,7 +112,7 @@ class DirectoryChanges:
         self._expected.pop(path)
         if directory.touched:
             self._touched.note_changed(path)
-            self._touched.add(path, directory.metadata)
+            self._touched.add(path, directory.metadata, made=directory.new)
         return True
 
     def compare(
@@ -164,10 +166,12 @@ class DirectoryChanges:
         if clamped and not self._options.size_only:
             check = clamped.union(check)
         path, existing = directory.path, directory.existing
+        if self._storage.doubts_times:
+            check = range(len(directory.listing))
         comparison = compare(
             directory.listing,
             existing,
-            preserved=self._preserved,
+            preserved=self._storage.preserved,
             checksum=self._options.checksum,
             unverified=check,
         )
@@ -176,6 +180,8 @@ class DirectoryChanges:
 
             report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
+        if self._writes(directory, comparison) and self._storage.before_writing(path):
+            comparison = self._reconsidered(directory, comparison, check)
         acted, elsewhere = comparison, None
         if self._alternates is not None:
             comparison, elsewhere = self._alternates.look(directory, comparison)
@@ -185,6 +191,8 @@ class DirectoryChanges:
         borrowed = changes and self._chosen.borrow(path)
         if self._xattrs is not None:
             self._xattrs.note_compared(directory.first, comparison)
+        if self._storage.preserved.unmade and comparison.extra:
+            comparison = replace(comparison, extra=self._extra(existing, comparison.extra))
         changed = self._change_entries(directory, comparison, lost, elsewhere)
         touched = announced.touched or borrowed or changed
         if comparison.extra and not self._chosen.has_others(path):
@@ -193,7 +201,58 @@ class DirectoryChanges:
         if touched or worked:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
-            self._touched.add(path, announced.metadata)
+            self._touched.add(path, announced.metadata, made=announced.new)
+
+    def _writes(self, directory: ComparedDirectory, comparison: Comparison) -> bool:
+        """Whether the changes of a directory need a write, but for contents that are compared first, and for
+        entries that are known not to exist here. These are not tried where nothing else is written."""
+        unmade = self._root.storage.facts.keeps.unmade
+        if not unmade:
+            return bool(comparison.decisions or comparison.touched)
+        kinds = directory.listing.kinds
+        return bool(comparison.touched) or any(
+            decision.change not in (Change.CREATE, Change.REPLACE)
+            or _kind_made(kinds[decision.row]) not in unmade
+            for decision in comparison.decisions
+        )
+
+    def _extra(self, existing: Listing, extra: Sequence[int]) -> tuple[int, ...]:
+        """The extraneous rows without those whose kinds the source's file system does not have: nobody
+        deleted them there."""
+        unmade = self._storage.preserved.unmade
+        left = tuple(row for row in extra if _kind_made(existing.kinds[row]) not in unmade)
+        if len(left) < len(extra):
+            self._extraneous.note_difference()
+            if self._options.delete:
+                self._storage.note_kept(len(extra) - len(left))
+        return left
+
+    def _reconsidered(
+        self, directory: ComparedDirectory, comparison: Comparison, check: Collection[int]
+    ) -> Comparison:
+        """What is left of the changes in `comparison`, now that it is known what the file system keeps."""
+        listing, existing = directory.listing, directory.existing
+        preserved = self._storage.preserved
+        if self._storage.doubts_times:
+            check = range(len(listing))
+        found = compare(
+            listing, existing, preserved=preserved, checksum=self._options.checksum, unverified=check
+        )
+        if self._options.narrows:
+            from rdc.plan.skip_options import narrow
+
+            found = narrow(
+                found,
+                listing,
+                existing,
+                options=self._options,
+                preserved=preserved,
+                path=directory.path,
+            ).comparison
+        rows = {decision.row for decision in comparison.decisions}
+        rows.update(comparison.touched, comparison.checked)
+        left = without_rows(found, set(range(len(listing))) - rows)
+        return replace(left, extra=comparison.extra)
 
     def _note_listed(
         self, directory: ComparedDirectory, comparison: Comparison, elsewhere: AlternateMatches | None
@@ -226,7 +285,7 @@ class DirectoryChanges:
     ) -> None:
         """Leaves alone a directory that is lost or cannot be read, and everything below it."""
         if announced.touched and not announced.lost:
-            self._touched.add(path, announced.metadata)
+            self._touched.add(path, announced.metadata, made=announced.new)
         for row in listing.rows_of(Kind.DIRECTORY):
             below = join(path, listing.names[row])
             self._expected[below] = AnnouncedDirectory(listing.metadata(row), announced.new, False, True)
@@ -270,8 +329,9 @@ class DirectoryChanges:
                     self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
                 elif listing.kinds[row] == Kind.DIRECTORY:
                     from_elsewhere = None if elsewhere is None else elsewhere.difference(row)
+                    metadata = self._directory_metadata(directory, row)
                     announced = self._directories.change(
-                        first + row, entry, listing.metadata(row), decision, from_elsewhere
+                        first + row, entry, metadata, decision, from_elsewhere
                     )
                     self._expected[entry] = announced
                     touched |= announced.new
@@ -287,11 +347,24 @@ class DirectoryChanges:
         self._entries.start_many(first, listing, () if one_by_one else comparison.touched, comparison.checked)
         return touched or bool(comparison.touched or comparison.checked)
 
+    def _directory_metadata(self, directory: ComparedDirectory, row: int) -> Metadata:
+        """The source's metadata of a subdirectory, with the mtime that it has here if the two are one time:
+        that of an original is finer than that of its copy."""
+        wanted, preserved = directory.listing.metadata(row), self._storage.preserved
+        if preserved.keeps_all_times:
+            return wanted
+        names, name = directory.existing.names, directory.listing.names[row]
+        here = bisect_left(names, name)
+        if here == len(names) or names[here] != name:
+            return wanted
+        mtime = directory.existing.mtimes[here]
+        return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
+
     def _moved(self, directory: ComparedDirectory, comparison: Comparison) -> Mapping[int, Sequence[bytes]]:
         """By row: names of local files that may have the new content of that row's file."""
         if self._options.dry_run:
             return {}
-        return rotated(directory.listing, directory.existing, comparison, self._preserved)
+        return rotated(directory.listing, directory.existing, comparison, self._storage.preserved)
 
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant."""
@@ -318,7 +391,7 @@ class DirectoryChanges:
         for path, directory in self._expected.items():
             if directory.touched and not directory.lost:
                 self._touched.note_changed(path)
-                self._touched.add(path, directory.metadata)
+                self._touched.add(path, directory.metadata, made=directory.new)
         self._expected.clear()
 
     def finish_alternates(self) -> None:
@@ -330,5 +403,10 @@ class DirectoryChanges:
         """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
         if not self._options.dry_run:
             self._touched.set_metadata(
-                self._root, self._events, owner=self._preserved.owner, with_root=self._has_top
+                self._root, self._events, owner=self._storage.preserved.owner, with_root=self._has_top
             )
+
+
+def _kind_made(kind: int) -> Kind:
+    """The kind of an entry as Preserved.unmade has it."""
+    return Kind(kind) if kind in (Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK) else Kind.SPECIAL

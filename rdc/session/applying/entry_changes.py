@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
+from rdc.files.base.shortfalls import Shortfall
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import itemize
@@ -124,15 +125,20 @@ class EntryChanges:
         """Replaces a symlink or sets its metadata. Returns True if that touches its directory. `listed`: what
         was at its path; None for nothing."""
         replaced = decision.change is not Change.METADATA
+        if replaced and self._is_known_unmade(Kind.SYMLINK, path):
+            return False
         if not self._options.dry_run:
             try:
+                owner, chosen = self._owner, self._root.storage.of_found
                 if replaced:
-                    self._root.replace_symlink(path, target, metadata, owner=self._owner, expected=listed)
+                    self._root.replace_symlink(path, target, metadata, owner=owner, expected=listed)
                 elif listed is not None:
-                    owner = self._owner
-                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=owner, expected=listed)
+                    self._root.set_metadata(
+                        path, Kind.SYMLINK, metadata, owner=owner, expected=listed, chosen=chosen
+                    )
             except FileError as error:
-                self._events.report(Problem(writing_code(error), path, str(error)))
+                if not (replaced and self._cannot_exist(Kind.SYMLINK, path, error)):
+                    self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
@@ -160,19 +166,45 @@ class EntryChanges:
         """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its directory.
         `listed`: as in `change_symlink`."""
         replaced = decision.change is not Change.METADATA
+        if replaced and self._is_known_unmade(Kind.SPECIAL, path):
+            return False
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if not self._options.dry_run:
             try:
-                owner = self._owner
+                owner, chosen = self._owner, self._root.storage.of_found
                 if replaced:
                     self._root.replace_node(path, kind, number, metadata, owner=owner, expected=listed)
                 elif listed is not None:
-                    self._root.set_metadata(path, Kind.SPECIAL, metadata, owner=owner, expected=listed)
+                    self._root.set_metadata(
+                        path, Kind.SPECIAL, metadata, owner=owner, expected=listed, chosen=chosen
+                    )
             except FileError as error:
-                self._events.report(Problem(writing_code(error), path, str(error)))
+                if not (replaced and self._cannot_exist(Kind.SPECIAL, path, error)):
+                    self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
         self._landing.report(ItemChanged(itemize(kind, decision, transferred=replaced, new=new), path))
         return replaced
+
+    def _is_known_unmade(self, kind: Kind, path: bytes) -> bool:
+        """Notes an entry that an earlier run found not to be possible here: some file systems make something
+        else before they refuse. A run that writes anything finds it out again, and tries."""
+        storage = self._root.storage
+        if storage.is_learned or kind not in storage.facts.keeps.unmade:
+            return False
+        storage.note(self._shortfall(kind), path, 0)
+        return True
+
+    @staticmethod
+    def _shortfall(kind: Kind) -> Shortfall:
+        return Shortfall.SYMLINK if kind is Kind.SYMLINK else Shortfall.NODE
+
+    def _cannot_exist(self, kind: Kind, path: bytes, error: FileError) -> bool:
+        """Notes an entry that could not be made, if the file system has none of its kind."""
+        storage, cause = self._root.storage, error.__cause__
+        if kind not in storage.facts.keeps.unmade or not isinstance(cause, OSError):
+            return False
+        storage.note(self._shortfall(kind), path, cause.errno or 0)
+        return True
 
     def _wait_for_way(self, file: int, path: bytes, decision: Decision) -> None:
         """Has an entry wait that has a directory in its place. The content of a file is fetched meanwhile."""

@@ -83,8 +83,8 @@ class ExistingLinks:
         at, wanted, existing = first - there.first, there.wanted, there.existing
         alike = wanted.kinds[at] == existing.kinds[other] and wanted.sizes[at] == existing.sizes[other]
         return alike and (
-            wanted.mtimes[at] == existing.mtimes[other]
-            or self._preserved.mtime(wanted.mtimes[at]) == self._preserved.mtime(existing.mtimes[other])
+            not self._preserved.is_timed(wanted.kinds[at])
+            or self._preserved.same_time(wanted.mtimes[at], existing.mtimes[other])
         )
 
     def _directory(self, number: int) -> _Opened | None:

@@ -108,7 +108,8 @@ class HardLinks:
             and (entry.kind in NODES or found.size == size)
             and (
                 (self._by_size and self._dry)
-                or self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(mtime)
+                or not self._preserved.is_timed(entry.kind)
+                or self._preserved.same_time(mtime, found.mtime_ns)
             )
         )
         joined = (
@@ -201,7 +202,10 @@ class HardLinks:
         elif listed is None:
             raise self._root.another(entry.path, None, listed, "set its metadata")
         elif differing:
-            self._root.set_metadata(entry.path, Kind.SPECIAL, metadata, owner=owner, expected=listed)
+            chosen = self._root.storage.of_found
+            self._root.set_metadata(
+                entry.path, Kind.SPECIAL, metadata, owner=owner, expected=listed, chosen=chosen
+            )
         else:
             return
         code = itemize(entry.kind, decision, transferred=new, new=new)

@@ -206,7 +206,10 @@ class XattrSetter:
         """Whether a file has the content to which the attributes belong."""
         return entry.kind is not Kind.FILE or (
             found.size == entry.size
-            and self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(entry.mtime_ns)
+            and (
+                not self._preserved.is_timed(Kind.FILE)
+                or self._preserved.same_time(entry.mtime_ns, found.mtime_ns)
+            )
         )
 
 

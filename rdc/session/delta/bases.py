@@ -17,6 +17,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.base.known_devices import is_unchanged
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel.blake3_many import name_parts
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
@@ -85,7 +86,7 @@ class SignedFile:
         if self.opened is not None:
             return self.opened.again()
         source = root.open_read(self.path) if self.reopen is None else self.reopen()
-        if source.identity != self.identity:
+        if not is_unchanged(self.identity, source.identity):
             source.close()
             raise self._changed()
         return source
@@ -95,7 +96,9 @@ class SignedFile:
 
         A new version must be made from the file that it replaces.
         """
-        if self.content and self.reopen is None and root.identity(self.path) != self.identity:
+        if not self.content or self.reopen is not None:
+            return
+        if not is_unchanged(self.identity, root.identity(self.path)):
             raise self._changed()
 
     def _changed(self) -> ChangedBaseError:

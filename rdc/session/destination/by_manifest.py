@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import ProtocolError, printable
+from rdc.files.base.umask import process_umask
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.protocol.wire.columns import increasing
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.destination.manifest_exchange import discover
 from rdc.session.trees.announced_entries import check_announced
@@ -92,7 +93,7 @@ class ManifestComparison:
     ) -> Conversation[None]:
         """Compares the directories in which the two manifests differ; see `compare_manifests`."""
         # The digest covered the modes as sent; from here on only what both sides preserve counts.
-        self.wanted.keep_modes(self.preserved)
+        self.wanted.keep_modes(self.preserved, process_umask())
         if self.owners is not None:
             self.owners.mapped(self.wanted)
             self.owners.restore(self.own)
@@ -150,7 +151,7 @@ def compare_manifests(
         if path and directories.announced(path) is None:
             if mine is not None and wanted.same(number, own, mine, preserved):
                 continue
-            directories.expect(path, _announced(wanted, path))
+            directories.expect(path, _announced(wanted, path, own, preserved))
         listing = wanted.listing(number)
         if not increasing(listing.names):
             raise ProtocolError(f"names in '{printable(path)}' are not strictly increasing")
@@ -166,7 +167,7 @@ def compare_manifests(
         is_announced = directories.announced(path) is not None
         if is_announced or wanted.is_directory(path):
             # This also refuses a manifest that lists the directory and does not have it as an entry.
-            directory = _announced(wanted, path)
+            directory = _announced(wanted, path, own, preserved)
             if not is_announced:
                 directories.expect(path, directory)
             directories.compare(path, len(wanted), EMPTY_LISTING, _listing(own, identities, mine))
@@ -193,8 +194,9 @@ def _listing(own: Manifest, identities: TreeIdentities | None, number: int) -> L
     return own.listing(number) if identities is None else identities.listing(number)
 
 
-def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:
-    """A directory whose parent is equal on both sides: it exists and has the right metadata.
+def _announced(wanted: Manifest, path: bytes, own: Manifest, preserved: Preserved) -> AnnouncedDirectory:
+    """A directory whose parent is equal on both sides: it exists and has the right metadata. If the two ends
+    show one mtime differently, it keeps its own.
 
     Raises ProtocolError if `wanted` has no such directory.
     """
@@ -202,4 +204,9 @@ def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:
     entry = None if row is None else wanted.entry(row)
     if entry is None or entry.kind != Kind.DIRECTORY:
         raise ProtocolError(f"a listing of '{printable(path)}', which was not announced")
-    return AnnouncedDirectory(entry.metadata, False, False, False)
+    metadata, mine = entry.metadata, None if preserved.keeps_all_times else own.row(path)
+    if mine is not None:
+        mtime = own.entry(mine).metadata.mtime_ns
+        if preserved.same_time(metadata.mtime_ns, mtime):
+            metadata = replace(metadata, mtime_ns=mtime)
+    return AnnouncedDirectory(metadata, False, False, False)

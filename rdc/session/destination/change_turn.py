@@ -22,6 +22,7 @@ from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_
 from rdc.session.renames.removed_files import RemovedFiles
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.trees.announced_entries import check_announced, check_path
+from rdc.session.trees.made_modes import with_made_mode, with_made_modes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class ChangeTurn:
         except BaseException:
             self._parts.wind_down()
             raise
+        self._parts.finish_turn()
         round_ = self._round
         yield from self._events.send_waiting(round_)
         done = self._parts.account(UNEXPECTED if self._unexpected else ExitCode.OK)
@@ -179,8 +181,10 @@ class ChangeTurn:
     def _compare(self, change: Changed) -> None:
         part = replace(
             change,
-            metadata=self._preserved.metadata(change.metadata),
-            listing=self._preserved.listing(change.listing),
+            metadata=with_made_mode(
+                self._preserved.metadata(change.metadata), Kind.DIRECTORY, self._preserved
+            ),
+            listing=with_made_modes(self._preserved.listing(change.listing), self._preserved),
         )
         path = part.path
         if self._unexpected:
@@ -267,7 +271,7 @@ class ChangeTurn:
                 return
             identity = root.identity(old)
             change, found = message.metadata.mtime_ns, identity.mtime_ns
-            if identity.size != message.size or self._preserved.mtime(found) != self._preserved.mtime(change):
+            if identity.size != message.size or not self._preserved.same_time(change, found):
                 return
             before = root.metadata(old)
             closed = self._closed.closed(before, old, new)

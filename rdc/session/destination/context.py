@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from rdc.records import dataclass, replace
-from rdc.session.trees.destination_root import ANYWHERE, asked_attributes, wants_listing
+from rdc.session.trees.destination_root import ANYWHERE, asked_attributes, asked_metadata, wants_listing
+from rdc.session.trees.destination_storage import DestinationStorage, known_facts
+from rdc.session.trees.made_modes import with_made_mode
 from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
@@ -39,8 +41,10 @@ class DestinationContext:
     events: EventRelay
     described: Preserved
     """What this side announced that it preserves."""
-    preserved: Preserved
-    """What both sides preserve."""
+    agreed: Preserved
+    """What both sides preserve, by what they announced. Digests cover it."""
+    storage: DestinationStorage
+    """The file system, and what it turns out to preserve."""
     pack: bool
     """Ask for literals that are compressed with their surroundings."""
     clones: StagedClones | None
@@ -51,6 +55,11 @@ class DestinationContext:
     """What owners of the source become; None for the same numbers."""
     uses_content: bool = True
     """As in SessionTerms."""
+
+    @property
+    def preserved(self) -> Preserved:
+        """What both sides preserve, as far as is known by now."""
+        return self.storage.preserved
 
     @property
     def has_top(self) -> bool:
@@ -120,7 +129,12 @@ def destination_context(
 ) -> DestinationContext:
     """The context of a run. `start`: as the source announced it."""
     preserved = described.both(start.kept)
-    options = terms.options
+    options, root, catalog = terms.options, destination_root.root, terms.signer.catalog
+    asked = replace(asked_metadata(options), attributes=described.attributes)
+    if not root.storage.is_learned:
+        root.rely_on(known_facts(root, catalog), learned=False)
+    root.storage.agree(asked, start.kept, insists=bool(options.owner))
+    storage = DestinationStorage(root, catalog, events.report, options, asked)
     if terms.owners is not None:
         terms.owners.applies = preserved.owner
     tree = FilteredTree(destination_root.root, start.only, destination_root.served, terms.selection)
@@ -128,14 +142,17 @@ def destination_context(
     filters = terms.filters.at_destination(tree, delete=deletes, delete_excluded=options.delete_excluded)
     return DestinationContext(
         destination_root=destination_root,
-        start=replace(start, metadata=preserved.metadata(start.metadata)),
+        start=replace(
+            start, metadata=with_made_mode(preserved.metadata(start.metadata), start.entry, preserved)
+        ),
         options=options,
         filters=filters,
         secret=terms.secret,
         signer=terms.signer,
         events=events,
         described=described,
-        preserved=preserved,
+        agreed=preserved,
+        storage=storage,
         pack=terms.pack,
         clones=terms.clones,
         selection=terms.selection,

@@ -77,7 +77,7 @@ class Destination:
         destination_root, start, preserved, filters = (
             context.destination_root,
             context.start,
-            context.preserved,
+            context.agreed,
             context.filters.listed,
         )
         self._context = context

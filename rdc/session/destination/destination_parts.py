@@ -66,7 +66,7 @@ class DestinationParts:
         filters, events, preserved = context.filters, context.events, context.preserved
         self._destination_root = destination_root
         self._options = options
-        self._preserved = preserved
+        self._storage = context.storage
         self._events = events
         if options.remove_source_files:
             events.note_paths(made=options.ignore_existing)
@@ -78,6 +78,7 @@ class DestinationParts:
             fsync=options.fsync,
             owner=preserved.owner,
             dry=options.dry_run,
+            before_writing=context.storage.before_writing,
             xattrs=attributes,
             delays=options.delay_updates,
         )
@@ -140,7 +141,7 @@ class DestinationParts:
             start=start,
             options=options,
             filters=filters,
-            preserved=context.preserved,
+            storage=context.storage,
             manifest=self.wanted,
             landing=self.landing,
             router=self.router,
@@ -161,7 +162,7 @@ class DestinationParts:
         if options.guard is not None:
             from rdc.session.destination.guarded_changes import GuardedChanges
 
-            self._guarded = GuardedChanges(self.directories, options, preserved)
+            self._guarded = GuardedChanges(self.directories, options, context.storage)
         self._missing: list[Extraneous] = []
         """What is to go for --delete-missing-args."""
         self._has_removed = False
@@ -271,6 +272,7 @@ class DestinationParts:
 
         Returns the round to go on with.
         """
+        self._storage.finish()
         self._finish_undo()
         options = self._options
         if not options.remove_source_files or options.dry_run or self._is_stopped:
@@ -278,7 +280,7 @@ class DestinationParts:
         from rdc.session.landing.confirmed_files import ConfirmedFiles
 
         root = self._destination_root.root
-        confirmed = ConfirmedFiles(root, self.wanted, self._preserved, self._events, options)
+        confirmed = ConfirmedFiles(root, self.wanted, self._storage.preserved, self._events, options)
         return (yield from confirmed.confirm(round_))
 
     def _finish_undo(self) -> None:
@@ -290,12 +292,17 @@ class DestinationParts:
 
     def wind_down(self) -> None:
         """Ends an interrupted run: commits complete files and leaves partial files for the next run."""
+        self._storage.remember()
         self.router.close()
         with contextlib.suppress(RdcError):
             self.landing.flush()
         with contextlib.suppress(RdcError):
             self.directories.finish_alternates()
         self.landing.abandon()
+
+    def finish_turn(self) -> None:
+        """After all changes of a turn: remembers what was learned, and reports what failed."""
+        self._storage.finish()
 
     def account(self, code: ExitCode) -> Done:
         """The totals of the run."""

@@ -42,7 +42,7 @@ class OwnTree:
         as in Walk."""
         self._enter = enter
         root = context.destination_root.root
-        self._kinds = kinds = context.preserved.attributes
+        self._kinds = kinds = context.agreed.attributes
         self._attributes: TreeXattrs | None = None
         self._sets: WantedXattrs | None = None
         """The attributes of the last walk; None if they were too many to store."""
@@ -113,7 +113,7 @@ class OwnTree:
             top = None if top is None else owners.as_at_source(top)
         links = None if self._links is None else self._links.digest(manifest)
         self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
-        return covering_root(manifest.root(top, preserved), self.further)
+        return covering_root(manifest.root(top, preserved.at_destination), self.further)
 
     def _hold(self, sets: Iterable[EntrySet]) -> None:
         """Stores attributes, unless they become too many."""

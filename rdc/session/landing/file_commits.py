@@ -13,6 +13,7 @@ from rdc.model.entries import Kind
 from rdc.plan.compare import DIFFERS, DIFFERS_IN_ACCESS, Change, Decision, Difference, FileDecisions
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
+from rdc.records import replace
 from rdc.session.landing.listed_entries import ListedEntries
 
 TYPE_CHECKING = False
@@ -53,18 +54,21 @@ class FileCommits:
         fsync: bool,
         owner: bool,
         dry: bool,
+        before_writing: Callable[[bytes], object],
         xattrs: WantedXattrs | None = None,
         delays: bool = False,
     ) -> None:
-        """`owner`: owners and groups are set. `dry`: nothing changes. `delays`: nothing is in place before
-        `land`. `xattrs`: learns which files differ;
-        None if the run does not preserve extended attributes."""
+        """`owner`: owners and groups are set. `dry`: nothing changes. `before_writing`: is called before
+        content is written that a comparison of contents found to differ, with the file's directory.
+        `delays`: nothing is in place before `land`. `xattrs`: learns which files differ; None if the run does
+        not preserve extended attributes."""
         self._root = root
         self._entries = entries
         self._events = events
         self.owner = owner
         """Whether the run sets owners and groups."""
         self._dry = dry
+        self._before_writing = before_writing
         self._decisions = FileDecisions()
         self.listed = ListedEntries()
         """What was at the paths of the files when they were listed. Nothing else is replaced or changed."""
@@ -131,6 +135,8 @@ class FileCommits:
             self._xattrs.note_reported((file,))
         if self._dry:
             self.rehearse(file)
+        else:
+            self._before_writing(self._entries.entry(file).path.rpartition(b"/")[0])
         return not self._dry
 
     def same(self, file: int, metadata: Metadata | None, existing: Identity) -> None:
@@ -188,6 +194,7 @@ class FileCommits:
         self._decisions.put(file, decision.change, decision.difference)
         self._files[path] = file
         self._copied.add(path)
+        metadata = self._for_existing(path, metadata, existing)
         try:
             self._group.part(path, metadata, self.owner, existing)
         except FileError as error:
@@ -229,6 +236,8 @@ class FileCommits:
             files, rows = [files[number] for number in known], [rows[number] for number in known]
         if self._dry:
             outcomes = bytes([METADATA_SET]) * len(files)
+        elif not self._root.storage.sets_found_whole:
+            outcomes = bytes([FAILED]) * len(files)  # one by one: each keeps what is not preserved
         elif self._root.fakes or (self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS)):
             outcomes = bytes([FAILED]) * len(files)  # one by one: ACLs have to be removed first
         else:
@@ -275,8 +284,21 @@ class FileCommits:
         """Takes over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
         self._files[path] = file
         self._note_landed(file, temporary.size, metadata)
+        metadata = self._for_existing(path, metadata, expected)
         group = self._group if self._held is None or path not in self._held_paths else self._held
         group.add(temporary, path, metadata, self.owner, expected)
+
+    def _for_existing(self, path: bytes, metadata: Metadata, expected: Identity | None) -> Metadata:
+        """`metadata` for new content of the file `expected`, whose permissions stay as far as they are not
+        preserved."""
+        preserved = self._root.storage.preserved
+        if expected is None or preserved.keeps_all_modes:
+            return metadata
+        try:
+            existing = self._root.metadata(path)
+        except FileError:
+            return metadata  # the commit finds another entry than expected, and says so
+        return replace(metadata, mode=preserved.replaced_mode(metadata, existing))
 
     def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview) -> int:
         """Writes new files of the first of these directories together, where writes wait. Returns the number
@@ -302,6 +324,8 @@ class FileCommits:
         expected = self.listed.chosen(files)
         if expected is None:
             return list(range(len(files))), []
+        if not self._root.storage.preserved.keeps_all_modes:
+            return [], list(range(len(files)))  # one by one: each keeps permissions of its old version
         entries, rows = self._entries, array("Q", files)
         versions = NewVersions(
             paths,

@@ -51,7 +51,7 @@ class RemovedFiles:
         `boundary`: nothing beyond it counts as removed."""
         self.listed = listed
         self._enter = None if boundary is None else boundary.enters
-        self._preserved = preserved
+        self._there, self._here = preserved.at_source, preserved.at_destination
         self._root = root
         self._filters = filters
         self._files = Manifest()
@@ -74,7 +74,7 @@ class RemovedFiles:
         self._by_size = _Index([sizes[row] for row in rows], rows)
         hashes = list(self._name_hashes())
         self._by_name = _Index(hashes, rows)
-        mtimes = memoryview(bytes(preserved.mtimes(self._files.mtimes))).cast("q")
+        mtimes = memoryview(bytes(self._here.mtimes(self._files.mtimes, self._files.kinds))).cast("q")
         stamps = [_stamp(sizes[row], mtimes[row]) for row in rows]
         self._by_stamp = _Index(stamps, rows)
         self._by_all = _Index([stamp ^ hash_ for stamp, hash_ in zip(stamps, hashes, strict=True)], rows)
@@ -101,12 +101,12 @@ class RemovedFiles:
 
     def like(self, entry: Entry, most: int) -> Iterator[int]:
         """Yields rows of up to `most` files with the size and mtime of `entry`, those with its name first."""
-        size, mtime = entry.size, self._preserved.mtime(entry.metadata.mtime_ns)
+        size, mtime = entry.size, self._there.mtime(entry.metadata.mtime_ns)
         stamp = _stamp(size, mtime)
         named = self._by_all.rows(stamp ^ crc32(os.path.basename(entry.path)), most)
         for row in (*named, *self._by_stamp.rows(stamp, most - len(named))):
             found = self[row]
-            if (found.size, self._preserved.mtime(found.metadata.mtime_ns)) == (size, mtime):
+            if (found.size, self._here.mtime(found.metadata.mtime_ns)) == (size, mtime):
                 yield row
 
     def of_name(self, name: bytes, most: int) -> list[int]:

@@ -273,7 +273,7 @@ class Description:
         walk = self._walk()
         if self._attributes is not None:
             self._attributes.begin(top=self._tree.has_top)
-        as_read = preserved.owner and self._tree.changes is None
+        as_read = preserved.owner and preserved.group and self._tree.changes is None
         for number, (path, listing, inodes) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
@@ -286,9 +286,10 @@ class Description:
         if self._owners is not None and preserved.owner:
             yield from self._owners.send(self.manifest, round_)
         top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY)) if self._tree.has_top else None
+        compared = preserved.at_source
         links = None if self._links is None else self._links.digest(self.manifest)
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())
-        root = covering_root(self.manifest.root(top, preserved), further)
+        root = covering_root(self.manifest.root(top, compared), further)
         totals = (len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(ManifestMessage(root, *totals, preserved, further[:FURTHER_BYTES]), round_)
         if len(self.manifest) > SMALL_MANIFEST and not again:
@@ -307,7 +308,7 @@ class Description:
     def _tiers(self) -> list[Tier]:
         """Returns the tiers of nodes over the manifest. They are computed at the first request."""
         if self._fold is None:
-            self._fold = Fold(self.manifest, self._preserved)
+            self._fold = Fold(self.manifest, self._preserved.at_source)
         return self._fold.tiers
 
     def send_tier(self, message: TierRequest, round_: int) -> Conversation[None]:

@@ -6,16 +6,16 @@ import os
 from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
-from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
-from rdc.model.preserved import Preserved
+from rdc.model.preserved import ALL_MODES, Preserved
 from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.catalog.store import SignatureStore
     from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
@@ -26,6 +26,7 @@ __all__ = [
     "DestinationRoot",
     "Site",
     "asked_attributes",
+    "asked_metadata",
     "keeps",
     "make_nodes",
     "open_destination",
@@ -127,6 +128,20 @@ def asked_attributes(options: SyncOptions) -> AttributeKinds:
     return found | AttributeKinds.USER | AttributeKinds.ROOT if options.xattrs else found
 
 
+def asked_metadata(options: SyncOptions) -> Preserved:
+    """What the options ask this side, as the destination, to preserve."""
+    modes = ALL_MODES if options.perms else 0
+    untimed = frozenset() if options.times else frozenset((Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK))
+    return Preserved(
+        keeps_owner(options) or (options.fake_super and options.owner is not False),
+        modes=modes,
+        attributes=asked_attributes(options),
+        group=options.group,
+        directory_modes=modes,
+        untimed=untimed,
+    )
+
+
 def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
     """The message for attributes that the user asked for and one side cannot preserve; None if there are
     none."""
@@ -140,14 +155,14 @@ def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
     return f"{names} are not synced: the file system at one end keeps none" if names else None
 
 
-def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved:
+def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: SignatureStore) -> Preserved:
     """What this side can preserve of entries at `path`, before the session makes anything there.
 
     If nothing is at `path`, nothing will be compared, and the directory above decides; with --mkpath, the
-    nearest one that exists. With --owner, owners are set whatever the file system can store.
+    nearest one that exists. With --owner, owners are set whatever the file system can store. `catalog`:
+    remembers what was learned of file systems.
     """
-    owner = keeps_owner(options) or (options.fake_super and options.owner is not False)
-    preserved = Preserved(owner, attributes=asked_attributes(options))
+    preserved = asked_metadata(options)
     _check_together(options)
     if not site.has_directory(path):
         path = _above(path)
@@ -158,7 +173,9 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     except RdcError:
         return preserved
     try:
-        found = preserved_by(root, probe=not options.dry_run)
+        from rdc.session.trees.destination_storage import known_facts
+
+        found = known_facts(root, catalog).keeps
         kinds = AttributeKinds.NONE
         if preserved.attributes:
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
@@ -169,7 +186,8 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
                 kinds &= ~AttributeKinds.ROOT
     finally:
         root.close()
-    return preserved.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
+    owner = found.owner or bool(options.owner)
+    return preserved.also(replace(found, owner=owner, attributes=found.attributes & kinds))
 
 
 def _check_together(options: SyncOptions) -> None:

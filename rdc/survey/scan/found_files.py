@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_right
 
 from rdc.errors import FileError
+from rdc.files.base.known_devices import is_unchanged
 from rdc.files.base.relative_path import join
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, little_endian_integers, strings
@@ -62,7 +63,7 @@ class FoundFile:
         """Reads content if the file still has this identity, else returns None."""
         try:
             with self.open() as source:
-                return source.pread(offset, length) if source.identity == identity else None
+                return source.pread(offset, length) if is_unchanged(identity, source.identity) else None
         except FileError:
             return None
 

@@ -15,9 +15,9 @@ from rdc.limits.wire import (
     SIZE_LIMIT,
     TOTAL_LIMIT,
 )
-from rdc.model.attributes import ACCESS_TIME, UNREADABLE, pack_attributes
+from rdc.model.attributes import ACCESS_TIME, UNREADABLE, AttributeKinds, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.model.preserved import GRANULARITIES, Preserved
+from rdc.model.preserved import ALL_MODES, GRANULARITIES, Granularity, Preserved, Rounding
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.model.times import packed_time
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
@@ -49,7 +49,19 @@ roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)
 codes = st.sampled_from(list(ExitCode))
 failures = codes.filter(bool)
-kept = st.builds(Preserved, st.booleans(), st.sampled_from(GRANULARITIES), st.booleans())
+granularities = st.builds(Granularity, st.sampled_from(GRANULARITIES), st.sampled_from(Rounding))
+kept = st.builds(
+    Preserved,
+    st.booleans(),
+    granularities,
+    st.integers(0, ALL_MODES),
+    st.builds(AttributeKinds, st.integers(0, 15)),
+    st.booleans(),
+    st.integers(0, ALL_MODES),
+    st.frozensets(st.sampled_from((Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK))),
+    st.frozensets(st.sampled_from((Kind.SYMLINK, Kind.SPECIAL))),
+    granularities,
+)
 # What arrives is printable already, so that a message can equal what comes out at the other end.
 lines = st.text(max_size=60).filter(str.isprintable)
 component = st.binary(min_size=1, max_size=40).filter(

@@ -55,8 +55,13 @@ _SCHEMA = (
 )
 
 # Primary result codes of sqlite3.h.
-_BUSY, _LOCKED, _READONLY, _CORRUPT, _CANTOPEN, _NOTADB = 5, 6, 8, 11, 14, 26
+_ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _CANTOPEN, _MISMATCH, _NOTADB = 1, 5, 6, 8, 11, 14, 20, 26
 _SHORT_READ = 522  # SQLITE_IOERR_SHORT_READ: the file ends before its own page count
+
+
+_DAMAGED_VALUES = (ValueError, TypeError)
+"""What other values than rdc writes raise where they are read: among them UnicodeDecodeError, of sqlite3
+itself where a text of the schema is damaged, and of messages of SQLite that quote it."""
 
 
 class _UnusableError(Exception):
@@ -138,6 +143,9 @@ class Database:
                 if not self._damage(error):
                     self._give_up(error)
                     return None
+                if not self._move_aside():
+                    return None
+            except _DAMAGED_VALUES:
                 if not self._move_aside():
                     return None
             except _UnusableError as error:
@@ -300,7 +308,9 @@ class Database:
     @staticmethod
     def _damage(error: sqlite3.Error) -> bool:
         code = getattr(error, "sqlite_errorcode", 0)
-        return code & 0xFF in (_CORRUPT, _NOTADB) or code == _SHORT_READ or "no such table" in str(error)
+        # The statements are fixed and the version was checked. So what they do not find, or find in another
+        # form, was damaged.
+        return code & 0xFF in (_CORRUPT, _NOTADB, _ERROR, _MISMATCH) or code == _SHORT_READ
 
     def _give_up(self, error: sqlite3.Error) -> None:
         code = _primary(error)

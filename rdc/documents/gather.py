@@ -10,6 +10,7 @@ from rdc.documents.parts.block import COUNTS, BlockLayout, encode_block
 from rdc.documents.parts.open_parts import OpenParts, PartSource
 from rdc.documents.parts.part_file import DOCUMENT_PART, Block, encode_section, method, part_end, part_start
 from rdc.documents.read.file_units import list_units
+from rdc.documents.read.stored_bound import StoredBound
 from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.own.opened_path import make_directory
@@ -146,6 +147,7 @@ class _Gathering:
         self._stop = stop
         self._workers = options.workers or usable_workers()
         self._done = 0
+        self._bound = StoredBound()
 
     def into_memory(self) -> Gathered:
         """Reads into a file without a name: columns one after another."""
@@ -223,7 +225,7 @@ class _Gathering:
         yield from part_end(reader.problems, reader.left_out)
 
     def _reader(self, unit: FileUnit) -> UnitReader:
-        return UnitReader(self._units.files, unit, self._options.field)
+        return UnitReader(self._units.files, unit, self._options.field, self._bound)
 
     def _encode(self, batch: TextBatch) -> list[bytes]:
         return encode_block(batch, self._options.shingle)

@@ -12,6 +12,7 @@ from rdc.documents.parts.range_section import FoundRange, encode_range
 from rdc.documents.parts.slice_head import DocumentHead, encode_slice, shared_options
 from rdc.documents.read.file_units import list_units
 from rdc.documents.read.slice_files import SliceFiles
+from rdc.documents.read.stored_bound import StoredBound
 from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode
 from rdc.files.own.claims import Claims
@@ -83,6 +84,7 @@ class _SliceWriter:
         self._stop = stop
         self._problems: list[Problem] = []
         self._left_out = 0
+        self._bound = StoredBound()
         self._documents = self._bytes = self._done = 0
         self._range_left_out = 0
         self._code = ExitCode.OK
@@ -128,7 +130,7 @@ class _SliceWriter:
 
     def _unit(self, units: UnitList, unit: FileUnit) -> Iterator[bytes]:
         """The blocks of a unit, and the range that they are of."""
-        reader = UnitReader(units.files, unit, self._options.field)
+        reader = UnitReader(units.files, unit, self._options.field, self._bound)
         encode = partial(encode_block, unit=self._options.shingle)
         blocks = 0
         for columns in in_order(

@@ -9,7 +9,6 @@ name; rdc.files.names.leased_files does the same for many names at once.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from contextlib import suppress
 from rdc.errors import FileError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import make_durable
+from rdc.files.base.entry_path import leading_to
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.open_file_xattrs import read_attributes
 from rdc.files.facts.shared_space import measure_sharing
@@ -561,11 +561,10 @@ def _state_of(tree: Tree, path: bytes) -> DirectoryState:
     directory = tree.root.directory(path)
     try:
         found = os.fstat(directory.fd)
-        attributes = read_attributes(b"/proc/self/fd/%d" % directory.fd)
+        with leading_to(directory.fd, directory.fd, b".") as entry:
+            attributes = read_attributes(entry)
     except OSError as error:
-        if error.errno not in {errno.ENOENT, errno.ENOTDIR}:
-            raise tree.root.failure(error, path, "look at it", reading=True) from error
-        attributes = ()  # a system without /proc
+        raise tree.root.failure(error, path, "look at it", reading=True) from error
     metadata = Metadata(
         stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
     )

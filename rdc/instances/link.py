@@ -173,7 +173,7 @@ class Linker:
         if found is None:
             try:
                 directory = self._trees[name.root].root.directory(key[1])
-                found = os.access(b"/proc/self/fd/%d" % directory.fd, os.W_OK | os.X_OK, effective_ids=True)
+                found = os.access(b".", os.W_OK | os.X_OK, dir_fd=directory.fd, effective_ids=True)
             except (OSError, NotImplementedError, FileError):
                 found = True
             self._writable[key] = found

@@ -29,6 +29,21 @@ RANGE_BYTES = 4 << 20
 """Least bytes of a range of a JSONL or Parquet file that slices share: one batch of text. All machines that
 share a search need the same number."""
 
+STORED_DOCUMENT_BYTES = 1 << 10
+"""What a document without text counts as stored: 600 bytes of samples and columns, some 400 of band keys."""
+
+STORED_SHARE = 128
+STORED_BYTES_LEAST = 512 << 20
+STORED_FILE_BYTES = 1 << 10
+"""What a run stores of documents, at most: so many times the bytes of the files that it reads, each of which
+counts STORED_FILE_BYTES at least, and at least so many bytes. Rows of 30 bytes of text, packed to 15, take 70
+times their size."""
+
+UNPACKED_SHARE = 4096
+UNPACKED_BYTES_LEAST = 1 << 30
+"""What a .zst file may become: so many times its size, and so many bytes. Of zeros zstd makes 1/32,000; gzip
+ends at 1/1,032."""
+
 ROW_PROBLEMS = 10
 """Bad rows of one file that are named. Further ones are counted in one more line."""
 

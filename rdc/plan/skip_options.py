@@ -77,7 +77,10 @@ def narrow(
         left = [*unfit, *(row for row in differing if row not in decided and row not in unfit)]
     skipped = len(touched) < len(comparison.touched) or len(decisions) < len(comparison.decisions)
     if options.size_only and not options.checksum:
-        by_time = [Decision(Change.METADATA, row, -1, Difference.TIME) for row in touched]
+        rows = {name: row for row, name in enumerate(existing.names)} if touched else {}
+        by_time = [
+            Decision(Change.METADATA, row, rows[wanted.names[row]], Difference.TIME) for row in touched
+        ]
         files = (_by_size(one) if wanted.kinds[one.row] == Kind.FILE else one for one in decisions)
         decisions = sorted([*files, *by_time], key=lambda decision: decision.row)
         touched = ()

@@ -338,3 +338,25 @@ def test_a_module_that_is_removed_while_a_session_writes(data: Path, tmp_path: P
             assert "data/" in line or " more like this: " in line, line
         assert not data.exists()
         the_end(daemon)
+
+
+# What runs
+
+
+@pytest.mark.parametrize("depth", ["0", "64"])
+def test_threads_of_a_session_are_bounded_at_any_depth(depth: str, data: Path, tmp_path: Path) -> None:
+    write_tree(data, tree({f"d/f{n:04}": b"%04d" % n * 750 for n in range(4_000)}))
+    most = 0
+    with serving(data, top="[limits]\nthreads = 2\n") as daemon:
+        words = ("-q", f"--depth={depth}", "--bwlimit=4000", "--no-compress", "--no-fsync")
+        with Client(daemon, *words, daemon.url("data/"), f"{tmp_path}/copy/") as client:
+            process = daemon.process.pid
+            while client.runs:
+                for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
+                    with suppress(FileNotFoundError, ProcessLookupError):
+                        most = max(most, len(os.listdir(f"/proc/{child}/task")))
+            ended = client.wait()
+        assert ended.code == 0, ended
+    # One that runs the session, two that read and hash, three that wait for storage with it, the one that
+    # writes and the heartbeat.
+    assert 1 < most <= 8

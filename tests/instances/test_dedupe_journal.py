@@ -21,6 +21,7 @@ from rdc.instances.journal import (
 )
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action
+from rdc.model.times import packed_time
 from tests.support.running.deduping import Run, dedupe, linked, messages, seen, write_duplicates
 from tests.support.trees.unprivileged import NOBODY
 
@@ -48,8 +49,9 @@ def test_journals_are_read_as_written(tmp_path: Path) -> None:
     kept = KeptFile(b"/top", b"kept", 1 << 60, 5, b"")
     other = KeptFile(b"/", b"\xff/kept", 7, (1 << 63) - 1, bytes(range(32)))
     far = 1 << 90
+    early = packed_time(-far)
     changes = [
-        change(b"d/\xff\n", kept, inode=1 << 61, metadata=Metadata(0o4755, -far, (1 << 32) - 1, 7)),
+        change(b"d/\xff\n", kept, inode=1 << 61, metadata=Metadata(0o4755, early, (1 << 32) - 1, 7)),
         change(b"x", kept, b"/other", atime_ns=far, attributes=((b"user.a", b"\0"), (b"user.b", b""))),
         change(b"y", other, action=Action.DELETE),
         change(b"z", other, action=Action.MOVE, destination_top=b"/in", destination=b"d/z"),

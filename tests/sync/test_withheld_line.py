@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,11 +34,21 @@ LIMIT = 64 << 20
 
 @pytest.fixture
 def small_files_only() -> Iterator[None]:
-    """Neither this process nor its children write a file beyond LIMIT bytes."""
+    """No process of the tests writes a file beyond LIMIT bytes: neither this one nor its children."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
+    processes = [os.getpid(), *children_of(os.getpid())]
+    for pid in processes:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (LIMIT, before[1]))
     yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+def children_of(pid: int) -> list[int]:
+    """A server that forks the far sides may run since an earlier test."""
+    found = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return found + [below for one in found for below in children_of(one)]
 
 
 @pytest.mark.parametrize("way", Way)

@@ -113,3 +113,22 @@ def test_where_it_is_really_not_mounted(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert os.getxattr(tmp_path / "d" / "a", "user.k") == b"a"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_cannot_be_linked_is_told(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(bytes(range(256)) * 100)
+        os.utime(tmp_path / name, (1_000_000, 2_000_000))
+    done = subprocess.run(
+        [
+            *("unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"),
+            *(*RDC, "dedupe", "--hardlink", "--apply", tmp_path),
+        ],
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "/proc is not mounted; mount it and run again" in done.stderr
+    assert (tmp_path / "a").stat().st_ino != (tmp_path / "b").stat().st_ino

@@ -7,7 +7,14 @@ import zlib
 
 from rdc.documents.read.file_kinds import Packing, packing_of
 from rdc.errors import RdcError
-from rdc.limits.documents import READ_BYTES, WINDOW_BYTES_LEAST, WINDOW_BYTES_MOST, WINDOW_SHARE
+from rdc.limits.documents import (
+    READ_BYTES,
+    UNPACKED_BYTES_LEAST,
+    UNPACKED_SHARE,
+    WINDOW_BYTES_LEAST,
+    WINDOW_BYTES_MOST,
+    WINDOW_SHARE,
+)
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -143,8 +150,9 @@ def _frames(stream: Readable) -> Iterator[bytes]:
 
     most = _window_bytes()
     unpacker = zstandard.ZstdDecompressor(max_window_size=most).decompressobj()
-    begun = False
+    begun, left = False, UNPACKED_BYTES_LEAST
     while packed := stream.read(ZSTD_BYTES):
+        left += UNPACKED_SHARE * len(packed)
         while packed:
             if unpacker.eof:
                 unpacker = zstandard.ZstdDecompressor(max_window_size=most).decompressobj()
@@ -156,6 +164,12 @@ def _frames(stream: Readable) -> Iterator[bytes]:
             packed = unpacker.unused_data if unpacker.eof else b""
             if span:
                 yield span
+            left -= len(span)
+            if left < 0:
+                raise RdcError(
+                    f"it becomes more than {UNPACKED_SHARE} times its size; the rest is left out; unpack it"
+                    " if it is meant so"
+                )
     if begun:
         raise EOFError("the last frame has no end")
 

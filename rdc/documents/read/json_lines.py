@@ -107,6 +107,8 @@ class _Lines:
         row = self.row
         self.row += 1
         line = line.removeprefix(BYTE_ORDER_MARK)
+        if not line.strip():
+            return  # a file may have millions of empty ones
         try:
             text = self._loads(line.decode())[self._field].encode()
             if len(text) > DOCUMENT_BYTES:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from rdc.documents.read.file_units import FileUnit
     from rdc.documents.read.object_columns import JoinedFiles
+    from rdc.documents.read.stored_bound import StoredBound
     from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["UnitReader"]
@@ -44,7 +45,10 @@ OBJECTS_AT_ONCE = 16
 class UnitReader:
     """Reads one unit. `problems` and `left_out` are complete when `batches` has ended."""
 
-    def __init__(self, files: FileColumns | JoinedFiles, unit: FileUnit, field: str) -> None:
+    def __init__(
+        self, files: FileColumns | JoinedFiles, unit: FileUnit, field: str, bound: StoredBound
+    ) -> None:
+        self._bound = bound
         self._files = files
         self._unit = unit
         self._field = field
@@ -67,6 +71,7 @@ class UnitReader:
 
     def batches(self) -> Iterator[TextBatch]:
         """Yields the texts. A file that cannot be read or changes meanwhile is a problem."""
+        self._bound.admit(len(self._unit.rows), self._unit.bytes)
         if self._unit.kind is FileKind.TEXT:
             yield from self._plain()
             return
@@ -120,6 +125,7 @@ class UnitReader:
             for batch in found:
                 at = _position(stream) - before
                 self.done = max(self.done, min(at, unit.bytes))
+                self._bound.count(unit.paths[0], batch)
                 yield batch
 
     def _plain(self) -> Iterator[TextBatch]:

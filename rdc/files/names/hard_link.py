@@ -26,6 +26,7 @@ from contextlib import suppress
 
 from rdc.errors import printable
 from rdc.files.base.durability import flush
+from rdc.files.base.entry_path import WithoutProcError, has_proc
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange
 from rdc.files.names.displaced_names import displaced_name
@@ -104,6 +105,8 @@ class LinkSwap:
 
     def link(self) -> None:
         try:
+            if not has_proc():
+                raise WithoutProcError
             # The path through the descriptor links the file that was compared, whichever name it has now.
             os.link(
                 b"/proc/self/fd/%d" % self._original.fileno(), self.displaced, dst_dir_fd=self.directory.fd
@@ -205,7 +208,7 @@ class LinkSwap:
         put_back(self.displaced, self.name, self.directory.fd, os.fstat(self._original.fileno()))
 
     def _failure(self, error: OSError, doing: str) -> RdcError:
-        if error.errno not in _FOUND_AND_ADVICE:
+        if error.errno not in _FOUND_AND_ADVICE or isinstance(error, WithoutProcError):
             return self.root.failure(error, self.path, doing)
         found, advice = _FOUND_AND_ADVICE[error.errno]
         code = errno.errorcode.get(error.errno, error.errno)

@@ -12,6 +12,7 @@ from array import array
 from enum import IntEnum
 
 from rdc.errors import FileError
+from rdc.files.base.entry_path import has_proc
 from rdc.files.facts.content_digest import PIECE_BYTES, ContentDigest
 from rdc.files.names.leased_file import LeasedFile, LeaseFacts, equal_digest, same_bytes
 from rdc.records import dataclass
@@ -199,9 +200,9 @@ class LeasedFiles:
         """Take each name from its file: rename that to `displaced`, or with `exchange` make the name a link
         to the original.
 
-        The caller repeats what is UNTOUCHED alone. Below an append-only root everything is.
+        The caller repeats what is UNTOUCHED alone. Below an append-only root and without /proc everything is.
         """
-        if _extension is None:
+        if _extension is None or not has_proc():
             return [Outcome.UNTOUCHED] * len(steps)
         return self._take(_extension.displace_files, steps, exchange=exchange)
 

@@ -13,6 +13,7 @@ from rdc.files.base.known_devices import meet
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_name, check_path
 from rdc.files.base.storage import Storage
+from rdc.files.base.syscalls import file_system_type
 from rdc.files.depth.depth import Depths
 from rdc.limits.paths import PATH_BYTES
 from rdc.typed import Protocol, TypeVar
@@ -152,6 +153,13 @@ class ConfinedAccess:
             return self._directories.get_fresh(path) if fresh else self._directories.get(path)
         except OSError as error:
             raise self.failure(error, path, "open the directory", reading=reading) from error
+
+    def file_system_type(self, path: bytes) -> int:
+        """Return f_type of statfs(2) of the directory at `path`; 0 if that is not known."""
+        try:
+            return file_system_type(self.directory(path).fd)
+        except (OSError, RdcError):
+            return 0
 
     def forget(self, path: bytes) -> None:
         """Drop the cached descriptors of `path` and of everything below it, as after moving or removing it.

@@ -9,6 +9,7 @@ from rdc.errors import RdcError
 from rdc.files.base.relative_path import check_path
 from rdc.files.root.confined_access import ConfinedAccess
 from rdc.files.root.lister import list_directory
+from rdc.files.root.listing_reference import look_at
 from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_DEPTH
 from rdc.model.entries import Kind
 from rdc.model.listed import BadCall
@@ -34,6 +35,14 @@ _BOUNDS = {
 class DirectoryLister(ConfinedAccess):
     """Lists directories. Each listing opens its directory from the root, because walks open each one once."""
 
+    only: bytes | None = None
+    """The one entry of the root that a run is about, if there is one. Where the root may be entered and not
+    listed, it is looked at by its name."""
+
+    lists_root = True
+    """Whether the root is listed for `only`, if it may be: for rdc's own temporaries there, and for names
+    that the file system takes for the same one."""
+
     def list(self, path: bytes) -> Listing:
         """Return the entries of `listed` alone, unpacked: for who need not know what else is there."""
         return self.listed(path).unpacked()
@@ -58,6 +67,8 @@ class DirectoryLister(ConfinedAccess):
         top, below = self._directory.fd, path
         if self.followed is not None and (referent := self.followed.referent(path)) is not None:
             top, below = self.followed.top.fileno(), referent
+        if not path and self.only is not None and not self.lists_root:
+            return self._named(self.only)
         try:
             # A shorter path is within both bounds of paths, so it needs no check.
             if len(below) > PATH_DEPTH:
@@ -66,7 +77,16 @@ class DirectoryLister(ConfinedAccess):
             return list_directory(top, below, limit=limit, depth=looking or self.depths.looking)
         except OSError as error:
             check_path(below)
+            if not path and self.only is not None and error.errno == errno.EACCES:
+                return self._named(self.only)
             raise self._listing_failure(error, path) from error
+
+    def _named(self, name: bytes) -> Listed:
+        """Return the root as if it had this entry alone. Raises RdcError."""
+        try:
+            return look_at(name, self._directory.fd)
+        except OSError as error:
+            raise self._listing_failure(error, b"") from error
 
     def viewed(self, path: bytes, listed: Listed) -> Listed:
         """Return what is shown of a directory, where that differs from what is there."""

@@ -7,7 +7,8 @@ import os
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISLNK
 
 from rdc.files.base.metadata import KIND_OF_FORMAT
@@ -17,7 +18,7 @@ from rdc.model.entries import Kind, Listing, PackedInodes
 from rdc.model.listed import BadCall, BadEntry, Listed
 from rdc.model.times import packed_times
 
-__all__ = ["listed_of", "packed_inodes", "read_directory", "times_of"]
+__all__ = ["listed_of", "look_at", "packed_inodes", "read_directory", "times_of"]
 
 _UINT32_MAX = (1 << 32) - 1
 
@@ -38,7 +39,6 @@ def read_directory(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
     Raises OSError: EOVERFLOW if names, targets and ENTRY_BYTES per entry exceed `limit` bytes, and the error
     of the directory itself if no entry can be looked at because of it, as without the right to search it.
     """
-    # long because the definition stands in one piece, to be compared with the C form
     encoding = sys.getfilesystemencoding()
     os.lseek(fd, 0, os.SEEK_SET)
     entries: dict[bytes, os.DirEntry[str]] = {}
@@ -58,42 +58,83 @@ def read_directory(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
     targets: dict[bytes, bytes] = {}
     bad: list[BadEntry] = []
     for name in sorted(entries.keys() - reserved):
-        entry, call = entries[name], BadCall.NAME
+        entry = entries[name]
         try:
-            if len(name) > NAME_BYTES:
-                raise _failed(errno.ENAMETOOLONG)
-            call = BadCall.STAT
-            found = entry.stat(follow_symlinks=False)
-            for _ in range(LINK_LOOKS):
-                if not S_ISLNK(found.st_mode):
-                    break
-                call = BadCall.READ_LINK
-                try:
-                    targets[name] = _read_link(name, fd)
-                    break
-                except OSError as error:
-                    if error.errno != errno.EINVAL:
-                        raise
-                call = BadCall.STAT
-                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if S_ISLNK(found.st_mode) and name not in targets:
-                call = BadCall.READ_LINK
-                raise _failed(errno.EINVAL)
-            call = BadCall.KIND
-            if S_IFMT(found.st_mode) not in _FORMATS:
-                raise _failed(errno.EUCLEAN)
+            found, target = _look(name, fd, partial(entry.stat, follow_symlinks=False))
         except FileNotFoundError:
             continue
-        except OSError as error:
-            directory = _is_directory(entry) if call in (BadCall.NAME, BadCall.STAT) else False
-            bad.append(BadEntry(name, error.errno or 0, call, directory))
+        except _BadError as error:
+            directory = _is_directory(entry) if error.call in (BadCall.NAME, BadCall.STAT) else False
+            bad.append(BadEntry(name, error.errno or 0, error.call, directory))
             continue
         stats[name] = found
+        if target is not None:
+            targets[name] = target
     if any(one.call is BadCall.STAT for one in bad):
         os.stat(b".", dir_fd=fd)
     if sum(map(len, targets.values())) + len(targets) > limit:
         raise _failed(errno.EOVERFLOW)
     return listed_of(stats, targets, reserved, bad)
+
+
+def look_at(name: bytes, directory: int) -> Listed:
+    """Return what `read_directory` returns of this one entry, which need not be there, of an open directory.
+    The directory is not read. Raises OSError if the directory does not let its entries be looked at."""
+    try:
+        found, target = _look(
+            name, directory, partial(os.stat, name, dir_fd=directory, follow_symlinks=False)
+        )
+    except FileNotFoundError:
+        return listed_of({}, {})
+    except _BadError as error:
+        if error.call is BadCall.STAT:
+            os.stat(b".", dir_fd=directory)
+        return listed_of({}, {}, (), [BadEntry(name, error.errno or 0, error.call, is_directory=False)])
+    return listed_of({name: found}, {} if target is None else {name: target})
+
+
+class _BadError(OSError):
+    """An entry that cannot be looked at, and the call that failed."""
+
+    def __init__(self, error: OSError, call: BadCall) -> None:
+        super().__init__(error.errno, error.strerror)
+        self.call = call
+
+
+def _look(
+    name: bytes, directory: int, stat_entry: Callable[[], os.stat_result]
+) -> tuple[os.stat_result, bytes | None]:
+    """Return the stat of an entry, and its target if it is a link. Raises FileNotFoundError, _BadError."""
+    target: bytes | None = None
+    call = BadCall.NAME
+    try:
+        if len(name) > NAME_BYTES:
+            raise _failed(errno.ENAMETOOLONG)
+        call = BadCall.STAT
+        found = stat_entry()
+        for _ in range(LINK_LOOKS):
+            if not S_ISLNK(found.st_mode):
+                break
+            call = BadCall.READ_LINK
+            try:
+                target = _read_link(name, directory)
+                break
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+            call = BadCall.STAT
+            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if S_ISLNK(found.st_mode) and target is None:
+            call = BadCall.READ_LINK
+            raise _failed(errno.EINVAL)
+        call = BadCall.KIND
+        if S_IFMT(found.st_mode) not in _FORMATS:
+            raise _failed(errno.EUCLEAN)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _BadError(error, call) from error
+    return found, target
 
 
 def listed_of(

@@ -6,7 +6,7 @@ from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import refused_rows
 from rdc.model.entries import DEVICES, NODES, Kind
-from rdc.plan.clamped_times import with_clamped_times
+from rdc.plan.clamped_times import time_limits, with_clamped_times
 from rdc.plan.compare import Change, Comparison, Difference
 from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
+    from rdc.files.root.root import Root
     from rdc.model.entries import Listing
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.tree.hard_links import LinkTable
@@ -44,10 +45,12 @@ class ComparedDirectory:
 
         return replace(self, listing=with_equal_times(self.listing, self.existing, window))
 
-    def with_clamped_times(self) -> tuple[ComparedDirectory, frozenset[int]]:
+    def with_clamped_times(self, root: Root) -> tuple[ComparedDirectory, frozenset[int]]:
         """Return this directory with the times that its file system can hold, and the rows of the files whose
         content has to be compared for that."""
-        clamped = with_clamped_times(self.listing, self.existing)
+        clamped = with_clamped_times(
+            self.listing, self.existing, lambda: time_limits(root.file_system_type(self.path))
+        )
         if clamped.wanted is self.listing:
             return self, clamped.files
         return replace(self, listing=clamped.wanted), clamped.files

@@ -162,7 +162,7 @@ class DirectoryChanges:
         """Compares a directory that both sides have, and starts all changes in it."""
         # long because each step decides whether the directory itself is touched
         directory = directory.with_equal_times(self._options.modify_window)
-        directory, clamped = directory.with_clamped_times()
+        directory, clamped = directory.with_clamped_times(self._root)
         if clamped and not self._options.size_only:
             check = clamped.union(check)
         path, existing = directory.path, directory.existing

@@ -7,7 +7,7 @@ in it, and is reported.
 from __future__ import annotations
 
 from rdc.model.entries import Kind
-from rdc.plan.clamped_times import with_clamped_time
+from rdc.plan.clamped_times import time_limits, with_clamped_time
 from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import copying_code, itemize, unchanged_code
 from rdc.progress import ItemChanged
@@ -128,7 +128,7 @@ class DirectoryEntries:
             from rdc.plan.modify_window import with_equal_time
 
             existing = with_equal_time(existing, wanted, self._window)
-        existing = with_clamped_time(existing, wanted)
+        existing = with_clamped_time(existing, wanted, lambda: time_limits(self._root.file_system_type(b"")))
         return difference(Kind.DIRECTORY, wanted, existing, preserved=self._storage.preserved)
 
     def _with_own_time(self, wanted: Metadata) -> Metadata:

@@ -88,6 +88,7 @@ class SourceTree:
             if tree.root.kind(name) is None:
                 tree.root.close()
                 raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+            tree.root.only, tree.root.lists_root = name, False
         if options is not None:
             tree._show(site, options, destination)
         return tree

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root import _walk
+from rdc.files.root.listing_reference import look_at
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import Kind, strings
 from rdc.model.listed import BadCall, Listed
@@ -49,6 +50,11 @@ def test_any_directory(entries: dict[bytes, Kind], turn: int) -> None:
         assert found.listing.kinds == bytes(entries[name] for name in plain)
         assert list(found.reserved) == sorted(entries.keys() - plain)
         assert found.bad == ()
+        with opened(top) as fd:
+            for row, name in enumerate(plain):
+                alone = look_at(name, fd)
+                assert (alone.listing, alone.inodes) == (found.listing.rows([row]), found.inodes.rows([row]))
+            assert look_at(b"nothing there", fd).listing.count == 0
         for name, kind in entries.items():
             if kind == Kind.DIRECTORY:
                 os.chmod(top + b"/" + name, 0o700)

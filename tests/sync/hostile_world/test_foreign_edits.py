@@ -114,6 +114,10 @@ EDITS: dict[str, Callable[[Path], None]] = {
 }
 
 
+INSIDE = {"put_inside": "put inside", "become_a_directory": "inside"}
+"""Edits that put something into a directory, and its name there."""
+
+
 def state(path: Path) -> object:
     """What is at a path: everything that somebody may have wanted there."""
     try:
@@ -141,7 +145,11 @@ class Scene:
         self.destination = top / "destination"
         write_tree(self.destination, held)
         write_tree(top / "earlier", wanted)
-        self.directories = sorted({parent_of(path) for path in (*wanted, *held)} | {b""})
+        self.directories = sorted(
+            {parent_of(path) for path in (*wanted, *held)}
+            | {path for tree in (wanted, held) for path, node in tree.items() if isinstance(node, Directory)}
+            | {b""}
+        )
         self._shared = mmap.mmap(-1, 8 + 2 * len(self.directories))
 
     def reset(self) -> None:
@@ -180,8 +188,12 @@ class Scene:
     def is_destination(self, thread: int) -> bool:
         return int.from_bytes(self._shared[:8], "little") == thread
 
-    def was_listed(self, path: bytes) -> bool:
-        """Whether the run has listed what is at a path, or that nothing is."""
+    def was_listed(self, path: bytes, *, inside: bool) -> bool:
+        """Whether the run has listed what is at a path, or that nothing is. `inside`: what is in that
+        directory."""
+        both = isinstance(self.wanted.get(path), Directory) and isinstance(self.held.get(path), Directory)
+        if inside and both:
+            return bool(self._shared[8 + 2 * self.directories.index(path)])
         above = parent_of(path)
         while above and not (isinstance(self.wanted.get(above), Directory)):
             path, above = above, parent_of(above)
@@ -202,6 +214,8 @@ class Meddler:
         self._scene = scene
         self._path = scene.destination / os.fsdecode(path)
         self._name = path
+        # What else is in the directory was listed and may go, and what is missing there may come.
+        self._made = self._path / INSIDE[edit] if edit in INSIDE else self._path
         self._edit = EDITS[edit]
         self._at = at
         self.chances = 0
@@ -210,7 +224,7 @@ class Meddler:
 
     def __call__(self, call: str, thread: int) -> None:
         scene = self._scene
-        if call not in LOOKS or not scene.is_destination(thread) or not scene.was_listed(self._name):
+        if call not in LOOKS or not scene.is_destination(thread) or not self._was_listed():
             return
         if self.chances == self._at:
             try:
@@ -222,12 +236,15 @@ class Meddler:
             except OSError:
                 self._at += 1  # not now: nothing is there, or something else
             else:
-                self.done, self.wanted = True, state(self._path)
+                self.done, self.wanted = True, state(self._made)
         self.chances += 1
+
+    def _was_listed(self) -> bool:
+        return self._scene.was_listed(self._name, inside=self._edit is put_inside)
 
     @property
     def stays(self) -> bool:
-        return state(self._path) == self.wanted
+        return state(self._made) == self.wanted
 
 
 def check(scene: Scene, meddler: Meddler, path: bytes, made: Made, *, silent: bool) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VOLATILE_TYPES",
+    "change_time",
     "honours_no_replace",
     "is_unchanged",
     "meet",
@@ -82,6 +83,11 @@ def is_unchanged(before: Identity, now: Identity) -> bool:
     """Return whether two identities are of one entry that nobody changed in between, as far as its file
     system tells."""
     return before == now or is_same_entry(before, now, stable_fields(before.device))
+
+
+def change_time(identity: Identity) -> int:
+    """Return the time that any change of a file moves: its ctime, or its mtime where a ctime says nothing."""
+    return identity.ctime_ns if stable_fields(identity.device).ctime else identity.mtime_ns
 
 
 def same_entry(a: os.stat_result, b: os.stat_result) -> bool:

@@ -20,7 +20,7 @@ from itertools import chain
 from rdc.files.base.durability import flush
 from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
-from rdc.files.base.known_devices import same_entry
+from rdc.files.base.known_devices import change_time, same_entry
 from rdc.files.base.metadata import changes_access
 from rdc.files.base.shortfalls import strictly
 from rdc.files.base.syscalls import punch_hole
@@ -85,7 +85,7 @@ class Overwrite(Replacement):
             found = root.perform(path, _DOING, lambda _name, _parent: os.fstat(self._old_fd))
             if not stat.S_ISREG(found.st_mode) or not root.check.is_still(expected, identity_of(found)):
                 raise self._changed()
-            outlast(expected.ctime_ns)
+            outlast(change_time(expected))
         except BaseException:
             self.abandon()
             raise

@@ -11,7 +11,7 @@ from types import TracebackType
 from rdc.errors import FileChangedError
 from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
-from rdc.files.base.known_devices import is_unchanged
+from rdc.files.base.known_devices import change_time, is_unchanged
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
 from rdc.model.entries import Metadata
 
@@ -131,7 +131,7 @@ class SourceFile:
         (rdc.files.base.file_clock).
         """
         if not self._outlasted:
-            outlast(self.identity.ctime_ns)
+            outlast(change_time(self.identity))
             self._outlasted = True
 
     def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:

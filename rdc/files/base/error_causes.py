@@ -48,7 +48,8 @@ def is_of_another_mount(error: OSError, directory: int, top: int) -> bool:
     subvolumes of one full file system, each is told by its own entries.
     """
     if error.errno == errno.EROFS:
-        return not os.fstatvfs(top).f_flag & os.ST_RDONLY
+        here, root = (os.fstatvfs(fd).f_flag & os.ST_RDONLY for fd in (directory, top))
+        return bool(here) and not root
     return os.fstat(directory).st_dev != os.fstat(top).st_dev
 
 

@@ -40,17 +40,31 @@ def cause_of(error: OSError, name: bytes, directory: int) -> Cause | None:
     return None
 
 
-def is_of_another_mount(error: OSError, directory: int, top: int) -> bool:
+def is_of_another_mount(error: OSError, name: bytes, directory: int, top: int) -> bool:
     """Return whether a full or read-only file system is another one than the tree's, mounted in it: then it
-    concerns the entries there alone. `directory` is open where the call failed, `top` is the tree's.
+    concerns the entries there alone. The call failed for `name`, which may be the mount point, in the open
+    `directory`; `top` is the tree's.
 
     A bind mount may be read-only while its file system is not, so the flag of the mount counts. Of two
     subvolumes of one full file system, each is told by its own entries.
     """
+    if _is_another(error, directory, top):
+        return True
+    try:
+        entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return False
+    try:
+        return _is_another(error, entry, top)
+    finally:
+        os.close(entry)
+
+
+def _is_another(error: OSError, fd: int, top: int) -> bool:
     if error.errno == errno.EROFS:
-        here, root = (os.fstatvfs(fd).f_flag & os.ST_RDONLY for fd in (directory, top))
-        return bool(here) and not root
-    return os.fstat(directory).st_dev != os.fstat(top).st_dev
+        here, root = (bool(os.fstatvfs(one).f_flag & os.ST_RDONLY) for one in (fd, top))
+        return here and not root
+    return os.fstat(fd).st_dev != os.fstat(top).st_dev
 
 
 def _lacks_inodes(directory: int) -> bool:

@@ -124,7 +124,7 @@ class ConfinedAccess:
             with suppress(OSError, RdcError):
                 directory, name = self._locate(path)
                 cause = cause_of(error, name, directory.fd)
-                nested = is_of_another_mount(error, directory.fd, self._directory.fd)
+                nested = is_of_another_mount(error, name, directory.fd, self._directory.fd)
         return failure(error, path, self.shown(path), doing, reading=reading, cause=cause, nested=nested)
 
     def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:

@@ -17,11 +17,11 @@ import pytest
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base import replace_kind as exchange_module
+from rdc.files.base import taking_names
 from rdc.files.base.lease import take_lease
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace
 from rdc.files.replace import set_metadata_if_unchanged as settle_module
 from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
-from rdc.files.root import entry_writer as confined_module
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
 from rdc.model.sync import SyncOptions
@@ -201,7 +201,7 @@ def test_what_somebody_puts_where_a_link_is_to_be(
             raise OSError(errno.EINVAL, "")
         rename_no_replace(old, new, directory)
 
-    monkeypatch.setattr(confined_module, "rename_no_replace", write_and_rename)
+    monkeypatch.setattr(taking_names, "rename_no_replace", write_and_rename)
     run = run_sync(source, destination, SyncOptions(fsync=False))
     monkeypatch.undo()
     assert [(problem.path, problem.code) for problem in run.problems] == [(b"link", ExitCode.PARTIAL)]

@@ -518,7 +518,9 @@ class EntryWriter(WritePermission):
                 now = stat_entry(name, parent)
                 self.require(path, now, expected, "set its metadata")
             set_on_name(name, parent, now, wanted, owner=owner)
-            if now.st_nlink > 1 and kind is not Kind.DIRECTORY:
+            # A later step may expect what was listed: at another name or, where nobody said what to expect,
+            # at this one.
+            if (now.st_nlink > 1 or expected is ANYTHING) and kind is not Kind.DIRECTORY:
                 after = stat_entry(name, parent)
                 as_kept = self.storage.facts.keeps.granularity.alike(
                     wanted.mtime_ns, metadata_of(after).mtime_ns

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -276,3 +277,13 @@ def test_directories_that_may_not_be_written_or_read(top: bytes, root: Root) -> 
         assert root.metadata(b"a/dropped") == mine
         with pytest.raises(FileError):
             root.list(b"a")
+
+
+def test_what_a_run_sets_of_an_entry_is_a_step_of_its_own(root: Root) -> None:
+    """As a file that a rename closed and that gets its mode back before it is deleted."""
+    listed = root.identity(b"a/f")
+    for mode in (0o600, 0o640):
+        root.set_metadata(b"a/f", Kind.FILE, replace(root.metadata(b"a/f"), mode=mode), owner=False)
+    assert root.identity(b"a/f") != listed
+    assert root.check.is_still(listed, root.identity(b"a/f"))
+    root.remove_file(b"a/f", listed)

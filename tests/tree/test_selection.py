@@ -77,7 +77,7 @@ def test_a_long_list_takes_little_more_than_its_bytes() -> None:
     assert selection.takes(b"d7/e77", b"file7700") and not selection.takes(b"d7/e77", b"file77")
 
 
-@given(st.lists(NAMES.filter(lambda name: b"/" not in name), unique=True))
+@given(st.lists(NAMES.map(lambda name: name.replace(b"/", b"|")), unique=True))
 def test_packed_names(names: list[bytes]) -> None:
     packed = PackedNames(b"".join(name + b"\0" for name in names))
     assert list(packed) == names and len(packed) == len(names)

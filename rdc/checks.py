@@ -11,12 +11,29 @@ from __future__ import annotations
 
 import builtins
 import sys
+from operator import index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_argument", "check_buffer", "check_callable", "check_fields", "check_method", "found_type"]
+__all__ = [
+    "COUNT_MOST",
+    "check_argument",
+    "check_buffer",
+    "check_callable",
+    "check_count",
+    "check_fields",
+    "check_method",
+    "checked_count",
+    "checked_number",
+    "checked_seed",
+    "checked_share",
+    "found_type",
+]
+
+COUNT_MOST = (1 << 63) - 1
+"""The largest count of any kind."""
 
 
 class _Kind:
@@ -81,11 +98,16 @@ def _kinds(text: str, names: dict[str, object]) -> tuple[_Kind, ...]:
 
 def _is_one_of(value: object, kinds: tuple[_Kind, ...]) -> bool:
     return any(
-        _is_a(value, kind.type)
-        # mypy knows no narrowing by kind.type
-        and (kind.items is None or all(_is_one_of(item, kind.items) for item in value))  # type: ignore[attr-defined]
+        _is_a(value, kind.type) and (kind.items is None or _are_all(value, kind.items))  # type: ignore[arg-type]
         for kind in kinds
     )
+
+
+def _are_all(items: tuple[object, ...], kinds: tuple[_Kind, ...]) -> bool:
+    # A list of filter rules may have a million items, nearly always of these very types.
+    if {type(item) for item in items} <= {kind.type for kind in kinds if kind.items is None}:
+        return True
+    return all(_is_one_of(item, kinds) for item in items)
 
 
 def _is_a(value: object, expected: type) -> bool:
@@ -138,8 +160,59 @@ def check_method(function: str, name: str, value: object, method: str) -> None:
 
 
 def check_buffer(function: str, name: str, value: object) -> None:
-    """Raises TypeError unless `value` is bytes or another contiguous buffer."""
+    """Raise TypeError unless `value` is bytes or another contiguous buffer."""
     try:
-        memoryview(value).release()  # type: ignore[arg-type] # this is the question
-    except TypeError:
+        with memoryview(value) as view:  # type: ignore[arg-type] # this is the question
+            contiguous = view.c_contiguous
+    except (TypeError, BufferError):
         raise _wrong(f"{function}.{name}", "bytes or another buffer", value) from None
+    if not contiguous:
+        raise TypeError(f"{function}.{name}: expected a buffer without gaps, found another; copy it first")
+
+
+def checked_seed(function: str, value: object) -> int:
+    """Return a seed: any whole number, of which 64 bits count. Raises TypeError."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{function}.seed: expected a whole number, found {found_type(value)}")
+    return index(value) & (1 << 64) - 1
+
+
+def checked_count(function: str, name: str, value: object, least: int, most: int = COUNT_MOST) -> int:
+    """Return a whole number. Raises TypeError for any other value, ValueError outside of the range."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{function}.{name}: expected a whole number, found {found_type(value)}")
+    number = index(value)
+    if not least <= number <= most:
+        raise ValueError(f"{function}.{name}: expected a number from {least} to {most}, found {number}")
+    return number
+
+
+def check_count(owner: str, name: str, value: object, least: int, most: int = COUNT_MOST) -> None:
+    """Check a field of a record, which keeps the value. Raises as checked_count, and TypeError unless it is
+    an int."""
+    if not isinstance(value, int):
+        raise TypeError(f"{owner}.{name}: expected a whole number, found {found_type(value)}")
+    checked_count(owner, name, value, least, most)
+
+
+def checked_number(
+    function: str, name: str, value: object, least: float, most: float, *, below: bool = False
+) -> float:
+    """Return a number from `least` to `most`, or with `below` to below `most`. Raises as checked_count."""
+    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
+        if not hasattr(value, "__index__") or isinstance(value, bool):
+            raise TypeError(f"{function}.{name}: expected a number, found {found_type(value)}")
+        value = index(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if not (least <= number < most if below else least <= number <= most):
+        upper = f"below {most:g}" if below else f"{most:g}"
+        raise ValueError(f"{function}.{name}: expected a number from {least:g} to {upper}, found {value}")
+    return number
+
+
+def checked_share(function: str, name: str, value: object, *, below: bool = False) -> float:
+    """Return a number from 0 to 1, or with `below` to below 1. Raises as checked_count."""
+    return checked_number(function, name, value, 0, 1, below=below)

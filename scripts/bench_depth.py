@@ -42,10 +42,10 @@ WALK = """
 import os, sys
 from rdc.files.root.root import Root
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 root = Root.open(os.fsencode(sys.argv[1]))
 root.fix_depth(int(sys.argv[2]))
-print(sum(listing.count for _, listing in PackedWalk(root, FilterList([]), print)))
+print(sum(found.listing.count for found in Walk(root, FilterList([]), print)))
 """
 
 

@@ -108,7 +108,7 @@ def peak(pid: int) -> int:
 def measured(what: str, top: Path, name: str, *words: str | Path) -> None:
     """Runs rdc with its results in files, and prints what it took."""
     part, kept = top / f"{name}.part", top / f"{name}.kept"
-    command = [sys.executable, "-m", "rdc", *map(str, words), f"--keep={kept}", "-o", str(part)]
+    command = [sys.executable, "-m", "rdc", *map(str, words), f"--write-kept={kept}", "-o", str(part)]
     begun = time.monotonic()
     with (top / f"{name}.groups").open("wb") as groups, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, cwd=TOP, stdout=groups, stderr=errors)

@@ -30,7 +30,7 @@ TESTS = [
     f"tests/files/{name}.py"
     for name in (
         *("bulk/test_read_many", "bulk/test_open_many", "bulk/test_small_files"),
-        *("root/test_packed_listing", "root/test_list_beneath", "root/test_read_ranges"),
+        *("root/test_lister", "root/test_list_beneath", "root/test_read_ranges"),
         *("facts/test_directory_xattrs", "facts/test_directory_xattrs_refused"),
     )
 ]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.files.facts.filesystem_id import FileSystem
     from rdc.files.root.source_file import SourceFile
+    from rdc.model.file_system_facts import FileSystemFacts
     from rdc.signature.short import ShortSignatures
     from rdc.signature.tree import SignatureTree
 
@@ -266,6 +267,16 @@ class Catalog:
     def remember_in_sync(self, key: bytes) -> None:
         with self._lock:
             self._in_sync[key] = None
+
+    def facts_of(self, key: bytes) -> FileSystemFacts | None:
+        from rdc.catalog.file_system_memory import FileSystemMemory
+
+        return FileSystemMemory(self.database).facts(key)
+
+    def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
+        from rdc.catalog.file_system_memory import FileSystemMemory
+
+        FileSystemMemory(self.database).remember(key, facts)
 
     def is_in_sync(self, key: bytes) -> bool:
         with self._lock:

@@ -12,6 +12,7 @@ How each failure is handled:
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -54,8 +55,13 @@ _SCHEMA = (
 )
 
 # Primary result codes of sqlite3.h.
-_BUSY, _LOCKED, _READONLY, _CORRUPT, _CANTOPEN, _NOTADB = 5, 6, 8, 11, 14, 26
+_ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _CANTOPEN, _MISMATCH, _NOTADB = 1, 5, 6, 8, 11, 14, 20, 26
 _SHORT_READ = 522  # SQLITE_IOERR_SHORT_READ: the file ends before its own page count
+
+
+_DAMAGED_VALUES = (ValueError, TypeError)
+"""What other values than rdc writes raise where they are read: among them UnicodeDecodeError, of sqlite3
+itself where a text of the schema is damaged, and of messages of SQLite that quote it."""
 
 
 class _UnusableError(Exception):
@@ -139,6 +145,9 @@ class Database:
                     return None
                 if not self._move_aside():
                     return None
+            except _DAMAGED_VALUES:
+                if not self._move_aside():
+                    return None
             except _UnusableError as error:
                 self._refuse(str(error))
                 return None
@@ -197,8 +206,15 @@ class Database:
             check_same_thread=False,
         )
 
-    def _prepare(self) -> None:
-        """Creates the directory and the file if missing, accessible to their owner only. Raises OSError."""
+    def prepare_directory(self) -> None:
+        """Creates the directory if it is missing, accessible to its owner only. Raises OSError, also if it
+        belongs to another user."""
+        try:
+            self._check_directory()
+        except _UnusableError as error:
+            raise PermissionError(errno.EPERM, str(error)) from error
+
+    def _check_directory(self) -> None:
         euid = os.geteuid()
         try:
             owner = os.stat(self.directory).st_uid
@@ -207,6 +223,11 @@ class Database:
             owner = euid
         if owner != euid:
             raise _UnusableError(f"its directory belongs to user {owner}")
+
+    def _prepare(self) -> None:
+        """Creates the directory and the file if missing, accessible to their owner only. Raises OSError."""
+        euid = os.geteuid()
+        self._check_directory()
         if not os.path.exists(self.path):
             with contextlib.suppress(FileExistsError):
                 # An existing file is never opened here: closing any descriptor of a file drops all of the
@@ -287,7 +308,9 @@ class Database:
     @staticmethod
     def _damage(error: sqlite3.Error) -> bool:
         code = getattr(error, "sqlite_errorcode", 0)
-        return code & 0xFF in (_CORRUPT, _NOTADB) or code == _SHORT_READ or "no such table" in str(error)
+        # The statements are fixed and the version was checked. So what they do not find, or find in another
+        # form, was damaged.
+        return code & 0xFF in (_CORRUPT, _NOTADB, _ERROR, _MISMATCH) or code == _SHORT_READ
 
     def _give_up(self, error: sqlite3.Error) -> None:
         code = _primary(error)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rdc.catalog.small_columns import SignedFiles, SmallFiles
     from rdc.chunking.params import ChunkParams
     from rdc.files.root.source_file import SourceFile
+    from rdc.model.file_system_facts import FileSystemFacts
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["NoCatalog", "SignatureStore"]
@@ -55,6 +56,12 @@ class SignatureStore(Protocol):
         """Remembers a 32-byte key of two trees that were found in sync."""
 
     def is_in_sync(self, key: bytes) -> bool: ...
+
+    def facts_of(self, key: bytes) -> FileSystemFacts | None:
+        """What was learned of the file system with this key (rdc.files.facts.mount_key); None for nothing."""
+
+    def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
+        """Remembers what was learned of a file system."""
 
     def flush(self) -> None:
         """Writes everything that waits in memory."""
@@ -100,6 +107,12 @@ class NoCatalog:
 
     def is_in_sync(self, key: bytes) -> bool:
         return False
+
+    def facts_of(self, key: bytes) -> FileSystemFacts | None:
+        return None
+
+    def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
+        pass
 
     def flush(self) -> None:
         pass

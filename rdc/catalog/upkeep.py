@@ -58,9 +58,12 @@ def summary(catalog: Catalog) -> Summary | None:
         return None
 
     def look(connection: sqlite3.Connection) -> Summary:
-        entries, covered, first, last = connection.execute(
-            "SELECT count(*), coalesce(sum(size), 0), min(used), max(used) FROM signature"
+        # In halves: SQLite's sum fails beyond 2^63, which a few sparse files exceed.
+        entries, upper, lower, first, last = connection.execute(
+            "SELECT count(*), coalesce(sum(size >> 32), 0), coalesce(sum(size & 0xFFFFFFFF), 0),"
+            " min(used), max(used) FROM signature"
         ).fetchone()
+        covered = (upper << 32) + lower
         (pairs_in_sync,) = connection.execute("SELECT count(*) FROM settled").fetchone()
         size = os.stat(database.path).st_size
         return Summary(database.path, size, entries, covered, pairs_in_sync, first, last)

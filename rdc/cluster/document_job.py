@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rdc.documents.parts.part_file import method, read_head, read_part
 from rdc.documents.parts.slice_head import SEARCH, DocumentHead
 from rdc.errors import StoppedError, printable
@@ -47,7 +49,8 @@ class DocumentJob:
 
         options = replace(self.options, workers=threads)
         try:
-            write_slice(self.paths, options, slice_, part, silent, _Ended(ended))
+            filled = [os.path.dirname(part)]
+            write_slice(self.paths, options, slice_, part, silent, _Ended(ended), filled=filled)
         except StoppedError:
             return False
         return True

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from rdc.cluster.part_directory import PartDirectory
 from rdc.cluster.run_marker import RunMarker
 from rdc.cluster.slice_runs import SliceRuns
 from rdc.cluster.slice_task import SliceTask
 from rdc.cluster.worker_facts import worker_facts
+from rdc.files.own.opened_path import OpenedPath
 from rdc.model.scan import ScanSlice
 from rdc.progress import Progressed, check_stop
 
@@ -38,11 +40,14 @@ def make_parts(
 ) -> tuple[str, ...]:
     """Makes the parts that are missing in the directory `out`, and returns the names of all.
 
-    Raises UsageError for a number of slices that cannot be, for a worker that differs and for a part of
-    another job, RdcError if slices have no part in the end, StoppedError once `stop` is set.
+    Raises UsageError for a number of slices that cannot be, for a directory that a link of another user leads
+    to, for a worker that differs and for a part of another job, RdcError if slices have no part in the end,
+    StoppedError once `stop` is set.
     """
     last = ScanSlice(slices, slices)
     directory = os.path.abspath(os.fsencode(out))
+    with suppress(OSError):  # one that is missing is reported below
+        OpenedPath(os.path.join(directory, b"")).close()
     facts = worker_facts(job.paths, job.method)
     parts = PartDirectory(directory, slices, job, facts)
     marker = RunMarker(directory)

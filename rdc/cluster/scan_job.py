@@ -8,7 +8,7 @@ from functools import partial
 from rdc.records import dataclass, replace
 from rdc.survey.parts.merge import PartSource, read_head
 from rdc.survey.parts.part_head import METHOD, PartHead
-from rdc.survey.parts.sections import read_sections
+from rdc.survey.parts.sections import SCAN_PART, read_sections
 from rdc.survey.parts.slice_checks import check_one_scan
 from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
 
@@ -46,13 +46,15 @@ class ScanJob:
     ) -> Sequence[int]:
         if len(wanted) > LISTS:
             return wanted
+        from rdc.files.own.output_file import claim_outputs
         from rdc.survey.lists.slice_lists import SliceLists
         from rdc.survey.scan.walk import Explorer, is_single_file
         from rdc.survey.walk.slice_choice import SliceDivision
 
         division = SliceDivision(of, by_inode=any(map(is_single_file, self.paths)))
         lists = SliceLists(division, wanted, path)
-        explorer = Explorer(self.options, lists, ended, self.paths)
+        filled = claim_outputs([], [os.path.dirname(path(1))])
+        explorer = Explorer(self.options, lists, ended, self.paths, filled)
         for operand in self.paths:
             explorer.explore(operand)
         lists.finish(explorer.walked)
@@ -61,13 +63,15 @@ class ScanJob:
     def write(
         self, slice_: ScanSlice, part: bytes, list_: bytes, ended: Callable[[], bool], threads: int
     ) -> bool:
+        from rdc.files.own.output_file import Output, claim_outputs
         from rdc.survey.lists.listed_walk import ListedWalk
         from rdc.survey.parts.part_file import write_part
         from rdc.survey.scan.scan import survey
 
         options = replace(self.options, slice=slice_)
         listed = ListedWalk(list_, self.paths, options, ended) if os.path.lexists(list_) else None
-        outcome = survey(self.paths, options, stopped=ended, threads=threads, listed=listed)
+        claims = claim_outputs([Output(part, SCAN_PART)], [os.path.dirname(part)])
+        outcome = survey(self.paths, options, stopped=ended, threads=threads, listed=listed, claims=claims)
         if outcome.interrupted:
             return False
         write_part(outcome, os.fsdecode(part))

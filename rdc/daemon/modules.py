@@ -54,4 +54,5 @@ def admit(open_: Open, module: Module) -> Admitted:
         WriteQuota(module.limits.written),
     )
     _, _, path = open_.path.partition(b"/")
-    return Admitted(site, path, replace(options, timeout=options.timeout or idle))
+    options = replace(options, timeout=options.timeout or idle)
+    return Admitted(site, path, options, uses_content=not access.write_only)

@@ -19,6 +19,7 @@ from rdc.daemon.log import fault
 from rdc.daemon.modules import admit, requested_module
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.descriptor_limit import ENOUGH_DESCRIPTORS
+from rdc.files.depth.depth import bound_depth
 from rdc.protocol.messages.registry import Open, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.records import dataclass
@@ -44,6 +45,9 @@ LINGER_SECONDS = 2.0
 
 CPU_GRACE_SECONDS = 10
 """Processor seconds beyond its limit that a session may use to end; then the kernel kills it."""
+
+DEPTH_LEAST = 4
+"""Calls in flight that a session may have with the fewest threads."""
 
 STACK_BYTES = 1 << 20
 """Bytes of each thread's stack: it counts as allocated in full, and no code here recurses deeply."""
@@ -198,6 +202,8 @@ def bound(limits: Limits) -> None:
     """Limit this process to a session's resources. Limits only decrease: a module cannot grant more than the
     daemon's own limits."""
     _lower(resource.RLIMIT_DATA, limits.memory, limits.memory)
+    # Each call in flight takes a thread.
+    bound_depth(max(limits.threads, DEPTH_LEAST))
     _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + CPU_GRACE_SECONDS)
     # The daemon may have more, for its handshakes.
     _lower(resource.RLIMIT_NOFILE, ENOUGH_DESCRIPTORS, ENOUGH_DESCRIPTORS)

@@ -8,11 +8,13 @@ from rdc.documents.joined_slices import JoinedSlices
 from rdc.documents.nameless_file import NamelessFile
 from rdc.documents.parts.block import COUNTS, BlockLayout, encode_block
 from rdc.documents.parts.open_parts import OpenParts, PartSource
-from rdc.documents.parts.part_file import Block, encode_section, method, part_end, part_start
+from rdc.documents.parts.part_file import DOCUMENT_PART, Block, encode_section, method, part_end, part_start
 from rdc.documents.read.file_units import list_units
+from rdc.documents.read.stored_bound import StoredBound
 from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.files.own.output_file import write_output
+from rdc.files.own.opened_path import make_directory
+from rdc.files.own.output_file import Output, write_output
 from rdc.progress import Problem, Progressed, check_stop
 from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order, usable_workers
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rdc.documents.parts.part_file import Part
     from rdc.documents.read.file_units import FileUnit, UnitList
     from rdc.documents.read.text_batch import TextBatch
+    from rdc.files.own.claims import Claims
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Event, Reporter, StopSignal
 
@@ -76,9 +79,14 @@ def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSi
 
 
 def gather(
-    paths: Sequence[bytes], options: DocumentOptions, reporter: Reporter, stop: StopSignal | None
+    paths: Sequence[bytes],
+    options: DocumentOptions,
+    reporter: Reporter,
+    stop: StopSignal | None,
+    claims: Claims | None = None,
 ) -> Gathered:
-    """Reads all documents at and below `paths`. Raises StoppedError and UsageError."""
+    """Read all documents at and below `paths`. `claims`: the results of this run. Raises StoppedError and
+    UsageError."""
     walked: list[Problem] = []
 
     def listed(event: Event, /) -> None:
@@ -86,8 +94,8 @@ def gather(
             walked.append(event)
         reporter(event)
 
-    units = list_units(paths, options, listed, stop)
-    work = _Gathering(units, options, reporter, stop)
+    units = list_units(paths, options, listed, stop, claims=claims)
+    work = _Gathering(units, options, reporter, stop, claims)
     found = work.into_memory() if options.stage is None else work.into_stage(os.fsencode(options.stage))
     return Gathered(
         found.parts,
@@ -125,14 +133,21 @@ def ordered_problems(problems: list[Problem]) -> list[Problem]:
 
 class _Gathering:
     def __init__(
-        self, units: UnitList, options: DocumentOptions, reporter: Reporter, stop: StopSignal | None
+        self,
+        units: UnitList,
+        options: DocumentOptions,
+        reporter: Reporter,
+        stop: StopSignal | None,
+        claims: Claims | None,
     ) -> None:
+        self._claims = claims
         self._units = units
         self._options = options
         self._reporter = reporter
         self._stop = stop
         self._workers = options.workers or usable_workers()
         self._done = 0
+        self._bound = StoredBound()
 
     def into_memory(self) -> Gathered:
         """Reads into a file without a name: columns one after another."""
@@ -163,11 +178,11 @@ class _Gathering:
     def into_stage(self, directory: bytes) -> Gathered:
         """Reads into one part a unit, named by what the files are. A part that is there is not made again."""
         try:
-            os.makedirs(directory, exist_ok=True)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
+            make_directory(directory)
+        except OSError as error:
             raise RdcError(
-                f"{printable(directory)}: cannot make the directory: {reason}; name another with --stage",
+                f"{printable(directory)}: cannot make the directory: {error.strerror}; name another with"
+                " --stage",
                 code=ExitCode.FILE_IO,
             ) from error
         sources = []
@@ -180,8 +195,10 @@ class _Gathering:
                 sources.append(self._unnamed(reader, unit))
                 continue
             path = os.path.join(directory, os.fsencode(name))
+            if self._claims is not None:
+                self._claims.check_named([path])
             if not os.path.exists(path):
-                write_output(path, self._part(reader, unit))
+                write_output(Output(path, DOCUMENT_PART), self._part(reader, unit))
             self._done += unit.bytes
             sources.append(PartSource(os.fsdecode(path)))
         return self._opened(sources)
@@ -208,7 +225,7 @@ class _Gathering:
         yield from part_end(reader.problems, reader.left_out)
 
     def _reader(self, unit: FileUnit) -> UnitReader:
-        return UnitReader(self._units.files, unit, self._options.field)
+        return UnitReader(self._units.files, unit, self._options.field, self._bound)
 
     def _encode(self, batch: TextBatch) -> list[bytes]:
         return encode_block(batch, self._options.shingle)

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from rdc.documents.parts.part_file import DocumentPartError
 from rdc.documents.parts.slice_head import SEARCH
-from rdc.documents.read.parquet_rows import PARQUET_ENDING
+from rdc.documents.read.file_kinds import FileKind, kind_of
 from rdc.documents.read.row_problems import RowProblems
 from rdc.errors import ExitCode, printable
 from rdc.limits.wire import SIZE_LIMIT
@@ -96,7 +96,9 @@ class JoinedSlices:
         """The block with the rows before its range. Raises DocumentPartError unless it is of this range."""
         layout, outcome = block.layout, range_.outcome
         last = self._opened.numbers(block, "Q", layout.rows, layout.documents - 1, 1)[0]
-        most = SIZE_LIMIT if outcome.path.endswith(PARQUET_ENDING) else outcome.lines
+        # A range of lines counts them; rows of Parquet have their numbers.
+        is_parquet = not outcome.lines and kind_of(outcome.path, "auto") is FileKind.PARQUET
+        most = SIZE_LIMIT if is_parquet else outcome.lines
         path = self._opened.bytes(block, layout.names, layout.name_bytes)
         if layout.sources != 1 or path != outcome.path or last > most or rows + last > SIZE_LIMIT:
             raise DocumentPartError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 
@@ -46,6 +47,15 @@ class NamelessFile:
                     left = left[count:]
         except OSError as error:
             raise _failure(error, "write it") from error
+
+    def mapped(self) -> memoryview:
+        """Map all bytes, read-only. Raises RdcError."""
+        if not self.size:
+            return memoryview(b"")
+        try:
+            return memoryview(mmap.mmap(self.fd, self.size, access=mmap.ACCESS_READ))
+        except OSError as error:
+            raise _failure(error, "map it") from error
 
     def read(self, at: int, size: int) -> bytes:
         """Exactly `size` bytes from `at` on. Raises RdcError."""

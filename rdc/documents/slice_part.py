@@ -7,14 +7,16 @@ from functools import partial
 
 from rdc.documents.gather import ordered_problems
 from rdc.documents.parts.block import COUNTS, encode_block
-from rdc.documents.parts.part_file import MAGIC_OF_SLICES, encode_section, part_end, part_start
+from rdc.documents.parts.part_file import DOCUMENT_PART, MAGIC_OF_SLICES, encode_section, part_end, part_start
 from rdc.documents.parts.range_section import FoundRange, encode_range
 from rdc.documents.parts.slice_head import DocumentHead, encode_slice, shared_options
 from rdc.documents.read.file_units import list_units
 from rdc.documents.read.slice_files import SliceFiles
+from rdc.documents.read.stored_bound import StoredBound
 from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode
-from rdc.files.own.output_file import write_output
+from rdc.files.own.claims import Claims
+from rdc.files.own.output_file import Output, claim_outputs, write_output
 from rdc.model.documents import DocumentSlice
 from rdc.progress import Problem, Progressed, check_stop
 from rdc.survey.read.ordered_threads import in_order, usable_workers
@@ -52,11 +54,15 @@ def write_slice(
     part: bytes,
     reporter: Reporter,
     stop: StopSignal | None,
+    *,
+    overwrite: bool = False,
+    filled: Sequence[bytes] = (),
 ) -> DocumentSlice:
-    """Writes the file `part`, completely or not at all. Raises StoppedError, UsageError and the errors of
-    write_output()."""
-    writer = _SliceWriter(paths, options, slice_, reporter, stop)
-    write_output(part, writer.spans())
+    """Write the file `part`, completely or not at all. `filled`: directories that this search fills, and does
+    not read. Raises StoppedError, UsageError and the errors of write_output()."""
+    output = Output(part, DOCUMENT_PART, overwrite)
+    writer = _SliceWriter(paths, options, slice_, reporter, stop, claim_outputs([output], filled))
+    write_output(output, writer.spans())
     return writer.result()
 
 
@@ -68,7 +74,9 @@ class _SliceWriter:
         slice_: ScanSlice,
         reporter: Reporter,
         stop: StopSignal | None,
+        claims: Claims,
     ) -> None:
+        self._claims = claims
         self._paths = paths
         self._options = options
         self._slice = slice_
@@ -76,6 +84,7 @@ class _SliceWriter:
         self._stop = stop
         self._problems: list[Problem] = []
         self._left_out = 0
+        self._bound = StoredBound()
         self._documents = self._bytes = self._done = 0
         self._range_left_out = 0
         self._code = ExitCode.OK
@@ -87,7 +96,7 @@ class _SliceWriter:
 
     def spans(self) -> Iterator[bytes]:
         """The bytes of the part."""
-        files = SliceFiles(self._slice)
+        files = SliceFiles(self._slice, self._options.format)
 
         def listed(event: Event, /) -> None:
             # All slices meet it, and the one that it belongs to reports it.
@@ -99,7 +108,7 @@ class _SliceWriter:
             else:
                 self._reporter(event)
 
-        units = list_units(self._paths, self._options, listed, self._stop, files)
+        units = list_units(self._paths, self._options, listed, self._stop, files, self._claims)
         yield from part_start(self._options.shingle, MAGIC_OF_SLICES)
         yield from encode_section(b"SLIC", [encode_slice(self._head(files, units))])
         for unit in units:
@@ -121,7 +130,7 @@ class _SliceWriter:
 
     def _unit(self, units: UnitList, unit: FileUnit) -> Iterator[bytes]:
         """The blocks of a unit, and the range that they are of."""
-        reader = UnitReader(units.files, unit, self._options.field)
+        reader = UnitReader(units.files, unit, self._options.field, self._bound)
         encode = partial(encode_block, unit=self._options.shingle)
         blocks = 0
         for columns in in_order(

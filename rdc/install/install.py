@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 from collections.abc import Mapping
 
 from rdc.errors import CommandMissingError, ExitCode, RdcError, StreamError, UsageError, printable
+from rdc.install.bounded_command import run_bounded
 from rdc.install.machine import Machine, Wheel
 from rdc.install.wheels import version_name
 from rdc.version import __version__
 
 __all__ = ["ask_machine", "list_versions", "remove", "send"]
+
+ANSWER_BYTES = 1 << 20
+"""Most bytes that the far machine may print, its shell's start-up files included."""
 
 _FACTS = (
     "import json,os,platform,sys,sysconfig;"
@@ -52,7 +55,7 @@ def ask_machine(shell: tuple[str, ...], host: str) -> Machine:
             str(facts["soabi"]),
             str(facts["executable"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StreamError(f"{host} gave no account of itself: {printable(line[:200])}") from error
     if not os.path.isabs(machine.executable) or not machine.executable.isprintable():
         raise StreamError(f"{host} names no path of its Python")
@@ -96,11 +99,17 @@ def _far(shell: tuple[str, ...], host: str, command: str, data: bytes) -> str:
     if not host or host.startswith("-") or not host.isprintable() or any(c.isspace() for c in host):
         raise UsageError(f"'{printable(host)}' is not a host name")
     try:
-        ended = subprocess.run([*shell, host, command], input=data, capture_output=True, check=False)
+        ended = run_bounded([*shell, host, command], data, ANSWER_BYTES)
     except FileNotFoundError as error:
         raise CommandMissingError(f"there is no program {shell[0]} here") from error
-    if ended.returncode:
-        lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        last = printable(lines[-1]) if lines else f"{shell[0]} ended with status {ended.returncode}"
+    if ended.cut:
+        raise RdcError(
+            f"{host}: expected an answer of at most {ANSWER_BYTES} bytes, found more; look at what its shell"
+            " prints when it starts",
+            code=ExitCode.STREAM,
+        )
+    if ended.code:
+        lines = ended.err.decode("utf-8", "replace").strip().splitlines()
+        last = printable(lines[-1]) if lines else f"{shell[0]} ended with status {ended.code}"
         raise RdcError(f"{host}: {last.removeprefix('rdc install: ')}", code=ExitCode.STREAM)
-    return ended.stdout.decode("utf-8", "replace")
+    return ended.out.decode("utf-8", "replace")

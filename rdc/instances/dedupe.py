@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rdc.errors import FileError
 from rdc.instances.group import inodes_of
-from rdc.instances.journal import Journal
+from rdc.instances.journal import JournalWriter
 from rdc.instances.leftovers import clear_leftovers
 from rdc.instances.link import Linker
 from rdc.instances.run_totals import RunTotals
@@ -34,7 +34,9 @@ class Deduper:
         self._options = options
         self._totals = RunTotals(options, reporter)
         self._sharer = Sharer(trees, self._totals)
-        self._journal = Journal(options.journal, options.pointer) if options.journal is not None else None
+        self._journal = (
+            JournalWriter(options.journal, options.pointer) if options.journal is not None else None
+        )
 
     @property
     def journal(self) -> bytes | None:
@@ -60,7 +62,12 @@ class Deduper:
             if not group.size:
                 continue  # occupies no blocks
             inodes = inodes_of(
-                group, self._trees, self._options.keep, self._totals.problem, attributes=hardlink
+                group,
+                self._trees,
+                self._options.keep,
+                self._totals.problem,
+                attributes=hardlink,
+                use=not hardlink,
             )
             if hardlink:
                 linker.group(inodes)

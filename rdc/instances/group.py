@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
-from rdc.files.facts.file_facts import facts_of
+from rdc.files.facts.disk_use import disk_use
+from rdc.files.facts.file_facts import facts_at, facts_of
 from rdc.files.names.displaced_names import is_displaced
 from rdc.instances.tree import is_below
 from rdc.model.instances import RootedPath
@@ -15,10 +15,11 @@ from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.facts.disk_use import DiskUse
     from rdc.instances.tree import Tree
     from rdc.model.instances import FileFacts, IdenticalFiles
 
-__all__ = ["Inode", "choose_source", "inodes_of"]
+__all__ = ["Inode", "by_volume", "choose_original", "inodes_of"]
 
 
 @dataclass(slots=True)
@@ -29,6 +30,15 @@ class Inode:
     names: list[RootedPath] = field(default_factory=list)
     protected: bool = False
     """Whether one of its names lies below --keep, so that it must not be changed."""
+    stuck: bool = False
+    """Whether this process cannot change its names."""
+    use: DiskUse | None = None
+    """What it takes on disk, if that was requested."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether its blocks must not change, or cannot."""
+        return self.protected or (self.use is not None and self.use.fixed)
 
     @property
     def has_other_names(self) -> bool:
@@ -43,7 +53,8 @@ def inodes_of(
     keep: Sequence[bytes],
     problem: Callable[[FileError], None],
     *,
-    attributes: bool,
+    attributes: bool = False,
+    use: bool = False,
 ) -> list[Inode]:
     """The group's files by inode, in the order of their first names. Files that cannot be opened or whose
     size has changed are passed to `problem` and left out."""
@@ -53,42 +64,39 @@ def inodes_of(
         if is_displaced(path.rpartition(b"/")[2]):
             continue  # displaced by an interrupted run: see rdc.instances.leftovers
         try:
-            facts = facts_of(tree.root, path, attributes=attributes)
-            size = facts.identity.size
-            if size != group.size:
-                raise changed(path, tree.root.shown(path), f"{group.size} bytes", f"{size}")
+            looked = _looked_at(tree, path, attributes=attributes, use=use)
+            identity = looked.facts.identity
+            if identity.size != group.size:
+                raise changed(path, tree.root.shown(path), f"{group.size} bytes", f"{identity.size}")
         except FileError as error:
             problem(error)
             continue
-        inode = found.setdefault((facts.identity.device, facts.identity.inode), Inode(facts))
+        inode = found.setdefault((identity.device, identity.inode), looked)
         inode.names.append(RootedPath(number, path))
         real = tree.real_path(path)
         inode.protected = inode.protected or any(is_below(real, top) for top in keep)
     return list(found.values())
 
 
-def choose_source(inodes: Sequence[Inode]) -> Inode:
-    """The file whose blocks the others will share.
-
-    A protected file, since it must not be changed; otherwise the one whose place on disk most files share
-    already; otherwise the first.
-    """
-    files_at = Counter(inode.facts.physical_offset for inode in inodes)
-
-    def merit(inode: Inode) -> tuple[bool, int]:
-        offset = inode.facts.physical_offset
-        return inode.protected, 0 if offset is None else files_at[offset]
-
-    return max(inodes, key=merit)
+def _looked_at(tree: Tree, path: bytes, *, attributes: bool, use: bool) -> Inode:
+    """Raises FileError."""
+    if not attributes and not use:
+        return Inode(facts_at(tree.root, path))
+    with tree.root.open_read(path) as source:
+        try:
+            facts = facts_of(source, attributes=attributes)
+            return Inode(facts, use=disk_use(source.fileno()) if use else None)
+        except OSError as error:
+            raise tree.root.failure(error, path, "look at it", reading=True) from error
 
 
 def choose_original(inodes: Sequence[Inode]) -> Inode:
     """The file to which the other names will be linked.
 
-    A protected file; otherwise one with unknown names, which could not be freed anyway; otherwise the one
-    with the most names; otherwise the first.
+    A file whose names must not change, or cannot; otherwise one with unknown names, which could not be freed
+    anyway; otherwise the one with the most names; otherwise the first.
     """
-    return max(inodes, key=lambda one: (one.protected, one.has_other_names, one.facts.links))
+    return max(inodes, key=lambda one: (one.protected, one.stuck, one.has_other_names, one.facts.links))
 
 
 def by_volume(inodes: Sequence[Inode], volume: Callable[[Inode], bytes | None]) -> Iterator[list[Inode]]:

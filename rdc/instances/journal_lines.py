@@ -1,7 +1,6 @@
 """The lines that all journals share: a JSON object, a space, and the CRC-32 of the object.
 
-INSTANCES.md, "The journal", defines the format. rdc.instances.journal has the records of hard links,
-rdc.instances.removal_journal those of removed duplicates.
+INSTANCES.md, "The journal", defines the format. rdc.instances.journal has the records.
 """
 
 from __future__ import annotations
@@ -19,24 +18,17 @@ from rdc.limits.catalog import JOURNAL_BYTES
 from rdc.limits.paths import PATH_BYTES
 from rdc.records import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import TypeAlias
-
-__all__ = ["Fields", "JournalFile", "LineReader", "encoded", "journal_lines"]
-
-Fields: TypeAlias = "Mapping[str, str | int | list[str]]"
-"""The fields of one line."""
+__all__ = ["JournalFile", "LineReader", "encoded", "journal_lines", "signed"]
 
 
 class JournalFile:
     """A journal file, created with its first lines: a run without changes leaves no file."""
 
-    def __init__(self, path: bytes, name: str, version: int, pointer: bytes | None = None) -> None:
-        """`pointer`: path of a symbolic link to the journal, by which the next run finds it."""
+    def __init__(self, path: bytes, head: bytes, pointer: bytes | None = None) -> None:
+        """`head`: the object of its first line. `pointer`: path of a symbolic link to the journal, by which
+        the next run finds it."""
         self.path = path
-        self._head: Fields = {"journal": name, "v": version}
+        self._head = head
         self._pointer = pointer
         self._log: AppendLog | None = None
 
@@ -44,17 +36,16 @@ class JournalFile:
     def is_made(self) -> bool:
         return self._log is not None
 
-    def append(self, records: Iterable[Fields]) -> None:
-        """Appends lines and returns when they are on disk. Raises RdcError."""
-        lines = [_line(fields) for fields in records]
+    def append(self, lines: bytes) -> None:
+        """Append lines and return when they are on disk. Raises RdcError."""
         if self._log is None:
             self._log = AppendLog(self.path)
             self._point()
-            lines.insert(0, _line(self._head))
-        self._log.append(b"".join(lines))
+            lines = signed(self._head) + lines
+        self._log.append(lines)
 
     def _point(self) -> None:
-        """Creates the symbolic link. Its failure loses no content: an interrupted run's leftovers are then
+        """Create the symbolic link. Its failure loses no content: an interrupted run's leftovers are then
         reported but not cleared."""
         if self._pointer is not None:
             with suppress(OSError):
@@ -66,9 +57,8 @@ class JournalFile:
             self._log.close()
 
 
-def _line(fields: Fields) -> bytes:
-    """JSON, a space, and the CRC-32 of the JSON, which reveals a torn or edited line."""
-    text = json.dumps(fields, separators=(",", ":"), sort_keys=True).encode("ascii")
+def signed(text: bytes) -> bytes:
+    """Return a line: JSON, a space, and the CRC-32 of the JSON, which reveals a torn or edited line."""
     return b"%s %08x\n" % (text, crc32(text))
 
 
@@ -82,9 +72,9 @@ def journal_lines(path: bytes) -> list[bytes]:
     return whole.split(b"\n") if whole else []
 
 
-def encoded(path: bytes) -> str:
-    """Bytes as a field holds them."""
-    return base64.b64encode(path).decode("ascii")
+def encoded(path: bytes) -> bytes:
+    """Return bytes as the string of a field holds them."""
+    return binascii.b2a_base64(path, newline=False)
 
 
 @dataclass(frozen=True, slots=True)

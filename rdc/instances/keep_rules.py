@@ -1,14 +1,15 @@
 """Chooses the file of a set that stays.
 
 The choice is a function of the set and the rules alone. The rules are compared one after the other. Files
-that all rules find equal keep the order in which they were found, so two runs over the same files choose the
-same.
+that all rules find equal keep the order in which they were found: that of the PATHs. So two runs over
+the same files choose the same.
 """
 
 from __future__ import annotations
 
 from rdc.instances.tree import is_below
 from rdc.model.removal import KeepOrder
+from rdc.model.times import real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def choose_survivor(inodes: Sequence[Inode], rules: Sequence[KeepRule], trees: S
 def _rank(inode: Inode, rule: KeepRule, trees: Sequence[Tree]) -> int:
     """The lower, the rather it stays. A file with several names has the rank of its best one."""
     order = rule.order
-    mtime = inode.facts.identity.mtime_ns
+    mtime = real_time(inode.facts.identity.mtime_ns)
     if order is KeepOrder.NEWEST:
         return -mtime
     if order is KeepOrder.OLDEST:

@@ -18,30 +18,29 @@ from rdc.files.base.syscalls import rename_exchange
 from rdc.files.names.displaced_names import is_displaced
 from rdc.files.names.hard_link import sync_directory
 from rdc.files.names.leased_file import LeasedFile, difference, same_bytes
+from rdc.files.names.return_name import is_link_with, remove_spare_link, return_displaced
 from rdc.files.names.swap_names import put_back
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
-from rdc.instances.journal import LinkRecord, read_journal
+from rdc.instances.journal import read_journal
 from rdc.instances.tree import Tree, is_below
 from rdc.limits.catalog import JOURNALS_READ
 from rdc.model.entries import Kind
 from rdc.model.instances import Action, Instance
 from rdc.records import dataclass
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from rdc.files.root.root import Root
+    from rdc.instances.journal import Change
     from rdc.instances.run_totals import RunTotals
     from rdc.progress import Event
 
-__all__ = ["REMOVALS_PREFIX", "Leftover", "clear_leftovers", "find_leftovers", "newest_journals"]
+__all__ = ["Leftover", "clear_leftovers", "clear_spare", "is_recorded", "is_spare"]
 
-
-REMOVALS_PREFIX = b"dupes-"
-"""With which names of journals of removed duplicates begin in the state directory."""
 
 _FOREIGN = (
     "left alone: it has the name of a temporary file, but is no copy that rdc was making; look at it, then"
@@ -68,22 +67,21 @@ class Leftover:
 
 
 def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
-    """Finds displaced files below the trees and, if the options say `apply`, clears them.
+    """Find displaced files below the trees and, if the options say `apply`, clear them.
 
-    A displaced file that a journal records is removed if it is unchanged since its name became a link, or if
-    it equals the file that now has its name. It gets its name back if it was written to since and the link
-    was not. A spare name of the original is removed. Any other file stays and is reported. Temporaries,
-    which are copies, are swept.
+    A file whose name became a link is removed if it is unchanged since, or if it equals the file that now has
+    its name. It gets its name back if it was written to since and the link was not. A spare name of the file
+    that it became is removed. A duplicate that was to be removed gets its name back, and the next search
+    finds it again. Nothing is overwritten, and any other file stays and is reported. Temporaries, which are
+    copies, are swept.
     """
     found = [one for tree in trees for one in find_leftovers(tree, totals)]
     if not found:
         return
-    records = _records_of({one.real for one in found}, totals.options.journals)
+    changes = _changes_of({one.real for one in found}, totals.options.journals)
     for one in found:
         try:
-            instance = _clear(
-                one.tree.root, one.directory, one.name, records.get(one.real, ()), apply=totals.options.apply
-            )
+            instance = _clear(one, changes.get(one.real, ()), apply=totals.options.apply)
         except FileError as error:
             totals.problem(error)
             continue
@@ -92,8 +90,9 @@ def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
             continue
         shown = one.tree.root.shown(one.path)
         why = (
-            "left by an interrupted run, and not what the file beside it holds; look at both and remove one"
-            if one.real in records
+            "left by an interrupted run, and not what the file beside it holds; look at both and rename or"
+            " remove one"
+            if one.real in changes
             else "left alone: no journal of yours says that rdc put it there; look at it, then rename or"
             " remove it"
         )
@@ -104,9 +103,7 @@ def find_leftovers(tree: Tree, totals: RunTotals) -> list[Leftover]:
     """Files below a tree that have names of displaced files and may be changed. Sweeps temporaries and
     reports foreign files."""
     reserved: list[tuple[bytes, list[bytes]]] = []
-    walk = PackedWalk(
-        tree.root, FilterList(()), _silent, on_temporaries=lambda *found: reserved.append(found)
-    )
+    walk = Walk(tree.root, FilterList(()), _silent, on_temporaries=lambda *found: reserved.append(found))
     for _ in walk:
         pass
     found: list[Leftover] = []
@@ -130,93 +127,136 @@ def _silent(event: Event, /) -> None:
     """Drops events: the search for duplicates walks the same directories and reports problems."""
 
 
-def _records_of(displaced: Collection[bytes], journals: bytes | None) -> dict[bytes, list[LinkRecord]]:
+def _changes_of(displaced: Collection[bytes], journals: bytes | None) -> dict[bytes, list[Change]]:
     """What the newest journals record about files displaced to these absolute paths."""
     directories = {os.path.dirname(path) for path in displaced}
-    found: dict[bytes, list[LinkRecord]] = {}
+    found: dict[bytes, list[Change]] = {}
     for path in newest_journals(journals):
         try:
-            records = read_journal(path)
+            journal = read_journal(path)
         except FileError:
             continue  # another user's, damaged or removed: it proves nothing
-        for record in records:
+        for change in journal.changes:
             # Most records are of other directories, and computing their displaced names can be skipped.
-            directory = os.path.dirname(b"/".join((record.top.rstrip(b"/"), record.path)))
-            if directory in directories and record.displaced in displaced:
-                found.setdefault(record.displaced, []).append(record)
+            if change.real_directory in directories and change.displaced in displaced:
+                found.setdefault(change.displaced, []).append(change)
     return found
 
 
-def newest_journals(directory: bytes | None, *, removals: bool = False) -> list[bytes]:
-    """Paths of the newest journals of links, or of removed duplicates (`removals`)."""
+def newest_journals(directory: bytes | None) -> list[bytes]:
+    """Paths of the newest journals."""
     if directory is None:
         return []
     try:
-        names = [
-            name
-            for name in os.listdir(directory)
-            if name.endswith(b".journal") and name.startswith(REMOVALS_PREFIX) == removals
-        ]
+        names = [name for name in os.listdir(directory) if name.endswith(b".journal")]
     except OSError:
         return []
-    # The names of journals begin with the time.
-    return [os.path.join(directory, name) for name in sorted(names, reverse=True)[:JOURNALS_READ]]
+    # Behind the kind of run, the names of journals have the time.
+    names.sort(key=lambda name: name.partition(b"-")[2], reverse=True)
+    return [os.path.join(directory, name) for name in names[:JOURNALS_READ]]
 
 
-def _clear(
-    root: Root, directory: bytes, name: bytes, records: Sequence[LinkRecord], *, apply: bool
-) -> Instance | None:
-    """Clears one file. None if no journal records it or no rule decides about it."""
-    path = join(directory, name)
+def _clear(one: Leftover, changes: Sequence[Change], *, apply: bool) -> Instance | None:
+    """Clear one file. Return None if no journal records it or no rule decides about it."""
+    root = one.tree.root
     try:
-        found = os.stat(name, dir_fd=root.directory(directory, fresh=True).fd, follow_symlinks=False)
+        parent = root.directory(one.directory, fresh=True).fd
+        found = os.stat(one.name, dir_fd=parent, follow_symlinks=False)
     except OSError as error:
-        raise root.failure(error, path, "look at it", reading=True) from error
-    record = next((record for record in records if _fits(record, found)), None)
-    if record is None:
+        raise root.failure(error, one.path, "look at it", reading=True) from error
+    for change in changes:
+        if change.action is not Action.LINK:
+            instance = _return(one, change, found, parent, apply=apply)
+            if instance is not None:
+                return instance
+        elif is_recorded(change, found) or is_spare(change, found):
+            return _clear_link(one, change, apply=apply)
+    return None
+
+
+def is_recorded(change: Change, found: os.stat_result) -> bool:
+    """Return whether this is the file that lost its name. Size and mtime may differ, since a program may have
+    written more. The journal has no device number: it may change with a restart."""
+    return bool(change.inode) and found.st_ino == change.inode and _has_metadata(change, found)
+
+
+def is_spare(change: Change, found: os.stat_result) -> bool:
+    """Return whether this is a name of the file that a link was to lead to."""
+    return bool(change.inode) and found.st_ino == change.kept.inode and _has_metadata(change, found)
+
+
+def _has_metadata(change: Change, found: os.stat_result) -> bool:
+    metadata = change.metadata
+    return stat.S_ISREG(found.st_mode) and (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (
+        metadata.uid,
+        metadata.gid,
+        metadata.mode,
+    )
+
+
+# Removed duplicates
+
+
+def _return(
+    one: Leftover, change: Change, found: os.stat_result, parent: int, *, apply: bool
+) -> Instance | None:
+    """Give a duplicate its name back, or remove a symbolic link that never took a name."""
+    root = one.tree.root
+    # The tree of the journal need not be the one given now, but both have this directory.
+    path = join(one.directory, change.name)
+    shown = root.shown(one.path), root.shown(path)
+    text = change.link_text
+    if is_link_with(one.name, parent, text):
+        if apply:
+            remove_spare_link(root, path, one.name, text)
+        return Instance(Action.CLEAR, *shown, 0, 0, 0)
+    free = not _is_taken(change.name, parent) or is_link_with(change.name, parent, text)
+    if not free or not is_recorded(change, found):
         return None
+    if apply:
+        return_displaced(root, path, one.name, text)
+    return Instance(Action.RESTORE, *shown, 0, 0, 0)
+
+
+def _is_taken(name: bytes, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# Hard links
+
+
+def _clear_link(one: Leftover, change: Change, *, apply: bool) -> Instance | None:
+    root, path = one.tree.root, one.path
     with LeasedFile(root, path) as old:
-        if not _fits(record, os.fstat(old.fileno())):
+        if old.identity.inode == change.kept.inode:
+            return clear_spare(root, path, old, apply=apply)
+        if old.identity.inode != change.inode:
             return None
-        if old.identity.inode == record.inode:
-            return _clear_spare(root, directory, name, old, apply=apply)
-        target = record.path.rpartition(b"/")[2]
-        if root.kind(join(directory, target)) is not Kind.FILE:
+        beside = join(one.directory, change.name)
+        if root.kind(beside) is not Kind.FILE:
             return None
-        with LeasedFile(root, join(directory, target)) as now:
-            action = _decide(record, old, now)
+        with LeasedFile(root, beside) as now:
+            action = _decide(change, old, now)
             if action is None:
                 return None
             if apply:
                 with _named(root, path):
-                    _carry_out(root, directory, name, target, old, now, action)
+                    _carry_out(root, one.directory, one.name, change.name, old, now, action)
             freed = old.allocated if action is Action.CLEAR and old.links == 1 else 0
-            return Instance(action, root.shown(path), root.shown(join(directory, target)), 0, freed, 0)
+            return Instance(action, root.shown(path), root.shown(beside), 0, freed, 0)
 
 
-def _fits(record: LinkRecord, found: os.stat_result) -> bool:
-    """Whether this is the file that the run displaced, or a name of the file it kept.
-
-    Size and mtime may differ, since a program may have written more. The journal has no device number: it may
-    change with a restart, and both files are in this directory's file system.
-    """
-    return (
-        stat.S_ISREG(found.st_mode)
-        and bool(record.old)
-        and found.st_ino in {record.old, record.inode}
-        and (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (record.uid, record.gid, record.mode)
-    )
-
-
-def _clear_spare(
-    root: Root, directory: bytes, name: bytes, original: LeasedFile, *, apply: bool
-) -> Instance | None:
-    """Removes a spare name of the original, made before the exchange. While the file has another name,
-    nothing is lost."""
-    path = join(directory, name)
+def clear_spare(root: Root, path: bytes, original: LeasedFile, *, apply: bool) -> Instance | None:
+    """Remove a spare name of the original, made before the exchange, and return what was done. While the file
+    has another name, nothing is lost; without one, None is returned. Raises FileError."""
     if original.links < 2:
         return None
     if apply:
+        directory, _, name = path.rpartition(b"/")
         with _named(root, path):
             parent = root.directory(directory, fresh=True)
             # A lease does not protect names: the others may have been removed since the file was opened.
@@ -226,23 +266,23 @@ def _clear_spare(
     return Instance(Action.CLEAR, root.shown(path), root.shown(path), 0, 0, 0)
 
 
-def _decide(record: LinkRecord, old: LeasedFile, now: LeasedFile) -> Action | None:
+def _decide(change: Change, old: LeasedFile, now: LeasedFile) -> Action | None:
     """What to do with the displaced file, given the file that now has its name. None: leave it."""
     if now.identity.inode == old.identity.inode:
         return None
-    if _is_as_recorded(record, old):
+    if _is_as_recorded(change, old):
         # The name is a link, as recorded. Its present content is what was written to it later.
         return Action.CLEAR
     if difference(old, now) is None and same_bytes(old, now):
         return Action.CLEAR
     # The file to be replaced must be the original, unchanged, and must keep another name.
-    if now.identity.inode == record.inode and _is_as_recorded(record, now) and now.links > 1:
+    if now.identity.inode == change.kept.inode and _is_as_recorded(change, now) and now.links > 1:
         return Action.RESTORE
     return None
 
 
-def _is_as_recorded(record: LinkRecord, file: LeasedFile) -> bool:
-    return file.identity.size == record.size and file.metadata == record.metadata
+def _is_as_recorded(change: Change, file: LeasedFile) -> bool:
+    return file.identity.size == change.size and file.metadata == change.metadata
 
 
 @contextmanager

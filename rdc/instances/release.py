@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
+from rdc.files.facts.block_sharing_volume import leave_out_checksums
 from rdc.files.facts.extents import extents
 from rdc.files.names.dedupe_range import SLICE_BYTES, dedupe_range, sharing_failure
 from rdc.files.replace.replacement import Replacement
@@ -89,6 +90,10 @@ def move(root: Root, path: bytes, file: SourceFile, spans: Sequence[Span]) -> No
     # The end of the file comes last. It may be a partial block, which must then be the end of the temporary
     # too.
     with Replacement(root, path) as copy:
+        try:
+            leave_out_checksums(copy.fileno(), file.fileno())
+        except OSError as error:
+            raise sharing_failure(root, path, error) from error
         for span in spans:
             for at in range(span.start, span.end, SPAN_BYTES):
                 copy.write(file.pread(at, min(SPAN_BYTES, span.end - at)))

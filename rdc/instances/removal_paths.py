@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import FileError, printable
+from rdc.files.base.durability import make_durable
 from rdc.files.root.root import Root
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.instances import Action
@@ -13,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.files.base.directory_descriptors import Directory
     from rdc.instances.tree import Tree
     from rdc.model.instances import RootedPath
     from rdc.model.removal import RemovalOptions
@@ -30,6 +32,8 @@ class RemovalPaths:
         # Different names differ below the directory that all PATHs are in. So no two go to one place.
         self._common = os.path.commonpath(tops) if tops else b"/"
         self._into: Root | None = None
+        self._changed: dict[bytes, Directory] = {}
+        """Directories in which others were made, and that are not durable yet."""
 
     def destination(self, name: RootedPath, original: RootedPath) -> bytes:
         """Where the file at `name` goes, or the text of the link to `original`; b"" for `delete`.
@@ -46,6 +50,27 @@ class RemovalPaths:
         if self._options.action is Action.MOVE:
             return os.path.join(self._options.destination, destination)
         return destination
+
+    @property
+    def destination_top(self) -> bytes:
+        """The absolute path of the directory that `move` fills."""
+        return self._options.destination
+
+    def missing_parents(self, destination: bytes) -> list[bytes]:
+        """The directories above `destination` that are not there, parents first."""
+        return [path for path in _parents(destination) if not os.path.isdir(self.shown_destination(path))]
+
+    def make_parents(self, destination: bytes) -> None:
+        """Make the directories above `destination`. Raises RdcError."""
+        into = self.into()
+        for path in _parents(destination):
+            if into.make_directory(path):
+                self._changed[path] = into.locate(path, fresh=True)[0]
+
+    def sync_made(self) -> None:
+        """Make the directories durable that were made. Raises OSError."""
+        changed, self._changed = self._changed, {}
+        make_durable([], changed.values())
 
     def into(self) -> Root:
         """The directory that `move` fills; it is made if need be. Raises RdcError."""
@@ -83,3 +108,9 @@ class RemovalPaths:
         return root.refused(
             name.path, doing, expected=expected, found=found, advice="the file was left alone"
         )
+
+
+def _parents(path: bytes) -> list[bytes]:
+    """The directories above a relative path, the topmost first."""
+    parts = path.split(b"/")[:-1]
+    return [b"/".join(parts[: count + 1]) for count in range(len(parts))]

@@ -27,6 +27,8 @@ class RunTotals:
     """Bytes shared or linked."""
     won: int = 0
     perhaps: int = 0
+    compressed: int = 0
+    held: int = 0
     already: int = 0
     skipped: int = 0
     errors: int = 0
@@ -52,6 +54,11 @@ class RunTotals:
         self._bytes_taken += size
         return True
 
+    def untake(self, size: int, *, another: bool) -> None:
+        """Takes back what `take` counted: nothing was changed."""
+        self._files_taken -= another
+        self._bytes_taken -= size
+
     def advance(self, size: int) -> None:
         """Marks `size` more bytes of content as processed, whatever the result."""
         self.reach(self.advanced + size)
@@ -66,6 +73,8 @@ class RunTotals:
         self.content += instance.bytes
         self.won += instance.won
         self.perhaps += instance.perhaps
+        self.compressed += instance.compressed
+        self.held += instance.held
         self.reporter(instance)
 
     def problem(self, error: FileError) -> None:
@@ -96,4 +105,6 @@ class RunTotals:
             self.errors,
             self.capped,
             code,
+            compressed=self.compressed,
+            held=self.held,
         )

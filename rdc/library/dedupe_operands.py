@@ -30,11 +30,15 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """All opened PATHs, and the directories of --keep."""
+    """All opened PATHs, and the directories of --keep-in."""
 
     all: tuple[Operand, ...]
+    """Those that lie inside no other."""
     keep: tuple[bytes, ...]
-    """The real paths of --keep."""
+    """The real paths of --keep-in."""
+    searched: tuple[bytes, ...] = ()
+    """All PATHs as typed and in their order, then the directories of --keep-in. A search in this order finds
+    files in the order in which `rdc dupes` lists them."""
 
     @property
     def trees(self) -> list[Tree]:
@@ -68,7 +72,7 @@ def open_operands(paths: Sequence[bytes], keep: Sequence[bytes]) -> Operands:
     except BaseException:
         Operands(tuple(operands), ()).close()
         raise
-    return Operands(tuple(operands), real_keep)
+    return Operands(tuple(operands), real_keep, (*paths, *keep))
 
 
 def _open(path: bytes, real: bytes) -> Operand:

@@ -78,12 +78,14 @@ def document_slice(
     part: str | bytes | os.PathLike[str],
     options: DocumentOptions | None = None,
     *,
+    overwrite: bool = False,
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> DocumentSlice:
     """Reads one slice of the documents below `paths`, and writes its part for `rdc.merge_documents`.
 
-    Every slice needs the same paths and options. Raises UsageError for options out of range, RdcError if the
+    Every slice needs the same paths and options. The part never replaces a file that is read, and another
+    file that is no part only with `overwrite`. Raises UsageError for options out of range, RdcError if the
     part cannot be written, and StoppedError once `stop` is set. What cannot be read is reported as a Problem.
 
         >>> import os, rdc
@@ -100,8 +102,9 @@ def document_slice(
     given = path_list("document_slice", "paths", paths)
     check_argument("document_slice", "slice", slice, ScanSlice)
     check_argument("document_slice", "part", part, str, bytes, os.PathLike)
+    check_argument("document_slice", "overwrite", overwrite, bool)
     check_job("document_slice", reporter, None, stop)
     chosen = check_documents("document_slice", options)
     from rdc.documents.slice_part import write_slice
 
-    return write_slice(given, chosen, slice, os.fsencode(part), reporter, stop)
+    return write_slice(given, chosen, slice, os.fsencode(part), reporter, stop, overwrite=overwrite)

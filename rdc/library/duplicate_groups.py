@@ -32,7 +32,7 @@ def find_groups(
     reporter: DedupeReporter,
     problem: Callable[[FileError], None],
 ) -> list[IdenticalFiles]:
-    """Returns the groups below `operands`, with all names of each file, in the order found.
+    """Return the groups below `operands`, with all names of each file. Files are in the order of the PATHs.
 
     `options` must ask for links. Errors of single files go to `problem`.
     """
@@ -48,19 +48,33 @@ def find_groups(
         elif isinstance(event, Progressed):
             reporter(Progressed("compare", event.done, event.total))
 
-    paths = [operand.label for operand in operands.all]
     groups = []
-    for group in find_duplicates(paths, options, report, catalog):
+    known: dict[bytes, tuple[int, bytes]] = {}
+    for group in find_duplicates(operands.searched, options, report, catalog):
         names = (name for file in group.files for name in (file.path, *file.links))
-        groups.append(_located(group.size, names, operands))
+        groups.append(_located(group.size, names, operands, known))
     return [group for group in groups if len(group) > 1]
 
 
-def _located(size: int, paths: Iterable[bytes], operands: Operands) -> IdenticalFiles:
+def _located(
+    size: int, paths: Iterable[bytes], operands: Operands, known: dict[bytes, tuple[int, bytes]]
+) -> IdenticalFiles:
+    """`known`: by directory as shown, the number of its tree and the part of paths before a name in it."""
     roots, below = array("H"), []
     for path in paths:
-        location = location_of(path, operands)
-        if location is not None:
-            roots.append(location[0])
-            below.append(location[1])
+        directory, _, name = path.rpartition(b"/")
+        found = known.get(directory)
+        if found is None:
+            location = location_of(path, operands)
+            if location is None:
+                continue
+            found = location[0], location[1][: len(location[1]) - len(name)]
+            if operands.all[location[0]].only is not None:
+                # A file given by itself says nothing about others beside it.
+                roots.append(location[0])
+                below.append(location[1])
+                continue
+            known[directory] = found
+        roots.append(found[0])
+        below.append(found[1] + name)
     return IdenticalFiles(size, roots, tuple(below))

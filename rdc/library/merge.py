@@ -28,12 +28,14 @@ def merge(
     options: MergeOptions | None = None,
     *,
     part: str | bytes | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> ScanReport:
     """Merges the parts that `rdc.scan` wrote into one report, as if one scan had read all files.
 
-    `part`: a file to write what was merged to, as a part again. `reporter` receives Progressed events of the
+    `part`: a file to write what was merged to, as a part again. It never replaces one of `parts`, and another
+    file that is no part only with `overwrite`. `reporter` receives Progressed events of the
     phase 'read', in bytes of parts, before each part and at the end. Once `stop` is set, the merge raises
     StoppedError before the next part. Raises RdcError for a part that cannot be read or is damaged, and
     UsageError for parts of different options; both name the part.
@@ -50,7 +52,13 @@ def merge(
     names = [os.fsdecode(path) for path in path_list("merge", "parts", parts)]
     check_argument("merge", "options", options, MergeOptions, None)
     check_argument("merge", "part", part, str, bytes, os.PathLike, None)
+    check_argument("merge", "overwrite", overwrite, bool)
     check_job("merge", reporter, None, stop)
+    from rdc.files.own.output_file import Output, claim_outputs, write_output
+    from rdc.survey.parts.sections import SCAN_PART
+
+    output = None if part is None else Output(os.fsencode(part), SCAN_PART, overwrite)
+    claim_outputs([output] if output else []).check_named(map(os.fsencode, names))
     from rdc.survey.parts.merge import PartSource, merge_parts
     from rdc.survey.scan.summary import report_of
 
@@ -64,10 +72,10 @@ def merge(
     sources = [PartSource(name, partial(_opened, name)) for name in names]
     outcome = merge_parts(sources, (options or MergeOptions()).memory, before=before)
     reporter(Progressed("read", done[-1], done[-1]))
-    if part is not None:
-        from rdc.survey.parts.part_file import write_part
+    if output is not None:
+        from rdc.survey.parts.part_file import encode_part
 
-        write_part(outcome, os.fsdecode(part))
+        write_output(output, encode_part(outcome))
     return report_of(outcome)
 
 

@@ -52,7 +52,6 @@ class RunSearch:
     def runs(self) -> Iterator[list[EqualRuns]]:
         """Yields the equal ranges of each file."""
         finder = RunFinder()
-        volumes: dict[int, Volume] = {}
         # Protected files come first, so that other files share with them.
         files = sorted(self._files(), key=lambda item: not self._protected(item[0]))
         tasks = (self._task(location, size) for location, size in files)
@@ -60,9 +59,11 @@ class RunSearch:
             if signed.error is not None:
                 self._problem(signed.error)
             elif signed.tree is not None and signed.identity is not None:
-                volume = volumes.get(signed.identity.device)
-                if volume is None:
-                    volume = volumes[signed.identity.device] = self._volume(signed.key)
+                try:
+                    volume = self._volume(signed.key)
+                except FileError as error:
+                    self._problem(error)
+                    continue
                 protected = self._protected(signed.key)
                 yield finder.add(
                     ChunkedFile(signed.key, volume.id, volume.block_size, signed.tree, protected)
@@ -80,7 +81,7 @@ class RunSearch:
             for directory in Walk(root, filters, self._walked(root.shown), operand.only):
                 if operand.only is not None and directory.path:
                     break
-                listing = directory.listing
+                listing = directory.listing.unpacked()
                 for name, kind, size in zip(listing.names, listing.kinds, listing.sizes, strict=True):
                     if kind == Kind.FILE and size >= self._min_size:
                         yield RootedPath(number, join(directory.path, name)), size
@@ -104,4 +105,7 @@ class RunSearch:
     def _volume(self, location: RootedPath) -> Volume:
         root = self._operands.all[location.root].tree.root
         with root.open_read(location.path) as source:
-            return volume_of(source.fileno())
+            try:
+                return volume_of(source.fileno())
+            except OSError as error:
+                raise root.failure(error, location.path, "look at its file system", reading=True) from error

@@ -8,6 +8,8 @@ import time
 from rdc.catalog.arguments import check_job, path_list
 from rdc.catalog.location import USER_CATALOG
 from rdc.checks import check_argument, check_callable
+from rdc.files.own.claims import Claims
+from rdc.files.own.output_file import Output, claim_outputs, write_output
 from rdc.model.scan import ScanOptions
 from rdc.progress import silent
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from rdc.model.scan import ScanReport
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_claimed"]
 
 
 def scan(
@@ -28,6 +30,7 @@ def scan(
     options: ScanOptions | None = None,
     *,
     part: str | bytes | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
@@ -36,7 +39,8 @@ def scan(
     """Measures what deduplication and compression would save below `paths` (several, or one): files and
     directories, and URLs s3://BUCKET/NAME of objects.
 
-    `part`: a file to write the counts to, for `rdc.merge`. `catalog` is asked before a file is read and gets
+    `part`: a file to write the counts to, for `rdc.merge`. It never replaces a file that is read, and another
+    file that is no part only with `overwrite`. `catalog` is asked before a file is read and gets
     new signatures. Once `stop` is set, the scan ends with the files read so far: the report's coverage
     has the reason 'interrupted' and its exit is ExitCode.INTERRUPTED. `clock` returns seconds and never goes
     back. Raises UsageError. Failures of single files are in the report.
@@ -53,21 +57,51 @@ def scan(
     given = path_list("scan", "paths", paths)
     check_argument("scan", "options", options, ScanOptions, None)
     check_argument("scan", "part", part, str, bytes, os.PathLike, None)
+    check_argument("scan", "overwrite", overwrite, bool)
     check_job("scan", reporter, catalog, stop)
     check_callable("scan", "clock", clock)
+    from rdc.survey.parts.sections import SCAN_PART
+
+    output = None if part is None else Output(os.fsencode(part), SCAN_PART, overwrite)
+    claims = claim_outputs([output] if output else [])
+    return scan_claimed(
+        given,
+        options or ScanOptions(),
+        output,
+        claims,
+        catalog=catalog,
+        reporter=reporter,
+        stop=stop,
+        clock=clock,
+    )
+
+
+def scan_claimed(
+    paths: Sequence[str | bytes | os.PathLike[str]],
+    options: ScanOptions,
+    part: Output | None,
+    claims: Claims,
+    *,
+    catalog: SignatureStore | UserCatalog | None,
+    reporter: Reporter,
+    stop: StopSignal | None,
+    clock: Callable[[], float],
+) -> ScanReport:
+    """Scan as `scan` does. `claims`: all results of this run, `part` among them, which the scan must not
+    read."""
+    from rdc.survey.parts.part_file import encode_part
     from rdc.survey.scan.scan import survey
     from rdc.survey.scan.summary import report_of
 
     outcome = survey(
-        given,
-        options or ScanOptions(),
+        paths,
+        options,
         catalog=catalog,
         reporter=reporter,
         stopped=(lambda: False) if stop is None else stop.is_set,
         clock=clock,
+        claims=claims,
     )
     if part is not None:
-        from rdc.survey.parts.part_file import write_part
-
-        write_part(outcome, os.fsdecode(part))
+        write_output(part, encode_part(outcome))
     return report_of(outcome)

@@ -7,7 +7,9 @@ import os
 from rdc.catalog.arguments import check_job, path_list
 from rdc.checks import check_argument
 from rdc.errors import UsageError
-from rdc.model.documents import SHINGLE_UNITS, DocumentOptions, DocumentReport
+from rdc.files.own.claims import Claims
+from rdc.files.own.output_file import Output, claim_outputs, write_output
+from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions, DocumentReport
 from rdc.progress import silent
 
 TYPE_CHECKING = False
@@ -17,7 +19,14 @@ if TYPE_CHECKING:
     from rdc.documents.gather import Gathered
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["check_documents", "merge_documents", "similar_documents"]
+__all__ = [
+    "check_documents",
+    "merge_claimed",
+    "merge_documents",
+    "search_claimed",
+    "similar_documents",
+    "stage_of",
+]
 
 
 def similar_documents(
@@ -25,14 +34,16 @@ def similar_documents(
     options: DocumentOptions | None = None,
     *,
     part: str | bytes | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> DocumentReport:
     """Finds documents at and below `paths` that resemble each other.
 
     A document is a plain text file, a row of a JSONL file or a row of a Parquet file. `part`: a file to write
-    what was read to, for `merge_documents`. What cannot be read is reported as a Problem and left out.
-    Nothing is changed. Raises UsageError for options out of range, and StoppedError once `stop` is set.
+    what was read to, for `merge_documents`. It never replaces a file that is read, and another file that is
+    no part only with `overwrite`. What cannot be read is reported as a Problem and left out. Nothing is
+    changed. Raises UsageError for options out of range, and StoppedError once `stop` is set.
 
         >>> import json, rdc
         >>> text = " ".join(f"word{number}" for number in range(300))
@@ -46,10 +57,42 @@ def similar_documents(
         [1, 3]
     """
     given = path_list("similar_documents", "paths", paths)
-    chosen = _checked("similar_documents", options, part, reporter, stop)
+    chosen = _checked("similar_documents", options, part, overwrite, reporter, stop)
+    output = _output(part, overwrite=overwrite)
+    claims = claim_outputs([output] if output else [], stage_of(chosen))
+    return search_claimed(given, chosen, output, claims, reporter=reporter, stop=stop)
+
+
+def search_claimed(
+    paths: Sequence[bytes],
+    options: DocumentOptions,
+    part: Output | None,
+    claims: Claims,
+    *,
+    reporter: Reporter,
+    stop: StopSignal | None = None,
+) -> DocumentReport:
+    """Search as `similar_documents` does. `claims`: all results of this run, `part` among them, which the
+    search must not read."""
     from rdc.documents.gather import gather
 
-    return _searched(gather(given, chosen, reporter, stop), chosen, part, reporter, stop)
+    claims.check_named(_older(options))
+    return _searched(gather(paths, options, reporter, stop, claims), options, part, reporter, stop)
+
+
+def stage_of(options: DocumentOptions) -> list[bytes]:
+    """Return the directory that a search fills with what it reads, if it has one."""
+    return [] if options.stage is None else [os.fsencode(options.stage)]
+
+
+def _older(options: DocumentOptions) -> list[bytes]:
+    return [] if options.against is None else [os.fsencode(options.against)]
+
+
+def _output(part: str | bytes | os.PathLike[str] | None, *, overwrite: bool) -> Output | None:
+    from rdc.documents.parts.part_file import DOCUMENT_PART
+
+    return None if part is None else Output(os.fsencode(part), DOCUMENT_PART, overwrite)
 
 
 def merge_documents(
@@ -57,6 +100,7 @@ def merge_documents(
     options: DocumentOptions | None = None,
     *,
     part: str | bytes | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> DocumentReport:
@@ -64,7 +108,8 @@ def merge_documents(
 
     The report is that of one search of all documents, however they were divided and in whatever order the
     parts come. Of `options`, threshold, against and workers count. `part`: a file to write all of it to, as a
-    part again. Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
+    part again. It never replaces one of `parts`, and another file that is no part only with `overwrite`.
+    Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
     different shingles; both name the part.
 
         >>> import json, rdc
@@ -78,18 +123,38 @@ def merge_documents(
         [b'a.jsonl']
     """
     names = [os.fsdecode(path) for path in path_list("merge_documents", "parts", parts)]
-    chosen = _checked("merge_documents", options, part, reporter, stop)
+    chosen = _checked("merge_documents", options, part, overwrite, reporter, stop)
+    output = _output(part, overwrite=overwrite)
+    claims = claim_outputs([output] if output else [])
+    return merge_claimed(names, chosen, output, claims, reporter=reporter, stop=stop)
+
+
+def merge_claimed(
+    names: Sequence[str],
+    options: DocumentOptions,
+    part: Output | None,
+    claims: Claims,
+    *,
+    reporter: Reporter,
+    stop: StopSignal | None = None,
+) -> DocumentReport:
+    """Merge as `merge_documents` does. `claims`: all results of this run, `part` among them, which it must
+    not read."""
     if not names:
         raise UsageError("nothing to merge: no part was given")
+    claims.check_named([*map(os.fsencode, names), *_older(options)])
     from rdc.documents.gather import opened_parts
     from rdc.documents.parts.open_parts import PartSource
 
     gathered = opened_parts([PartSource(name) for name in names], reporter, stop)
-    return _searched(gathered, chosen, part, reporter, stop)
+    return _searched(gathered, options, part, reporter, stop)
 
 
-def _checked(function: str, options: object, part: object, reporter: object, stop: object) -> DocumentOptions:
+def _checked(
+    function: str, options: object, part: object, overwrite: object, reporter: object, stop: object
+) -> DocumentOptions:
     check_argument(function, "part", part, str, bytes, os.PathLike, None)
+    check_argument(function, "overwrite", overwrite, bool)
     check_job(function, reporter, None, stop)
     return check_documents(function, options)
 
@@ -101,6 +166,8 @@ def check_documents(function: str, options: object) -> DocumentOptions:
     chosen = options if isinstance(options, DocumentOptions) else DocumentOptions()
     if not 0.1 <= chosen.threshold <= 1:
         raise UsageError(f"threshold {chosen.threshold}: a share from 0.1 to 1 is expected")
+    if chosen.format not in FORMATS:
+        raise UsageError(f"format {chosen.format!r}: expected {', '.join(FORMATS)}")
     if chosen.shingle not in SHINGLE_UNITS:
         raise UsageError(f"shingle {chosen.shingle!r}: expected {' or '.join(SHINGLE_UNITS)}")
     return chosen
@@ -109,7 +176,7 @@ def check_documents(function: str, options: object) -> DocumentOptions:
 def _searched(
     gathered: Gathered,
     options: DocumentOptions,
-    part: str | bytes | os.PathLike[str] | None,
+    part: Output | None,
     reporter: Reporter,
     stop: StopSignal | None,
 ) -> DocumentReport:
@@ -118,9 +185,8 @@ def _searched(
 
     if part is not None:
         from rdc.documents.ordered_part import ordered_part
-        from rdc.files.own.output_file import write_output
 
-        write_output(os.fsencode(part), ordered_part(gathered))
+        write_output(part, ordered_part(gathered))
     older = options.against is not None
     if options.against is not None:
         gathered = with_older(gathered, os.fsdecode(options.against))

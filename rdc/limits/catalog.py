@@ -17,6 +17,10 @@ CATALOG_BATCH_ENTRIES = 2_048
 CATALOG_IN_SYNC = 10_000
 """Pairs of trees remembered as in sync, 32 bytes each: more than one machine syncs."""
 
+REMEMBERED_FILE_SYSTEMS = 256
+"""File systems of which the facts are remembered, less than 100 bytes each: more than a machine mounts in a
+month."""
+
 JOURNAL_BYTES = 1 << 30
 """Bytes of a journal of hard links: four million of them at paths of usual length."""
 

@@ -13,6 +13,12 @@ line is skipped in pieces, so a row of any length takes no more memory than this
 READ_BYTES = 1 << 20
 """Bytes of a file that are read at a time."""
 
+WINDOW_BYTES_LEAST = 128 << 20
+WINDOW_BYTES_MOST = 2 << 30
+WINDOW_SHARE = 0.25
+"""Bytes that the unpacking of one .zst file may remember: a share of the machine's memory within bounds. zstd
+itself takes 128 MiB without --long, and --long=31 needs 2 GiB."""
+
 BATCH_BYTES = 4 << 20
 """Bytes of text that are sampled at a time. Two batches a thread are in memory."""
 
@@ -22,6 +28,21 @@ BATCH_DOCUMENTS = 8_192
 RANGE_BYTES = 4 << 20
 """Least bytes of a range of a JSONL or Parquet file that slices share: one batch of text. All machines that
 share a search need the same number."""
+
+STORED_DOCUMENT_BYTES = 1 << 10
+"""What a document without text counts as stored: 600 bytes of samples and columns, some 400 of band keys."""
+
+STORED_SHARE = 128
+STORED_BYTES_LEAST = 512 << 20
+STORED_FILE_BYTES = 1 << 10
+"""What a run stores of documents, at most: so many times the bytes of the files that it reads, each of which
+counts STORED_FILE_BYTES at least, and at least so many bytes. Rows of 30 bytes of text, packed to 15, take 70
+times their size."""
+
+UNPACKED_SHARE = 4096
+UNPACKED_BYTES_LEAST = 1 << 30
+"""What a .zst file may become: so many times its size, and so many bytes. Of zeros zstd makes 1/32,000; gzip
+ends at 1/1,032."""
 
 ROW_PROBLEMS = 10
 """Bad rows of one file that are named. Further ones are counted in one more line."""
@@ -36,9 +57,24 @@ SLICE_HEAD_BYTES = 64 << 20
 """Bytes of the names of all paths of a search in a part of a slice."""
 
 WINDOW = 32
-"""Neighbours compared with each document among those that share a band. More than 33 documents in one band
-are compared each with the 32 that follow it in the order of names, so a band of any size takes linear time.
-Similar documents beyond this limit are nearly always connected through others."""
+"""Neighbours compared with each document among those that share a band, before all other pairs: those of more
+than 33 documents are compared each with the 32 that follow it in the order of names. That connects families
+of any size in linear time."""
+
+EXAMINED = 1 << 12
+EXAMINED_LEAST = 1 << 27
+"""Further pairs of crowded bands whose samples are compared, for each document, and at least in total. A pair
+takes 6 ns."""
+
+COMPARED = 1 << 5
+COMPARED_LEAST = 1 << 23
+"""Pairs among these whose shingles are compared, for each document, and at least in total. They wait on disk,
+8 bytes each, and take about a microsecond. A pair counts once for each band that it shares."""
+
+CROWD_LEVELS = 4
+LEVEL_PREFIXES = 2_000
+"""Bands that the documents of one group may have to share, and combinations of so many bands. Each
+combination reads a column of keys."""
 
 PAIRS = 1 << 18
 """Candidate pairs in memory, some 100 bytes each."""

@@ -33,33 +33,44 @@ AHEAD_BYTES = 8 << 20
 """Bytes of directories that a walk listed before it came to them, counted like DIRECTORY_BYTES: some 40,000
 entries."""
 
+PARTS_BYTES = 1 << 20
+"""Bytes of the record of a directory of --partial-dir: the parts of some 5,000 files. Each interrupted run
+leaves the parts of a few."""
+
 FILTER_PATTERN_BYTES = 4_096
 """Bytes of one filter pattern: PATH_MAX. A longer pattern without wildcards matches no path that a user can
 type."""
 
-FILTER_RULES = 65_536
-"""Filter rules per run. All rules without wildcards together cost one dictionary look-up per entry, so long
-lists stay usable."""
+FILTER_RULES = 1 << 20
+"""Filter rules per run: a list of a million paths, such as another program writes. All rules without
+wildcards together cost a look-up per entry, so long lists stay usable. A side keeps 250 bytes of each."""
 
-FILTER_WILD_RULES = 4_096
-"""Filter rules with wildcards per run. Each one may cost a match per entry, about half a microsecond. A
-longer list would take milliseconds per entry, and a peer's rules times its entries could take hours."""
+FILTER_BYTES = 64 << 20
+"""Bytes of all filter patterns of one run: 64 for each of a million. A peer sends them."""
 
-FILTER_BYTES = 4 << 20
-"""Bytes of all filter patterns of one run. A peer sends them, and compiling them must take seconds at
-most."""
+FILTER_WILD_BYTES = 4 << 20
+"""Bytes of the filter patterns with wildcards of one run. They are states of one automaton, which takes up to
+60 MB, and half a millisecond for a usual name. 500 usual patterns have 5,000 bytes and take half a
+microsecond."""
+
+DIRECTORY_WILD_BYTES = 1 << 20
+"""Bytes of the patterns with wildcards that hold at once in one directory, where some are in files of the
+tree. A hostile tree makes each of its entries cost 2 milliseconds, if its names have 255 bytes."""
+
+FILTER_FILES = 4_096
+"""Per-directory rule files that hold at once: each costs some microseconds per entry."""
 
 FILTER_MERGE_DEPTH = 16
 """Merge files inside merge files. People nest two or three; a file that merges itself has no end."""
 
-SELECTED_NAMES = 524_288
-"""Names that several SRC or --files-from select in a run. A side keeps about 200 bytes of each, so a peer can
-make it use 100 MiB."""
+SELECTED_NAMES = 1 << 20
+"""Names that several SRC or --files-from select in a run: a list of a million files. A side keeps about 150
+bytes of each."""
 
-SELECTED_DIRECTORIES = 262_144
-"""Directories above these names. A side keeps about 400 bytes of each, and the path."""
+SELECTED_DIRECTORIES = 524_288
+"""Directories above these names. A side keeps about 300 bytes of each, and the path."""
 
-SELECTED_BYTES = 32 << 20
+SELECTED_BYTES = 64 << 20
 """Bytes of these names and of the directories that they are below: 64 bytes each, as in usual trees."""
 
 SELECTED_LIST_BYTES = SELECTED_BYTES + SELECTED_NAMES
@@ -75,3 +86,6 @@ directories."""
 
 RULE_FILES = 65_536
 """Per-directory rule files of a destination that are in memory at once, until the run has deleted."""
+
+RULE_FILES_BYTES = 16 << 20
+"""Bytes of these files: 256 for each. Compiled they take some ten times as much."""

@@ -156,3 +156,14 @@ SHORT_PATH = 96
 """Longest path, in bytes, that tables and waiting events store whole. Of longer paths they store the parent
 once for many. Most paths are no longer. A peer announces an entry in at least eight bytes. Storing its path
 therefore costs at most twelve times as much."""
+
+FAILED_FILES = 16
+"""Attempts of a session to make files of local content that fail, before everything comes whole. An honest
+source causes one only by chance, or by a file that changes in a way that nothing shows."""
+
+FAILED_OF_BASE = 4
+"""The same for one local file. A file that is requested has two attempts."""
+
+WRONG_CELLS = 64
+"""Check blocks of local content that a source may correct even if most of what was claimed is wrong. Of an
+honest source's some are, by false matches of short fingerprints."""

@@ -27,5 +27,23 @@ no longer normally distributed, but the stated bounds assume that it is."""
 PART_SECTION_BYTES = 64 << 20
 """Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""
 
+PART_ROWS = 65_536
+"""Rows of one section of a part file."""
+
+PART_PATHS = 1 << 20
+"""Paths of a scan, or of all scans that a part adds up: no command line has as many."""
+
+PART_SUFFIXES = 1 << 22
+"""Types of files in a part. Some programs give each file another one."""
+
+PART_OPTIONS_BYTES = 4096
+"""Bytes of the options that slices must share: six lines."""
+
+PART_PROBLEM_BYTES = 256 << 10
+"""Bytes of one problem's message in a part: a path of the longest kind, escaped."""
+
+PART_PROBLEMS_BYTES = 32 << 20
+"""Bytes of all problems of a part, which has SCAN_PROBLEMS at most."""
+
 SCAN_SLICES = 1_000_000
 """Slices of one scan. More would be smaller than a directory each, and every slice walks all directories."""

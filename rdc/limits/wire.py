@@ -27,7 +27,13 @@ INBOUND_BYTES = 4 << 20
 works. Beyond this limit the transport is not read. It is small beside the 250 MB that a side may use."""
 
 SIZE_LIMIT = (1 << 63) - 1
-"""Bytes of a file, and any offset or total: off_t is signed."""
+"""Bytes of a file, and any offset: off_t is signed."""
+
+TOTAL_BYTES = 12
+"""Bytes of a total of sizes: that of 2^32 files, each of SIZE_LIMIT, is below 2^95."""
+
+TOTAL_LIMIT = (1 << 8 * TOTAL_BYTES) - 1
+"""Bytes of several files together: a few sparse files may have more than SIZE_LIMIT."""
 
 ROUND_LIMIT = (1 << 32) - 1
 """Round number of a frame. A session that uses one round per second lasts 136 years."""
@@ -110,6 +116,9 @@ NODES_PER_MESSAGE = 16_384
 
 NODES_PER_ANSWER = 512
 """Expanded nodes per answer: about 100 KiB with short references, 450 KiB with whole digests."""
+
+HOLES_PER_MESSAGE = 16_384
+"""Holes of a file per message: at worst 16 bytes each, a quarter of a frame."""
 
 RANGES_PER_MESSAGE = 16_384
 """Ranges per request: at worst 16 bytes each, a quarter of a frame."""

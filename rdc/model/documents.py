@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "FORMATS",
     "SHINGLE_UNITS",
     "Document",
     "DocumentGroup",
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 SHINGLE_UNITS = ("words", "chars")
+
+FORMATS = ("auto", "jsonl", "text")
 """The units that a shingle can consist of."""
 
 
@@ -40,6 +43,9 @@ class DocumentOptions:
     one_file_system: bool = False
     field: str = "text"
     """The field of a JSONL object, or the column of a Parquet file, that holds the text."""
+    format: str = "auto"
+    """'auto': what a file holds is known by its name, and of a .json file by its first line; 'jsonl': every
+    file holds JSON lines; 'text': every file is one document."""
     shingle: str = "words"
     """'words': five words in a row; 'chars': characters in a row, for scripts without spaces."""
     threshold: float = 0.8
@@ -125,7 +131,10 @@ class DocumentSummary:
     kept: int
     """Documents that a training set keeps: one of each group, and all outside of groups."""
     left_out: int
-    """Rows and files that could not be read."""
+    """Rows and files that could not be read, and pairs that were not compared."""
+    pairs_left_out: int = 0
+    """Pairs among documents that share much with very many others, and that were not compared, at most. A
+    pair counts once for each band of samples that it shares."""
 
 
 @dataclass(frozen=True, slots=True)

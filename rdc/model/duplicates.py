@@ -77,6 +77,8 @@ class DuplicateFile:
     """The PATH as given, and the rest of the path below it."""
     links: tuple[bytes, ...] = ()
     """Other names found, if they were requested."""
+    unallocated: int = 0
+    """Bytes of its size that take no space on disk: holes, or what the file system's compression saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,8 @@ class DuplicateGroup:
 
     @property
     def waste(self) -> int:
-        """Bytes of all files but one."""
-        return self.size * (len(self.files) - 1)
+        """Bytes on disk of all files but the first."""
+        return sum([self.size - file.unallocated for file in self.files[1:]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class DuplicateSummary:
     files: int
     """Number of files in all groups; the names of one file count once."""
     waste: int
-    """Bytes that would be free if each group were one file."""
+    """Bytes that would be free if of each group only the first file were left: their sizes, or what they take
+    on disk if that is less."""
     files_read: int
     """Number of files that were read at least in part."""
     bytes_read: int

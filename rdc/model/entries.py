@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "ALL_FIELDS",
+    "ComparedFields",
     "DEVICES",
     "EMPTY_LISTING",
+    "Identities",
     "Identity",
     "Kind",
     "LINKED",
@@ -28,6 +31,7 @@ __all__ = [
     "bytes_of_devices",
     "check_sizes",
     "device_number",
+    "is_same_entry",
     "little_endian",
     "little_endian_integers",
     "major_and_minor",
@@ -102,20 +106,73 @@ class Metadata:
     mode: int
     """Permission bits, 0 to 0o7777."""
     mtime_ns: int
-    """Modification time in nanoseconds since the epoch; may be negative."""
+    """Modification time, packed as rdc.model.times defines: nanoseconds since the epoch from 1678 to 2261."""
     uid: int
     gid: int
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The parts of a stat that show whether a file was changed or replaced in between."""
+    """The parts of a stat that show whether an entry was changed or replaced in between."""
 
     device: int
     inode: int
     size: int
+    """Bytes of a regular file; 0 of any other entry."""
     mtime_ns: int
+    """Packed, as of rdc.model.times, and so is `ctime_ns`."""
     ctime_ns: int
+    kind: int = Kind.FILE
+    """SPECIAL for all special files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFields:
+    """Which parts of identities stay as they are while nobody changes the entry. The others say nothing: the
+    file system does not keep them stable, or a listing shows something else."""
+
+    kind: bool = True
+    size: bool = True
+    inode: bool = True
+    """Device and inode number."""
+    mtime: bool = True
+    ctime: bool = True
+
+    @property
+    def bits(self) -> int:
+        """As functions in C take them, for regular files: 1 inode, 2 mtime, 4 ctime, 8 size."""
+        return self.inode | self.mtime << 1 | self.ctime << 2 | self.size << 3
+
+    def both(self, other: ComparedFields) -> ComparedFields:
+        """Return those that count in both."""
+        return ComparedFields(
+            self.kind and other.kind,
+            self.size and other.size,
+            self.inode and other.inode,
+            self.mtime and other.mtime,
+            self.ctime and other.ctime,
+        )
+
+
+ALL_FIELDS = ComparedFields()
+
+
+def is_same_entry(one: Identity, other: Identity, fields: ComparedFields = ALL_FIELDS) -> bool:
+    """Return whether two identities are of one entry that nobody changed in between, as far as `fields` tell.
+
+    Of a directory only its inode counts, since whatever happens in it changes its times.
+    """
+    if fields.kind and one.kind != other.kind:
+        return False
+    if fields.inode and (one.inode != other.inode or one.device != other.device):
+        return False
+    if one.kind == Kind.DIRECTORY:
+        return True
+    return (
+        not (fields.size and one.size != other.size)
+        and not (fields.ctime and one.ctime_ns != other.ctime_ns)
+        and not (fields.mtime and one.mtime_ns != other.mtime_ns)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +191,15 @@ class Listing:
     sizes: array[int]
     """Typecode 'Q': bytes of a regular file; device_number of a device; else 0."""
     mtimes: array[int]
-    """Typecode 'q': nanoseconds since the epoch."""
+    """Typecode 'q': packed times (rdc.model.times)."""
     uids: array[int]
     """Typecode 'I'."""
     gids: array[int]
     """Typecode 'I'."""
     targets: tuple[bytes, ...]
     """Targets of the symlinks, in entry order."""
+    identities: Identities | None = None
+    """Which entry each row was when this machine listed it; None of a listing that came from elsewhere."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -179,6 +238,7 @@ class Listing:
             array("I", (self.uids[i] for i in rows)),
             array("I", (self.gids[i] for i in rows)),
             tuple(target for row, target in zip(links, self.targets, strict=True) if row in chosen),
+            None if self.identities is None else self.identities.rows(rows),
         )
 
     def named(self, names: tuple[bytes, ...]) -> Listing:
@@ -222,7 +282,7 @@ class PackedListing:
     sizes: bytes
     """u64: bytes of a regular file; device_number of a device; else 0."""
     mtimes: bytes
-    """i64: nanoseconds since the epoch."""
+    """i64: packed times (rdc.model.times)."""
     uids: bytes
     """u32."""
     gids: bytes
@@ -256,7 +316,22 @@ class PackedListing:
 
     def rows(self, rows: Sequence[int]) -> PackedListing:
         """The listing of these rows only; `rows` increases."""
-        return self.unpacked().rows(rows).packed()
+        targets = self.targets
+        if targets:
+            links = dict(zip(self.rows_of(Kind.SYMLINK), strings(targets), strict=True))
+            targets = b"".join([links[row] + b"\0" for row in rows if row in links])
+        names = strings(self.names)
+        return PackedListing(
+            len(rows),
+            b"".join([names[row] + b"\0" for row in rows]),
+            bytes([self.kinds[row] for row in rows]),
+            _chosen(self.modes, "H", rows),
+            _chosen(self.sizes, "Q", rows),
+            _chosen(self.mtimes, "Q", rows),
+            _chosen(self.uids, "I", rows),
+            _chosen(self.gids, "I", rows),
+            targets,
+        )
 
     def slice(self, first: int, stop: int) -> PackedListing:
         """Rows [first, stop) of a listing without links."""
@@ -291,7 +366,7 @@ class PackedInodes:
     allocated: bytes
     """u64: bytes that the file occupies, without holes; blocks shared with other files count in full."""
     ctimes: bytes
-    """i64: nanoseconds since the epoch."""
+    """i64: packed times (rdc.model.times)."""
 
     def identity(self, row: int) -> tuple[int, int]:
         """Device and inode number of a row."""
@@ -301,11 +376,51 @@ class PackedInodes:
     def rows(self, rows: Sequence[int]) -> PackedInodes:
         """The inodes of these rows only; `rows` increases."""
         return PackedInodes(
-            _chosen(self.devices, 8, rows),
-            _chosen(self.inodes, 8, rows),
-            _chosen(self.links, 4, rows),
-            _chosen(self.allocated, 8, rows),
-            _chosen(self.ctimes, 8, rows),
+            _chosen(self.devices, "Q", rows),
+            _chosen(self.inodes, "Q", rows),
+            _chosen(self.links, "I", rows),
+            _chosen(self.allocated, "Q", rows),
+            _chosen(self.ctimes, "Q", rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """The identity of each row of a listing, as packed columns. What a view shows as something else does not
+    count (ComparedFields)."""
+
+    kinds: bytes
+    """One `Kind` value per entry."""
+    sizes: bytes
+    """u64."""
+    mtimes: bytes
+    """i64: nanoseconds since the epoch, clamped."""
+    inodes: PackedInodes
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def of(self, row: int) -> Identity:
+        """Return the identity of a row."""
+        at = slice(8 * row, 8 * row + 8)
+        kind = self.kinds[row]
+        device, inode = self.inodes.identity(row)
+        return Identity(
+            device,
+            inode,
+            int.from_bytes(self.sizes[at], "little") if kind == Kind.FILE else 0,
+            int.from_bytes(self.mtimes[at], "little", signed=True),
+            int.from_bytes(self.inodes.ctimes[at], "little", signed=True),
+            min(kind, Kind.SPECIAL),
+        )
+
+    def rows(self, rows: Sequence[int]) -> Identities:
+        """Return these rows only; `rows` increases."""
+        return Identities(
+            bytes([self.kinds[row] for row in rows]),
+            _chosen(self.sizes, "Q", rows),
+            _chosen(self.mtimes, "Q", rows),
+            self.inodes.rows(rows),
         )
 
 
@@ -330,8 +445,10 @@ def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
     return rows
 
 
-def _chosen(column: bytes, width: int, rows: Sequence[int]) -> bytes:
-    return b"".join([column[row * width : row * width + width] for row in rows])
+def _chosen(column: bytes, typecode: str, rows: Sequence[int]) -> bytes:
+    """Return these rows of a packed column of items of this width."""
+    items = array(typecode, column)
+    return array(typecode, [items[row] for row in rows]).tobytes()
 
 
 def _terminated(parts: tuple[bytes, ...]) -> bytes:

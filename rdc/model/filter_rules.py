@@ -74,6 +74,7 @@ class RuleModifiers:
 
 
 _NO_MODIFIERS = RuleModifiers()
+_RULE_TYPES = (RuleAction, bytes, RuleModifiers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,9 @@ class FilterRule:
     modifiers: RuleModifiers = _NO_MODIFIERS
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        # A list may have a million of them.
+        if (type(self.action), type(self.pattern), type(self.modifiers)) != _RULE_TYPES:
+            check_fields(self)
 
     @property
     def side(self) -> RuleSide:
@@ -153,7 +156,10 @@ class DirectoryRules:
 
 def are_plain(rules: Iterable[FilterRule | DirectoryRules]) -> bool:
     """Whether action and pattern say everything of all rules."""
-    return all(type(rule) is FilterRule and rule.modifiers == _NO_MODIFIERS for rule in rules)
+    return all(
+        type(rule) is FilterRule and (rule.modifiers is _NO_MODIFIERS or rule.modifiers == _NO_MODIFIERS)
+        for rule in rules
+    )
 
 
 def has_rule_files(rules: Iterable[FilterRule | DirectoryRules]) -> bool:

@@ -87,8 +87,6 @@ class FileFacts:
     """Number of the file's names in all places."""
     allocated: int
     """Bytes on disk, with shared ones."""
-    physical_offset: int | None
-    """Physical offset of the first bytes; None for a hole, for inline data, or if unknown."""
     attributes: Attributes
     """Extended attributes, if they were requested."""
 
@@ -101,9 +99,17 @@ class Sharing:
     """Bytes that both already share."""
     own: int
     """Bytes that only this range uses: what sharing frees."""
-    perhaps: int
-    """Bytes that become free once their other users release them, or that occupy less because they are
-    compressed."""
+    compressed: int = 0
+    """Bytes that only this range uses, and that take less on disk."""
+    held: int = 0
+    """Bytes that become free once their other users release them."""
+    partial: int = 0
+    """Bytes in extents that are freed only as a whole, or in places that are not known."""
+
+    @property
+    def perhaps(self) -> int:
+        """Bytes of which it is not certain that, or how much of the disk, sharing them frees."""
+        return self.compressed + self.held + self.partial
 
 
 class Action(Enum):
@@ -147,9 +153,13 @@ class Instance:
     won: int
     """Bytes of disk freed."""
     perhaps: int
-    """Further bytes that may become free; see Sharing."""
+    """Further bytes that may have become free, or will; `compressed` and `held` are parts of it."""
     destination: _Path = b""
     """Where a moved file goes, or the text of a symbolic link. Otherwise empty."""
+    compressed: int = 0
+    """Compressed bytes freed, which took less on disk."""
+    held: int = 0
+    """Bytes that something else holds, such as a snapshot. They become free once it lets go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +253,7 @@ class DedupeReport:
     exit: ExitCode
     journal: _Path | None = None
     """The path of the journal, if hard links were recorded."""
+    compressed: int = 0
+    """The part of `perhaps` that was compressed: it is free, and took less on disk."""
+    held: int = 0
+    """The part of `perhaps` that something else holds, such as a snapshot."""

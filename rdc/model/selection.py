@@ -10,16 +10,17 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     "SelectedName",
     "SelectedPaths",
     "check_bounds",
+    "check_name",
     "listed_names",
+    "read_name",
     "select_listed",
     "select_operands",
-    "split_name",
 ]
 
 _NO_NAMES = frozenset((b"", b".", b".."))
@@ -41,30 +42,34 @@ class SelectedPaths:
 class SelectedName:
     """One name of SelectedPaths, read."""
 
-    components: tuple[bytes, ...]
+    path: bytes
     """Empty for the directory itself."""
     contents: bool
     """Whether its contents are meant, even without recursion."""
     with_top: bool
     """Whether the metadata of the directory that it is below count."""
 
-    @property
-    def path(self) -> bytes:
-        return b"/".join(self.components)
 
-
-def split_name(name: bytes) -> SelectedName:
-    """Reads a name of SelectedPaths. Raises ValueError unless it has plain components within the limits."""
+def read_name(name: bytes) -> SelectedName:
+    """Read a name that `check_name` takes."""
     if name == b".":
-        return SelectedName((), True, True)
-    inner = name.removeprefix(b"./")
-    contents = inner.endswith(b"/")
-    components = tuple(inner.removesuffix(b"/").split(b"/"))
+        return SelectedName(b"", True, True)
+    path = name.removeprefix(b"./")
+    return SelectedName(path.removesuffix(b"/"), path.endswith(b"/"), len(path) < len(name))
+
+
+def check_name(name: bytes) -> None:
+    """Raise ValueError unless a name of SelectedPaths has plain components within the limits."""
+    if name == b".":
+        return
+    components = name.removeprefix(b"./").removesuffix(b"/").split(b"/")
     if not _NO_NAMES.isdisjoint(components):
         raise ValueError(f"{printable(name[:NAME_BYTES])!r} is not a plain relative path")
-    if len(name) > PATH_BYTES or len(components) > PATH_DEPTH or max(map(len, components)) > NAME_BYTES:
+    # A list may have a million names, nearly all of them short.
+    if len(name) > NAME_BYTES and (
+        len(name) > PATH_BYTES or len(components) > PATH_DEPTH or max(map(len, components)) > NAME_BYTES
+    ):
         raise ValueError(f"a path of {len(name)} bytes and {len(components)} components is too long")
-    return SelectedName(components, contents, len(inner) < len(name))
 
 
 def select_operands(paths: Sequence[bytes], *, relative: bool) -> tuple[SelectedPaths, ...]:
@@ -97,14 +102,18 @@ def select_listed(
 ) -> tuple[SelectedPaths, ...]:
     """What a list of names below `directory` selects. `relative`: as in `select_operands`; without it, each
     entry loses the path above it. Raises UsageError for '..' in a name."""
-    chosen = []
-    for name in names:
-        inner = name.lstrip(b"/") or b"."
-        if b".." in inner.split(b"/"):
-            raise UsageError(f"{printable(name)}: a listed name cannot have '..' in it; write it without")
-        origin, one = _relative(inner) if relative else _plain(inner)
-        chosen.append((os.path.join(directory, b"" if origin == b"." else origin), one))
-    return _joined(chosen)
+    top = os.path.join(directory, b"")
+
+    def chosen() -> Iterator[tuple[bytes, bytes]]:
+        for name in names:
+            inner = name.lstrip(b"/") or b"."
+            if b".." in inner and b".." in inner.split(b"/"):
+                raise UsageError(f"{printable(name)}: a listed name cannot have '..' in it; write it without")
+            origin, one = _relative(inner) if relative else _plain(inner)
+            # A name that is itself is kept once.
+            yield top if origin == b"." else os.path.join(directory, origin), name if one == name else one
+
+    return _joined(chosen())
 
 
 def _plain(path: bytes) -> tuple[bytes, bytes]:
@@ -154,6 +163,6 @@ def check_bounds(selected: Sequence[SelectedPaths]) -> None:
     for paths in selected:
         for name in paths.names:
             try:
-                split_name(name)
+                check_name(name)
             except ValueError as error:
                 raise UsageError(f"a selected name: {error}") from error

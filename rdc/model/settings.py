@@ -177,15 +177,23 @@ class _File:
 
 
 def read_settings(path: str | os.PathLike[str]) -> Table | None:
-    """The file's top table; None if there is no file at `path`. UsageError or RdcError (11) for any mistake
-    in it."""
+    """The file's top table; None if there is no file at `path`.
+
+    Settings name programs, directories and who may use them. So UsageError is raised for a file that another
+    user than this one and root may write, and for one in such a directory. UsageError or RdcError (11) also
+    for any mistake in it.
+    """
     import tomllib
 
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
                 raise UsageError(f"{path}: expected a file with settings, found something else")
+            _check_writers(os.fspath(path), status)
+            directory = os.path.dirname(os.fspath(path)) or "."
+            _check_writers(directory, os.stat(directory))
             data = file.read(SETTINGS_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -219,6 +227,22 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
         raise UsageError(
             f"{path}: expected settings, found a value beyond all: {_short(str(error))}"
         ) from error
+
+
+def _check_writers(path: str, found: os.stat_result) -> None:
+    """Raises UsageError if another user than this one and root may change what is at `path`. In a directory
+    with the sticky bit nobody can take the place of another user's file."""
+    if found.st_uid not in (0, os.geteuid()):
+        raise UsageError(
+            f"{path}: it belongs to another user (uid {found.st_uid}), who can change the settings; give it"
+            " to the user that runs rdc, or run as that user"
+        )
+    sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky:
+        raise UsageError(
+            f"{path}: others can change it (mode {found.st_mode & 0o7777:o}), and with it the settings; close"
+            f" it with: chmod go-w {path}"
+        )
 
 
 def _line_of_deep_key(text: str) -> int | None:

@@ -164,13 +164,22 @@ class SyncOptions:
     """True: always, False: never, None: where it helps (not within one process)."""
     owner: bool | None = None
     """Preserve uid and gid; None: only if the receiving side runs as root."""
+    group: bool = True
+    """Preserve the gid where `owner` says that owners are preserved. Otherwise only the uid is."""
+    perms: bool = True
+    """Preserve permissions. Otherwise existing entries keep theirs, and new ones get the source's less the
+    umask of the destination. Not together with `acls`."""
+    times: bool = True
+    """Preserve modification times. Otherwise none is set, and the contents of files are compared whose times
+    differ."""
     max_memory: int | None = None
     """Bytes of memory that this side, as the destination, may use for the source's entries; 0 for all of the
     machine's memory, None for a share of it. Each side keeps its own value."""
     bandwidth: int = 0
     """Bytes per second that each side may send; 0 for no limit."""
     timeout: int = 0
-    """Seconds without a byte on the connection before both sides give up; 0 for never."""
+    """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
+    side gives up if the other one neither sends nor uses the processor."""
     update: bool = False
     """Skip files that are newer at the destination, by their mtimes."""
     existing: bool = False

@@ -111,12 +111,13 @@ def compare(
     pairs, extra, times = _paired_rows(
         wanted, existing, preserved=preserved, checksum=checksum, unverified=unverified
     )
-    pairs, alike, touched = _files_apart(wanted, existing, pairs, preserved)
+    pairs, alike, touched, doubtful = _files_apart(wanted, existing, pairs, preserved)
     if times:
         # Only mtimes differ. In a touched tree that is most files.
         touched = [row for row in times if wanted.kinds[row] == Kind.FILE]
         pairs = [(row, row) for row in times if wanted.kinds[row] != Kind.FILE]
     checked = alike if checksum else [row for row in alike if row in unverified] if unverified else []
+    checked = sorted([*checked, *doubtful]) if doubtful else checked
     links, existing_links = wanted.links(), existing.links()
     decisions = []
     for row, existing_row in pairs:
@@ -130,7 +131,8 @@ def compare(
         else:
             bits = _difference_of_rows(wanted, row, existing, existing_row, preserved)
             if kind == Kind.FILE:
-                change, bits = _change_of_file(bits, checksum=checksum, unverified=row in unverified)
+                doubted = row in unverified or _is_doubtful(wanted, row, existing, existing_row, preserved)
+                change, bits = _change_of_file(bits, checksum=checksum, unverified=doubted)
             elif kind == Kind.SYMLINK and links[row] != existing_links[existing_row]:
                 change = Change.CONTENT
             elif kind > Kind.SPECIAL and (existing.kinds[existing_row] != kind or bits & _SIZE):
@@ -163,7 +165,7 @@ def _paired_rows(
         _differing_rows(wanted, existing, preserved),
         _differing(wanted.mtimes, existing.mtimes),
     )
-    if differing or unverified or preserved.granularity > 1:
+    if differing or unverified or not preserved.keeps_all_times:
         differing, times = sorted({*differing, *times, *unverified}), []
     return [(row, row) for row in differing], [], times
 
@@ -177,13 +179,15 @@ def _change_of_file(bits: int, *, checksum: bool, unverified: bool) -> tuple[Cha
 
 def _files_apart(
     a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], preserved: Preserved
-) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+) -> tuple[list[tuple[int, int]], list[int], list[int], list[int]]:
     """Splits `pairs`: other pairs, rows of files without a difference, rows of files that differ in mtime
-    only."""
+    only, and rows of files without a difference whose mtimes do not prove that."""
     others: list[tuple[int, int]] = []
     alike: list[int] = []
     touched: list[int] = []
-    file, exact = int(Kind.FILE), preserved.granularity == 1
+    doubtful: list[int] = []
+    untimed, coarse = Kind.FILE in preserved.untimed, preserved.is_coarse
+    file, exact, kept, group = int(Kind.FILE), preserved.keeps_all_times, preserved.modes, preserved.group
     kinds, sizes, mtimes, modes = a.kinds, a.sizes, a.mtimes, a.modes
     for pair in pairs:
         row, other = pair
@@ -191,17 +195,21 @@ def _files_apart(
             other < 0
             or not kinds[row] == b.kinds[other] == file
             or sizes[row] != b.sizes[other]
-            or (preserved.modes and modes[row] != b.modes[other])
-            or (preserved.owner and (a.uids[row] != b.uids[other] or a.gids[row] != b.gids[other]))
+            or (modes[row] ^ b.modes[other]) & kept
+            or (
+                preserved.owner and (a.uids[row] != b.uids[other] or (group and a.gids[row] != b.gids[other]))
+            )
         ):
             others.append(pair)
-        elif mtimes[row] == b.mtimes[other] or (
-            not exact and preserved.mtime(mtimes[row]) == preserved.mtime(b.mtimes[other])
-        ):
+        elif mtimes[row] == b.mtimes[other]:
             alike.append(row)
-        else:
+        elif exact:
             touched.append(row)
-    return others, alike, touched
+        elif preserved.same_time(mtimes[row], b.mtimes[other]):
+            (doubtful if coarse or untimed else alike).append(row)
+        else:
+            (doubtful if untimed else touched).append(row)
+    return others, alike, touched, doubtful
 
 
 def _differing_rows(a: Listing, b: Listing, preserved: Preserved) -> list[int]:
@@ -210,8 +218,9 @@ def _differing_rows(a: Listing, b: Listing, preserved: Preserved) -> list[int]:
     columns: list[tuple[Sequence[int], Sequence[int]]] = [
         (a.kinds, b.kinds),
         (a.sizes, b.sizes),
-        *([(a.modes, b.modes)] if preserved.modes else []),
-        *([(a.uids, b.uids), (a.gids, b.gids)] if preserved.owner else []),
+        *([(a.modes, b.modes)] if preserved.modes or preserved.directory_modes else []),
+        *([(a.uids, b.uids)] if preserved.owner else []),
+        *([(a.gids, b.gids)] if preserved.owner and preserved.group else []),
     ]
     for wanted, existing in columns:
         rows.update(_differing(wanted, existing))
@@ -232,22 +241,32 @@ _DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 
 
 def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> int:
-    bits = 0
-    if a.mtimes[row] != b.mtimes[other] and preserved.mtime(a.mtimes[row]) != preserved.mtime(
-        b.mtimes[other]
+    bits, kind = 0, a.kinds[row]
+    if (
+        a.mtimes[row] != b.mtimes[other]
+        and preserved.is_timed(kind)
+        and not preserved.same_time(a.mtimes[row], b.mtimes[other])
     ):
         bits = _TIME
     if a.sizes[row] != b.sizes[other]:
         bits |= _SIZE
-    # Linux stores no mode for symlinks.
-    if preserved.modes and a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:
+    if (a.modes[row] ^ b.modes[other]) & preserved.modes_of_kind(kind):
         bits |= _PERMISSIONS
     if preserved.owner:
         if a.uids[row] != b.uids[other]:
             bits |= _OWNER
-        if a.gids[row] != b.gids[other]:
+        if preserved.group and a.gids[row] != b.gids[other]:
             bits |= _GROUP
     return bits
+
+
+def _is_doubtful(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
+    """Returns whether two files of one size may differ, though what is preserved of their mtimes does not."""
+    if a.sizes[row] != b.sizes[other] or a.mtimes[row] == b.mtimes[other]:
+        return False
+    if Kind.FILE in preserved.untimed:
+        return True
+    return preserved.is_coarse and preserved.same_time(a.mtimes[row], b.mtimes[other])
 
 
 def row_difference(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> Difference:
@@ -258,13 +277,13 @@ def row_difference(a: Listing, row: int, b: Listing, other: int, preserved: Pres
 def difference(kind: int, wanted: Metadata, existing: Metadata, *, preserved: Preserved) -> Difference:
     """Returns which metadata differ between two entries of one kind."""
     found = Difference.NONE
-    if preserved.mtime(wanted.mtime_ns) != preserved.mtime(existing.mtime_ns):
+    if preserved.is_timed(kind) and not preserved.same_time(wanted.mtime_ns, existing.mtime_ns):
         found |= Difference.TIME
-    if preserved.modes and wanted.mode != existing.mode and kind != Kind.SYMLINK:
+    if (wanted.mode ^ existing.mode) & preserved.modes_of_kind(kind):
         found |= Difference.PERMISSIONS
     if preserved.owner and wanted.uid != existing.uid:
         found |= Difference.OWNER
-    if preserved.owner and wanted.gid != existing.gid:
+    if preserved.owner and preserved.group and wanted.gid != existing.gid:
         found |= Difference.GROUP
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.model.entries import DEVICES, Kind
+from rdc.model.times import real_time
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -45,4 +46,4 @@ def with_equal_time(existing: Metadata, wanted: Metadata, window: int) -> Metada
 
 
 def _are_close(a_ns: int, b_ns: int, window: int) -> bool:
-    return abs(a_ns // _SECOND - b_ns // _SECOND) <= window
+    return abs(real_time(a_ns) // _SECOND - real_time(b_ns) // _SECOND) <= window

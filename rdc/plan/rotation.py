@@ -49,16 +49,18 @@ def rotated(
         rows_by_name = {name: row for row, name in enumerate(existing.names)}
         left |= {rows_by_name[wanted.names[row]]: False for row in comparison.touched}
     left |= dict.fromkeys(comparison.extra, True)
+    here, there = preserved.at_source, preserved.at_destination
     stamps: dict[tuple[int, int], list[int]] = {}
     names: dict[bytes, int] = {}
     for row in left:
         if existing.kinds[row] == Kind.FILE and existing.sizes[row] >= ROTATED_BYTES:
-            stamps.setdefault((existing.sizes[row], preserved.mtime(existing.mtimes[row])), []).append(row)
+            stamp = existing.sizes[row], there.mtime(existing.mtimes[row])
+            stamps.setdefault(stamp, []).append(row)
             names[existing.names[row]] = row
     found = {}
     for decision in renumbered:
         row = decision.row
-        stamp = wanted.sizes[row], preserved.mtime(wanted.mtimes[row])
+        stamp = wanted.sizes[row], here.mtime(wanted.mtimes[row])
         rows = stamps.get(stamp) or [
             names[name] for name in _names_before(wanted.names[row]) if name in names
         ]

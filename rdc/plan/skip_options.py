@@ -8,6 +8,7 @@ destination never counts as newer. Directories that both sides have are never sk
 from __future__ import annotations
 
 from rdc.model.entries import Kind
+from rdc.model.times import real_time
 from rdc.plan.compare import Change, Comparison, Decision, Difference
 from rdc.records import dataclass, replace
 
@@ -54,6 +55,8 @@ def narrow(
     checked = () if options.ignore_existing or options.append else comparison.checked
     if unfit:
         checked = tuple(row for row in checked if row not in unfit)
+    if checked and (options.update or options.size_only) and not preserved.keeps_all_times:
+        checked = _still_checked(checked, wanted, existing, options=options, preserved=preserved)
     decisions, touched = _not_skipped(
         comparison, wanted, existing, unfit, options=options, preserved=preserved
     )
@@ -74,7 +77,10 @@ def narrow(
         left = [*unfit, *(row for row in differing if row not in decided and row not in unfit)]
     skipped = len(touched) < len(comparison.touched) or len(decisions) < len(comparison.decisions)
     if options.size_only and not options.checksum:
-        by_time = [Decision(Change.METADATA, row, -1, Difference.TIME) for row in touched]
+        rows = {name: row for row, name in enumerate(existing.names)} if touched else {}
+        by_time = [
+            Decision(Change.METADATA, row, rows[wanted.names[row]], Difference.TIME) for row in touched
+        ]
         files = (_by_size(one) if wanted.kinds[one.row] == Kind.FILE else one for one in decisions)
         decisions = sorted([*files, *by_time], key=lambda decision: decision.row)
         touched = ()
@@ -121,6 +127,28 @@ def _not_skipped(
     return decisions, touched
 
 
+def _still_checked(
+    checked: Sequence[int],
+    wanted: Listing,
+    existing: Listing,
+    *,
+    options: SyncOptions,
+    preserved: Preserved,
+) -> tuple[int, ...]:
+    """Returns the rows of files whose contents are compared: of those whose mtimes differ and prove nothing,
+    none that is newer at the destination (-u), and none at all if equal sizes suffice (--size-only)."""
+    rows = {name: row for row, name in enumerate(existing.names)}
+    left = []
+    for row in checked:
+        other = rows[wanted.names[row]]
+        equal = wanted.mtimes[row] == existing.mtimes[other]
+        by_size = options.size_only and not options.checksum
+        newer = options.update and _newer(existing, other, wanted, row, preserved)
+        if equal or not (by_size or newer):
+            left.append(row)
+    return tuple(left)
+
+
 def _is_newer(decision: Decision, wanted: Listing, existing: Listing, preserved: Preserved) -> bool:
     """Returns whether the destination has a newer file than the decision would write."""
     return (
@@ -156,10 +184,13 @@ def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
-    return preserved.mtime(a.mtimes[row]) > preserved.mtime(b.mtimes[other])
+    """Returns whether the destination's entry `a` is newer than the source's entry `b`."""
+    mine, its = a.mtimes[row], b.mtimes[other]
+    return real_time(mine) > real_time(its) and not preserved.same_time(its, mine)
 
 
 def _by_size(decision: Decision) -> Decision:
     """With --size-only a file of equal size counts as equal content."""
-    by_time = decision.change is Change.CONTENT and not decision.difference & Difference.SIZE
+    contents = (Change.CONTENT, Change.CHECK)
+    by_time = decision.change in contents and not decision.difference & Difference.SIZE
     return replace(decision, change=Change.METADATA) if by_time else decision

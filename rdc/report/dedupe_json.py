@@ -20,6 +20,8 @@ class DedupeJson(ChangeJson):
                 "bytes": event.bytes,
                 "won": event.won,
                 "perhaps": event.perhaps,
+                "compressed": event.compressed,
+                "held": event.held,
                 **(path_fields(event.destination, "destination") if event.destination else {}),
             }
             self.queue("item", fields)
@@ -33,6 +35,8 @@ class DedupeJson(ChangeJson):
             "bytes": report.bytes,
             "won": report.won,
             "perhaps": report.perhaps,
+            "compressed": report.compressed,
+            "held": report.held,
             "already": report.already,
             "skipped": report.skipped,
             "errors": report.errors,

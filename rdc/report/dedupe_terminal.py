@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
-__all__ = ["DedupeStyle", "DedupeTerminal", "instance_line", "summary_line"]
+__all__ = ["DedupeStyle", "DedupeTerminal", "instance_line", "perhaps_text", "summary_line"]
 
 FOLDERS_SHOWN = 20
 """Folders that a dry run names, so that the sums fit on a screen."""
@@ -128,7 +128,16 @@ def instance_line(instance: Instance) -> str:
         return line + f": {size_text(instance.bytes)}"
     if instance.won or instance.perhaps:
         line += f": {size_text(instance.won)}"
-    return line + (f", perhaps {size_text(instance.perhaps)} more" if instance.perhaps else "")
+    return line + perhaps_text(instance)
+
+
+def perhaps_text(found: Instance | DedupeReport) -> str:
+    """What may become free beside what was won, and when."""
+    line = f", {size_text(found.compressed)} of compressed content" if found.compressed else ""
+    if found.held:
+        line += f", {size_text(found.held)} more once what else shares them lets go"
+    unsure = found.perhaps - found.compressed - found.held
+    return line + (f", perhaps {size_text(unsure)} more" if unsure else "")
 
 
 def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
@@ -143,8 +152,7 @@ def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
     else:
         line = f"{files} in {counted(report.groups, 'group')}: {size_text(report.won)}"
         line += " to win" if style.dry_run else " won"
-        if report.perhaps:
-            line += f", perhaps {size_text(report.perhaps)} more once what else shares them lets go"
+        line += perhaps_text(report)
         if report.already:
             line += f"; {size_text(report.already)} were shared already"
     if report.skipped:

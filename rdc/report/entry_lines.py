@@ -7,6 +7,7 @@ import time
 
 from rdc.errors import printable
 from rdc.model.entries import Kind
+from rdc.model.times import real_time
 from rdc.report.out_format import grouped
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ def entry_line(entry: ListedEntry, *, level: int) -> str:
 
 
 def _time(entry: ListedEntry) -> str:
-    seconds = entry.metadata.mtime_ns // 10**9
+    seconds = real_time(entry.metadata.mtime_ns) // 10**9
     try:
         return time.strftime("%Y/%m/%d %H:%M:%S", time.localtime(seconds))
     except (ValueError, OverflowError, OSError):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import time
 
-from rdc.errors import ExitCode, RdcError, UsageError, one_line
+from rdc.errors import ExitCode, RdcError, UsageError, one_line, printable
+from rdc.files.own.opened_path import OpenedPath
 from rdc.progress import ItemChanged, Problem, Reporter
 from rdc.records import dataclass
 from rdc.typed import Protocol
@@ -26,7 +26,10 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK 
 
 
 class LogFile:
-    """A Reporter that appends to a file. Each line is one write, so two runs never share a line."""
+    """A Reporter that appends to a file. Each line is one write, so two runs never share a line.
+
+    A line that cannot be written is lost, such as on a full disk, and the run goes on: that is told once.
+    """
 
     def __init__(self, path: str, format_: OutFormat | None, copy: Copy, *, report: Callable[[Event], None]):
         """`format_`: of changed entries; None: they are not logged. `report`: takes each event after it was
@@ -35,9 +38,14 @@ class LogFile:
         self._format = format_
         self._copy = copy
         self._report = report
+        self._lost = 0
+        """Lines since the last one that was written."""
+        self._told = self._torn = False
+        """The user knows that lines are lost; the last one was written in part."""
         try:
             # O_NONBLOCK: a fifo without a reader must not block the run.
-            self._fd = os.open(path, _FLAGS, 0o600)
+            with OpenedPath(os.fsencode(path), last=False) as opened:
+                self._fd = os.open(opened.name, _FLAGS, 0o600, dir_fd=opened.directory)
         except OSError as error:
             raise RdcError(f"{path}: cannot open the log: {error.strerror}", code=ExitCode.FILE_IO) from error
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):
@@ -67,14 +75,30 @@ class LogFile:
         self.write(f"rdc: {error} (exit code {int(error.code)})")
 
     def write(self, text: str) -> None:
-        """Appends one line. Raises RdcError (exit code 11)."""
+        """Appends one line."""
+        missing = f"{self._lost:,} lines before this one are lost"
+        if self._lost and not self._append(missing):
+            self._lost += 1
+        else:
+            self._lost = int(not self._append(text))
+
+    def _append(self, text: str) -> bool:
+        """Whether the line was written."""
         moment = time.strftime("%Y/%m/%d %H:%M:%S")
         line = f"{moment} [{os.getpid()}] {text}\n".encode(errors="backslashreplace")
         try:
-            if os.write(self._fd, line) != len(line):
-                raise OSError(0, "no space for a whole line")
+            written = os.write(self._fd, b"\n" * self._torn + line) - self._torn
+            self._torn = 0 <= written < len(line)
+            reason = "no space for a whole line" if self._torn else None
         except OSError as error:
-            raise RdcError(f"{self._path}: cannot log: {error.strerror}", code=ExitCode.FILE_IO) from error
+            reason = error.strerror
+        if reason is not None and not self._told:
+            self._told = True
+            told = (
+                f"{printable(self._path)}: cannot log: {reason}; the run goes on, lines of its log are lost"
+            )
+            self._report(Problem(ExitCode.OK, b"", told))
+        return reason is None
 
     def close(self) -> None:
         os.close(self._fd)
@@ -107,8 +131,8 @@ class LoggedOutput:
         self._log = LogFile(choice.path, choice.format, choice.copy, report=output)
 
     def start(self) -> None:
-        self._log.begin()
         self._output.start()
+        self._log.begin()
 
     def __call__(self, event: Event, /) -> None:
         self._log(event)
@@ -118,8 +142,7 @@ class LoggedOutput:
         self._output.finish(report)
 
     def fail(self, error: RdcError) -> None:
-        with contextlib.suppress(RdcError):  # the log may be what failed
-            self._log.fail(error)
+        self._log.fail(error)
         self._output.fail(error)
 
     def close(self) -> None:

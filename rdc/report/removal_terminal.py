@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, printable
 from rdc.model.instances import Action, Instance
+from rdc.report.dedupe_terminal import perhaps_text
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
 
@@ -79,7 +80,9 @@ def removal_line(instance: Instance) -> str:
         line += f" to {printable(instance.destination)}"
     elif instance.action is Action.RESTORE:
         line += f" as {printable(instance.source)}"
-    return line + (f": {size_text(instance.won)}" if instance.won else "")
+    if instance.won or instance.perhaps:
+        line += f": {size_text(instance.won)}"
+    return line + perhaps_text(instance)
 
 
 def removal_summary(report: DedupeReport, *, dry_run: bool, moves: bool) -> str:
@@ -89,6 +92,7 @@ def removal_summary(report: DedupeReport, *, dry_run: bool, moves: bool) -> str:
         line += " to move" if dry_run else " moved"
     else:
         line += " to free" if dry_run else " freed"
+        line += perhaps_text(report)
     if report.skipped:
         line += f"; {counted(report.skipped, 'file')} left alone"
     if report.errors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["binary_text", "counted", "duration_text", "elapsed_text", "exact_text", "rate_text", "size_text"]
 
-_UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
+_UNITS = ("KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
 
 def size_text(count: int) -> str:

@@ -99,6 +99,10 @@ class SyncTerminal:
         """Only removes the bar: the command line prints the error in the same way for every command."""
         self.close()
 
+    def settle(self) -> None:
+        """Tells of the problems that were only counted so far."""
+        self._trouble.settle()
+
     def close(self) -> None:
         self._trouble.close()
 

@@ -95,10 +95,12 @@ class WatchTerminal:
         self.close()
 
     def close(self) -> None:
+        self._sync.settle()
         if self._status is not None:
             self._status.close()
 
     def _in_step(self, event: InStep) -> None:
+        self._sync.settle()
         self._flush()
         first, again = not self._turns, self._trouble is not None
         self._trouble, self._began = None, None

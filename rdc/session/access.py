@@ -23,6 +23,7 @@ class Access:
     """The directory's name in messages to the peer. It is no path of this machine."""
     read_only: bool = False
     write_only: bool = False
+    """Nothing that a session tells its peer depends on the content of an entry that was there before it."""
     no_delete: bool = False
     append_only: bool = False
     """The peer may make new entries, but not change, rename or delete existing ones."""
@@ -67,6 +68,8 @@ def _check_changes(options: SyncOptions, access: Access) -> None:
     """Raises TrustError for an option that changes what the peer may not change."""
     # long because each restriction is one test
     title = access.title
+    if access.write_only:
+        _check_write_only(options, title)
     guarded = access.append_only or access.no_delete or access.write_only
     if options.alternates is not None and options.alternates.use is AlternateUse.COMPARE and guarded:
         # Files go that an alternate directory has.
@@ -102,6 +105,23 @@ def _check_removal(access: Access) -> None:
             raise TrustError(f"{access.title} {reason}: leave out --remove-source-files")
 
 
+def _check_write_only(options: SyncOptions, title: str) -> None:
+    """Raises TrustError for an option by which a peer learns of content, or of entries that it does not name.
+
+    --guard counts the destination's entries. What --partial-dir keeps would never be taken up.
+    """
+    named = (
+        ("--checksum", options.checksum),
+        ("--append", options.append),
+        (options.alternates.option if options.alternates else "", options.alternates is not None),
+        ("--partial-dir", bool(options.partial_dir)),
+        ("--guard", options.guard is not None),
+    )
+    for name, given in named:
+        if given:
+            raise TrustError(f"{title} is write-only: nothing in it is compared; leave out {name}")
+
+
 def _check_append_only(options: SyncOptions, title: str) -> None:
     if options.delete:
         raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
@@ -118,6 +138,11 @@ def _check_undo(options: SyncOptions, access: Access) -> None:
     title = access.title
     if access.no_undo and options.keep_undo is not None:
         raise TrustError(f"{title} keeps nothing to undo: leave out --keep-undo")
+    if options.keep_undo is not None and access.keep_undo is None and (access.no_delete or access.write_only):
+        # The bound that the peer chooses drops what earlier syncs kept.
+        raise TrustError(
+            f"nothing may be deleted in {title}, and old versions neither: leave out --keep-undo"
+        )
     if access.keep_undo is not None and (options.overwrites or options.backup is not None):
         excluded = "--backup" if not options.overwrites else "--append" if options.append else "--inplace"
         raise TrustError(f"{title} keeps each sync to be undone, which excludes {excluded}: leave it out")

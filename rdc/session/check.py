@@ -17,9 +17,10 @@ from rdc.model.entries import Kind
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem, silent, stopping
-from rdc.protocol.messages.registry import Describe, Done, Open, Role
+from rdc.protocol.messages.registry import Describe, Done, Role
 from rdc.protocol.rules.dialect import READS_ANEW
 from rdc.records import dataclass, field_names, replace
+from rdc.session.asking import send_open
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Pace, Send
 from rdc.session.sync_run import SyncRun
@@ -207,18 +208,17 @@ class CheckRun(SyncRun):
 
     def opening(self, role: Role) -> Conversation[None]:
         yield Pace(self.options.bandwidth, self.options.timeout)
-        open_ = Open.asking(role, self.source.path, self._secret, self.options)
-        if not self._check.trust_catalog:
-            open_ = replace(open_, needs=" ".join(filter(None, (open_.needs, READS_ANEW))))
-        yield Send(open_, 0)
+        needs = None if self._check.trust_catalog else READS_ANEW
+        yield from send_open(role, self.source.path, self._secret, self.options, needs=needs)
 
     def fetch(self, clones: StagedClones | None = None) -> Conversation[Done]:
         operands = self._operands
         near = operands.near.path
         if operands.near_name:
             near = os.path.dirname(near) or b"."
-        preserved = keeps(near, self.options)
-        preserved = replace(preserved, modes=preserved.modes and self._check.modes)
+        preserved = keeps(near, self.options, catalog=self.signer.catalog)
+        if not self._check.modes:
+            preserved = replace(preserved, modes=0, directory_modes=0)
         yield from self.opening(Role.SOURCE)
         yield Send(Describe(False, preserved), 0)
         yield from self._opened()

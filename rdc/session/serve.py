@@ -29,7 +29,6 @@ from rdc.session.trees.destination_root import (
     keeps,
     make_nodes,
     open_destination,
-    wants_listing,
 )
 from rdc.tree.filter_list import filter_list
 from rdc.version import __version__
@@ -70,6 +69,8 @@ class Admitted:
     options: SyncOptions
     destination: bytes | None = None
     """The path that the tree goes to, if that is in this process."""
+    uses_content: bool = True
+    """As in SessionTerms."""
 
 
 Admission: TypeAlias = "Callable[[Open], Admitted]"
@@ -126,6 +127,11 @@ def answer(
     knows_nodes = knows(hello, SPECIALS)
     admitted = admit(open_)
     yield Pace(admitted.options.bandwidth, admitted.options.timeout)
+    if open_.rules_follow:
+        from rdc.session.asking import receive_rules
+
+        rules = yield from receive_rules()
+        admitted = replace(admitted, options=replace(admitted.options, rules=rules))
     filters = filter_list(admitted.options.filter_rules)
     selected: tuple[SelectedPaths, ...] | None = None
     if open_.selects:
@@ -139,6 +145,8 @@ def answer(
         selected = yield from send_listed(listed, admitted.site, admitted.path, open_.role, round_)
     if READS_ANEW in (open_.needs or "").split(" "):
         signer, knows_nodes = FileSigner(signer.params), False
+    if not admitted.uses_content:
+        signer = FileSigner(signer.params)  # without the catalog, whose answers would tell of content
     if open_.role is Role.SOURCE:
         yield from _answer_as_source(
             admitted, open_, filters, signer, following, clones, selected, round_, knows_nodes
@@ -234,9 +242,16 @@ def _answer_as_destination(
 
         selection = selection_of(selected, options)
     terms = SessionTerms(
-        options, filters, open_.secret, signer, selection=selection, owners=mapping_of(options)
+        options,
+        filters,
+        open_.secret,
+        signer,
+        selection=selection,
+        owners=mapping_of(options),
+        uses_content=admitted.uses_content,
     )
-    whole, preserved = wants_listing(path, options, site), keeps(path, options, site)
+    whole = terms.wants_listing(path, site)
+    preserved = keeps(path, options, site, catalog=signer.catalog)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, preserved), round_)
     received = yield Receive()
@@ -261,7 +276,7 @@ def _answer_as_destination(
     try:
         events = EventRelay(None, items=options.items)
         context = destination_context(terms, destination_root, start, events, preserved)
-        half = Destination(context, whole=whole, in_sync_store=signer.catalog)
+        half = Destination(context, whole=whole, in_sync_store=terms.in_sync_store)
         yield from half.run(round_)
     finally:
         destination_root.release()

@@ -8,7 +8,8 @@ import os
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError, printable
 from rdc.files.base.append_only import MadeEntries
-from rdc.files.base.temporary_names import is_reserved
+from rdc.files.base.own_directories import lies_in_own_directory
+from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.session.access import Access, granted_options
@@ -57,7 +58,8 @@ def admission(path: bytes, access: Access) -> Admission:
     def admit(open_: Open) -> Admitted:
         options = granted_options(open_, access)
         top = open_served(path, access.title)
-        return Admitted(ServedDirectory(lambda: os.dup(top), access, _KEY_LABEL), open_.path, options)
+        site = ServedDirectory(lambda: os.dup(top), access, _KEY_LABEL)
+        return Admitted(site, open_.path, options, uses_content=not access.write_only)
 
     return admit
 
@@ -99,6 +101,9 @@ class ServedDirectory:
                     )
                 top.make_directory(inner, mode)
             fd = os.dup(top.directory(inner).fd)
+        if inner and lies_in_own_directory(fd):
+            os.close(fd)
+            raise self._kept(path)
         label = self._label.rstrip(b"/") + b"/" + inner if inner else self._label
         root = Root(fd, label, self._allowance, made)
         if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
@@ -174,13 +179,16 @@ class ServedDirectory:
         except FileError:
             return None  # a link or a file is in the way: opening the path reports it
 
+    def _kept(self, path: bytes) -> FileError:
+        shown = printable(self._label.rstrip(b"/") + b"/" + path)
+        return FileError(path, f"{shown}: expected a path, found a name that rdc keeps for itself")
+
     def _inner(self, path: bytes) -> bytes:
         """`path` relative to the directory. Raises FileError for '..' and for reserved names."""
         components = [name for name in path.split(b"/") if name not in (b"", b".")]
         if b".." in components:
             shown = printable(self._label.rstrip(b"/") + b"/" + path)
             raise FileError(path, f"{shown}: expected a path inside {self._access.title}, found '..' in it")
-        if any(map(is_reserved, components)):
-            shown = printable(self._label.rstrip(b"/") + b"/" + path)
-            raise FileError(path, f"{shown}: expected a path, found a name that rdc keeps for itself")
+        if any(map(stands_for_reserved, components)):
+            raise self._kept(path)
         return b"/".join(components)

@@ -10,16 +10,18 @@ from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
-from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role, Selected
+from rdc.protocol.messages.registry import Describe, Hello, Opened, Role, Selected
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import SPECIALS, knows
 from rdc.records import replace
+from rdc.session.asking import send_open
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
     ANYWHERE,
     asked_attributes,
+    asked_metadata,
     keeps,
     keeps_owner,
     make_nodes,
@@ -150,7 +152,8 @@ class SyncRun:
         process."""
         # The source can start with these two messages, without another round trip.
         path, options = self.destination.path, self.options
-        preserved, whole = keeps(path, options), wants_listing(path, options)
+        preserved = keeps(path, options, catalog=self.signer.catalog)
+        whole = wants_listing(path, options)
         yield from self.opening(Role.SOURCE)
         yield Send(Describe(whole, preserved), 0)
         knows_nodes = knows((yield from self._opened()), SPECIALS)
@@ -222,7 +225,8 @@ class SyncRun:
         from rdc.session.source.conversation import Source
 
         # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.
-        offer = None if self.options.visits_all else self._owner_there
+        guess = replace(asked_metadata(self.options), owner=self._owner_there)
+        offer = None if self.options.visits_all else guess
         half = Source(
             tree,
             self._filters,
@@ -246,7 +250,7 @@ class SyncRun:
         path = (self.source if role is Role.SOURCE else self.destination).path
         yield Pace(self.options.bandwidth, self.options.timeout)
         selects = self._selected is not None
-        yield Send(Open.asking(role, path, self._secret, self.options, selects=selects), 0)
+        yield from send_open(role, path, self._secret, self.options, selects=selects)
         if self._selected is not None:
             from rdc.session.selecting import send_selected
 

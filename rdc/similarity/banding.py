@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from array import array
 
+from rdc.checks import check_count, checked_count, checked_share
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.records import dataclass
+from rdc.similarity.arguments import SAMPLES_MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +29,10 @@ def acceptance(p: float, groups: int, size: int, needed: int) -> float:
     >>> round(acceptance(0.95, groups=6, size=14, needed=2), 3)
     0.879
     """
-    if not 0 <= p <= 1 or min(groups, size, needed) < 1:
-        raise ValueError(
-            f"p = {p}, {groups} groups of {size}, {needed} needed: 0 to 1, and 1 or more, are expected"
-        )
+    p = checked_share("acceptance", "p", p)
+    groups = checked_count("acceptance", "groups", groups, 1, SAMPLES_MOST)
+    size = checked_count("acceptance", "size", size, 1, SAMPLES_MOST)
+    needed = checked_count("acceptance", "needed", needed, 1, groups)
     q = p**size
     return sum(math.comb(groups, g) * q**g * (1 - q) ** (groups - g) for g in range(needed, groups + 1))
 
@@ -42,8 +44,9 @@ def supershingles(samples: Samples, groups: int, size: int, bits: int = 64) -> a
     Group g has the samples from g * size on. Its key is the start of their BLAKE3 digest, so keys are the
     same on all machines. Raises ValueError if a set has fewer samples, or unfilled ones.
     """
-    if groups < 1 or size < 1 or groups * size > samples.k or not 1 <= bits <= 64:
-        raise ValueError(f"{groups} groups of {size} in {bits} bits: the sets have {samples.k} samples each")
+    groups = checked_count("supershingles", "groups", groups, 1, samples.k)
+    size = checked_count("supershingles", "size", size, 1, samples.k // groups)
+    bits = checked_count("supershingles", "bits", bits, 1, 64)
     if not samples.filled:
         raise ValueError("samples of empty bins would all agree; one_permutation(..., fill=True) has none")
     used, row = 4 * groups * size, 4 * samples.k
@@ -64,6 +67,10 @@ class Banding:
     bands: int
     rows: int
 
+    def __post_init__(self) -> None:
+        check_count("Banding", "bands", self.bands, 1, SAMPLES_MOST)
+        check_count("Banding", "rows", self.rows, 1, SAMPLES_MOST)
+
     @staticmethod
     def plan(threshold: float, k: int, recall: float = 0.99) -> Banding:
         """The longest bands of `k` samples that find a pair of resemblance `threshold` with probability
@@ -76,8 +83,9 @@ class Banding:
         >>> plan, round(plan.probability(0.8), 3), round(plan.probability(0.3), 3)
         (Banding(bands=21, rows=6), 0.998, 0.015)
         """
-        if not 0 < threshold <= 1 or k < 1 or not 0 < recall < 1:
-            raise ValueError(f"threshold {threshold}, {k} samples, recall {recall}: shares of 1 are expected")
+        threshold = checked_share("Banding.plan", "threshold", threshold)
+        k = checked_count("Banding.plan", "k", k, 1, SAMPLES_MOST)
+        recall = checked_share("Banding.plan", "recall", recall, below=True)
         for rows in range(k, 0, -1):
             plan = Banding(k // rows, rows)
             if plan.probability(threshold) >= recall:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from array import array
 
+from rdc.checks import COUNT_MOST, check_argument, check_count, checked_count, checked_share
 from rdc.kernel.samples.reference import ROW_BLOCK
 from rdc.kernel.sampling import pack_samples, sample_matches
 from rdc.records import dataclass
+from rdc.similarity.arguments import SAMPLES_MOST
 from rdc.similarity.estimate import Accidents, Estimate, accidents
 
 TYPE_CHECKING = False
@@ -42,6 +44,12 @@ class PackedSamples:
     k: int
     bits: int
 
+    def __post_init__(self) -> None:
+        check_count("PackedSamples", "sets", self.sets, 0)
+        check_count("PackedSamples", "k", self.k, 1, SAMPLES_MOST)
+        check_count("PackedSamples", "bits", self.bits, 1, 16)
+        check_argument("PackedSamples", "data", self.data, bytes)
+
     def __len__(self) -> int:
         """The number of sets."""
         return self.sets
@@ -60,6 +68,7 @@ def bbit_pack(samples: Samples, bits: int) -> PackedSamples:
     """
     if not samples.filled:
         raise ValueError("samples of empty bins would all agree; one_permutation(..., fill=True) has none")
+    bits = checked_count("bbit_pack", "bits", bits, 1, 16)
     return PackedSamples(pack_samples(samples.data, samples.k, bits), len(samples), samples.k, bits)
 
 
@@ -72,37 +81,41 @@ def bbit_matches(queries: PackedSamples, row: int, packed: PackedSamples) -> arr
         raise ValueError(
             f"{queries.k} samples of {queries.bits} bits do not compare with {packed.k} of {packed.bits}"
         )
-    if not 0 <= row < queries.sets:
+    if not 0 <= checked_count("bbit_matches", "row", row, -COUNT_MOST) < queries.sets:
         raise IndexError(f"set {row} of {queries.sets}")
     return array("I", sample_matches(queries.data, row, packed.data, packed.sets, packed.k, packed.bits))
 
 
 def bbit_constants(r1: float, r2: float, bits: int) -> Accidents:
     """C1 and C2 of theorem 1. Raises ValueError unless densities are 0 to below 1 and bits 1 to 64."""
-    if not (0 <= r1 < 1 and 0 <= r2 < 1) or not 1 <= bits <= 64:
-        raise ValueError(
-            f"densities {r1} and {r2}, {bits} bits: 0 to below 1, and 1 to 64 bits, are expected"
-        )
-    return accidents(bits, r1, r2)
+    r1 = checked_share("bbit_constants", "r1", r1, below=True)
+    r2 = checked_share("bbit_constants", "r2", r2, below=True)
+    return accidents(checked_count("bbit_constants", "bits", bits, 1, 64), r1, r2)
 
 
 def bbit_estimate(matches: int, k: int, bits: int, r1: float = 0.0, r2: float = 0.0) -> Estimate:
     """The unbiased estimate of resemblance from `matches` equal samples of `k`: equation (9)."""
-    if not 0 <= matches <= k or k < 1:
-        raise ValueError(f"{matches} matches of {k} samples")
+    k = checked_count("bbit_estimate", "k", k, 1)
+    matches = checked_count("bbit_estimate", "matches", matches, 0, k)
     return bbit_constants(r1, r2, bits).estimate(matches, k)
 
 
 def bbit_variance(jaccard: float, r1: float, r2: float, bits: int, k: int) -> float:
     """The variance of that estimate: equation (11), E (1 - E) / (k (1 - C2)^2)."""
+    jaccard = checked_share("bbit_variance", "jaccard", jaccard)
+    k = checked_count("bbit_variance", "k", k, 1)
     chance = bbit_constants(r1, r2, bits)
     return chance.standard_error(chance.agreement(jaccard), k) ** 2
 
 
 def storage_factor(jaccard: float, r1: float, r2: float, bits: int, wide: int = 64) -> float:
     """How much less space `bits`-bit samples need than `wide`-bit ones for the same variance: table 1's ratio
-    B(wide) / B(bits), with B(b) = b * variance * k."""
-    return wide * bbit_variance(jaccard, r1, r2, wide, 1) / (bits * bbit_variance(jaccard, r1, r2, bits, 1))
+    B(wide) / B(bits), with B(b) = b * variance * k. Equal sets have no variance, so `jaccard` is below 1."""
+    jaccard = checked_share("storage_factor", "jaccard", jaccard, below=True)
+    bits = checked_count("storage_factor", "bits", bits, 1, 64)
+    wide = checked_count("storage_factor", "wide", wide, 1, 64)
+    narrow = bits * bbit_variance(jaccard, r1, r2, bits, 1)
+    return wide * bbit_variance(jaccard, r1, r2, wide, 1) / narrow if narrow else math.inf
 
 
 def xor_pairs(packed: PackedSamples) -> PackedSamples:
@@ -137,12 +150,12 @@ def xor_pairs_estimate(matches: int, pairs: int, r1: float = 0.0, r2: float = 0.
     `matches`: equal joined bits among `pairs`. Two joined bits are equal with probability E^2 + (1 - E)^2.
     Resemblances near 0 are overestimated, since the square root stops at 0.
     """
-    if not 0 <= matches <= pairs or pairs < 1:
-        raise ValueError(f"{matches} matches of {pairs} pairs")
+    pairs = checked_count("xor_pairs_estimate", "pairs", pairs, 1)
+    matches = checked_count("xor_pairs_estimate", "matches", matches, 0, pairs)
     chance = bbit_constants(r1, r2, 1)
     root = math.sqrt(max(2 * matches / pairs - 1, 0.0))
     found = (root + 1 - 2 * chance.c1) / (2 - 2 * chance.c2)
-    return Estimate(found, math.sqrt(xor_pairs_variance(max(found, 1 / pairs), r1, r2, pairs)))
+    return Estimate(found, math.sqrt(xor_pairs_variance(min(max(found, 1 / pairs), 1.0), r1, r2, pairs)))
 
 
 def xor_pairs_variance(jaccard: float, r1: float, r2: float, pairs: int) -> float:
@@ -151,6 +164,8 @@ def xor_pairs_variance(jaccard: float, r1: float, r2: float, pairs: int) -> floa
     Per bit stored it is below that of 1-bit samples where R exceeds 0.5774 = sqrt(1/3), for densities near 0.
     Infinite where joined bits say nothing.
     """
+    jaccard = checked_share("xor_pairs_variance", "jaccard", jaccard)
+    pairs = checked_count("xor_pairs_variance", "pairs", pairs, 1)
     chance = bbit_constants(r1, r2, 1)
     equal = chance.agreement(jaccard)
     joined = equal * equal + (1 - equal) * (1 - equal)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from rdc.checks import checked_count, checked_share
 from rdc.records import dataclass
 
 __all__ = ["Accidents", "Estimate", "accidents", "probability_of_matches"]
@@ -33,21 +34,31 @@ class Accidents:
     c1: float
     c2: float
 
+    def __post_init__(self) -> None:
+        checked_share("Accidents", "c1", self.c1, below=True)
+        checked_share("Accidents", "c2", self.c2, below=True)
+
     def agreement(self, jaccard: float) -> float:
-        """The probability that two reduced samples agree."""
+        """The probability that two reduced samples agree. Raises ValueError for a resemblance outside 0 to
+        1."""
+        jaccard = checked_share("Accidents.agreement", "jaccard", jaccard)
         return self.c1 + (1 - self.c2) * jaccard
 
     def standard_error(self, agreement: float, samples: int) -> float:
         """The standard error of an estimate from `samples` samples that each agree with probability
-        `agreement`."""
+        `agreement`. Raises ValueError for numbers that cannot be."""
+        samples = checked_count("Accidents.standard_error", "samples", samples, 1)
+        agreement = checked_share("Accidents.standard_error", "agreement", agreement)
         return math.sqrt(agreement * (1 - agreement) / samples) / (1 - self.c2)
 
     def estimate(self, matches: int, samples: int) -> Estimate:
         """The estimate from `matches` agreeing samples of `samples`.
 
         Its error is taken at (matches + 1) / (samples + 2), Laplace's rule, so that none or all agreeing
-        still leave doubt.
+        still leave doubt. Raises ValueError for numbers that cannot be.
         """
+        samples = checked_count("Accidents.estimate", "samples", samples, 1)
+        matches = checked_count("Accidents.estimate", "matches", matches, 0, samples)
         found = (matches / samples - self.c1) / (1 - self.c2)
         return Estimate(found, self.standard_error((matches + 1) / (samples + 2), samples))
 

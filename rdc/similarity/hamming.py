@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from rdc.checks import checked_count, checked_share
 from rdc.similarity.estimate import Estimate
 
 __all__ = ["density_of", "hamming_estimate", "hamming_probability", "hamming_variance", "quantise_density"]
@@ -17,7 +18,8 @@ __all__ = ["density_of", "hamming_estimate", "hamming_probability", "hamming_var
 
 def hamming_probability(jaccard: float, r1: float, r2: float) -> float:
     """H, the probability that the bits of a coordinate differ: (r1 + r2) (1 - R) / (1 + R)."""
-    _check(r1, r2)
+    jaccard = checked_share("hamming_probability", "jaccard", jaccard)
+    r1, r2 = _densities("hamming_probability", r1, r2)
     return (r1 + r2) * (1 - jaccard) / (1 + jaccard)
 
 
@@ -31,9 +33,9 @@ def hamming_estimate(differing: int, k: int, r1: float, r2: float) -> Estimate:
     >>> round(hamming_estimate(200, k=1000, r1=0.3, r2=0.3).jaccard, 3)
     0.5
     """
-    _check(r1, r2)
-    if not 0 <= differing <= k or k < 1:
-        raise ValueError(f"{differing} of {k} coordinates differ")
+    r1, r2 = _densities("hamming_estimate", r1, r2)
+    k = checked_count("hamming_estimate", "k", k, 1)
+    differing = checked_count("hamming_estimate", "differing", differing, 0, k)
     share = differing / k
     found = (r1 + r2 - share) / (r1 + r2 + share)
     # Laplace's rule, so that no differing coordinate still leaves doubt.
@@ -42,6 +44,7 @@ def hamming_estimate(differing: int, k: int, r1: float, r2: float) -> Estimate:
 
 def hamming_variance(jaccard: float, r1: float, r2: float, k: int) -> float:
     """The variance of that estimate by the delta method: H (1 - H) / k times the square of dR/dH."""
+    k = checked_count("hamming_variance", "k", k, 1)
     return _variance(hamming_probability(jaccard, r1, r2), r1, r2, k)
 
 
@@ -56,25 +59,25 @@ def quantise_density(density: float, bits: int = 8) -> int:
     >>> quantise_density(0.3, 4), density_of(4, 4)
     (4, 0.28125)
     """
-    if not 0 <= density < 1 or not 1 <= bits <= 16:
-        raise ValueError(f"density {density} in {bits} bits: 0 to below 1, and 1 to 16 bits, are expected")
+    density = checked_share("quantise_density", "density", density, below=True)
+    bits = checked_count("quantise_density", "bits", bits, 1, 16)
     return int(density * (1 << bits))
 
 
 def density_of(code: int, bits: int = 8) -> float:
     """The middle of the interval of a code. Raises ValueError for a code of more bits."""
-    if not 1 <= bits <= 16 or not 0 <= code < 1 << bits:
-        raise ValueError(f"code {code} in {bits} bits: codes below 2^bits, and 1 to 16 bits, are expected")
+    bits = checked_count("density_of", "bits", bits, 1, 16)
+    code = checked_count("density_of", "code", code, 0, (1 << bits) - 1)
     return (code + 0.5) / (1 << bits)
 
 
 def _variance(differ: float, r1: float, r2: float, k: int) -> float:
-    if k < 1:
-        raise ValueError(f"{k} coordinates: 1 or more are expected")
     slope = 2 * (r1 + r2) / (r1 + r2 + differ) ** 2
     return differ * (1 - differ) / k * slope * slope
 
 
-def _check(r1: float, r2: float) -> None:
-    if not (0 <= r1 <= 1 and 0 <= r2 <= 1 and r1 + r2 > 0):
-        raise ValueError(f"densities {r1} and {r2}: 0 to 1, and not both 0, are expected")
+def _densities(function: str, r1: object, r2: object) -> tuple[float, float]:
+    found = checked_share(function, "r1", r1), checked_share(function, "r2", r2)
+    if not any(found):
+        raise ValueError(f"{function}.r1, r2: expected numbers from 0 to 1, not both 0, found {r1} and {r2}")
+    return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from rdc.checks import check_argument
+from rdc.checks import check_argument, checked_count
 from rdc.kernel import TraitIndex
+from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits.similarity import SIMILAR_BATCH
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian_integers
@@ -131,6 +132,7 @@ class SimilarityIndex:
         """
         if not isinstance(traits, Traits):
             check_argument("SimilarityIndex.query", "traits", traits, Traits)
+        _check_query("SimilarityIndex.query", limit, min_matches)
         (found,) = self._index.query(_pack(near, size, traits.packed), limit, min_matches)
         return [Match(key, matches) for key, matches in found]
 
@@ -138,6 +140,7 @@ class SimilarityIndex:
         self, traits: Iterable[Traits], sizes: Iterable[int], limit: int = 8, min_matches: int = 4
     ) -> Iterator[list[Match]]:
         """Like `query` for many files at once: 0.16 ms per query among a million files."""
+        _check_query("SimilarityIndex.query_many", limit, min_matches)
         waiting: list[bytes] = []
         for one, size in zip(traits, sizes, strict=True):
             waiting.append(_pack(0, size, one.packed))
@@ -153,6 +156,7 @@ class SimilarityIndex:
     def pairs(self, min_matches: int = 6, *, spanning: bool = False) -> SimilarPairs:
         """All pairs of similar files in the index now; with `spanning`, as many as connect them (see
         SimilarPairs)."""
+        min_matches = checked_count("SimilarityIndex.pairs", "min_matches", min_matches, 2, TRAIT_COUNT)
         return SimilarPairs(self._index, min_matches, spanning=spanning)
 
     def save(self, stream: BinaryIO) -> None:
@@ -166,6 +170,11 @@ class SimilarityIndex:
         loaded = cls()
         read_index(loaded._index, stream)
         return loaded
+
+
+def _check_query(function: str, limit: object, min_matches: object) -> None:
+    checked_count(function, "limit", limit, 1, 1024)
+    checked_count(function, "min_matches", min_matches, 1, TRAIT_COUNT)
 
 
 def _pack(key: int, size: int, traits: bytes) -> bytes:

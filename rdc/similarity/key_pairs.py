@@ -7,7 +7,10 @@ groups. Four of six need 15 tables as well, and one of eight needs 8.
 from __future__ import annotations
 
 from itertools import combinations
+from math import comb
 
+from rdc.checks import check_argument, checked_count
+from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column
 from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = ["KeyPair", "agreeing_pairs"]
+
+
+TABLES_MOST = 1 << 16
+"""Combinations of groups. Each is a table of all sets."""
 
 
 class KeyPair(NamedTuple):
@@ -41,8 +48,18 @@ def agreeing_pairs(
     >>> sorted(agreeing_pairs(keys, groups=3, needed=2))
     [KeyPair(first=0, second=1), KeyPair(first=1, second=2)]
     """
-    if not 1 <= needed <= groups or len(keys) % groups:
-        raise ValueError(f"{len(keys)} keys, {needed} of {groups} needed: whole sets of keys are expected")
+    check_column("agreeing_pairs", "keys", keys, Items.UNSIGNED)
+    check_argument("agreeing_pairs", "spanning", spanning, bool)
+    groups = checked_count("agreeing_pairs", "groups", groups, 1, SAMPLES_MOST)
+    needed = checked_count("agreeing_pairs", "needed", needed, 1, groups)
+    if isinstance(keys, (bytes, bytearray)) or len(keys) % groups:
+        raise ValueError(f"agreeing_pairs.keys: expected {groups} keys for each set, found {len(keys)} keys")
+    tables = comb(groups, needed)
+    if tables > TABLES_MOST:
+        raise ValueError(
+            f"agreeing_pairs.needed: expected at most {TABLES_MOST} tables, found {tables} for {needed} of"
+            f" {groups} keys"
+        )
     return _pairs(keys, groups, needed, spanning)
 
 

@@ -11,9 +11,18 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 
+from rdc.checks import check_count, checked_count, checked_number, checked_seed, checked_share
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
 from rdc.records import dataclass
 from rdc.similarity.draws import Draws
+
+FUNCTIONS_MOST = 1 << 24
+"""Functions of all tables of a family, and tables of a plan."""
+
+DIMENSIONS_MOST = (1 << 32) - 1
+
+NUMBERS_MOST = 1 << 28
+"""Random numbers of a family: 2 GiB of them."""
 
 __all__ = ["Family", "Plan", "cosine", "hamming", "l1", "l2", "plan"]
 
@@ -27,6 +36,10 @@ class Plan:
     tables: int
     """L = n^rho, rho = log(1 / p1) / log(1 / p2): a near point is found with probability 1 - 1/e or more."""
 
+    def __post_init__(self) -> None:
+        check_count("Plan", "functions", self.functions, 1)
+        check_count("Plan", "tables", self.tables, 1)
+
 
 def plan(n: int, p1: float, p2: float) -> Plan:
     """Returns k and L for `n` points.
@@ -38,11 +51,19 @@ def plan(n: int, p1: float, p2: float) -> Plan:
     >>> lsh.plan(1_000_000, 0.9, 0.5)
     Plan(functions=20, tables=9)
     """
-    if n < 2 or not 0 < p2 < p1 < 1:
-        raise ValueError(f"n = {n}, p1 = {p1}, p2 = {p2}: n > 1 and 0 < p2 < p1 < 1 are expected")
+    n = checked_count("plan", "n", n, 2)
+    p1, p2 = checked_share("plan", "p1", p1), checked_share("plan", "p2", p2)
+    if not 0 < p2 < p1 < 1:
+        raise ValueError(f"plan.p1, p2: expected 0 < p2 < p1 < 1, found p1 = {p1} and p2 = {p2}")
     functions = max(1, math.ceil(math.log(n) / math.log(1 / p2)))
     # With k rounded up, L = p1^-k keeps the bound 1 - 1/e; n^rho would fall short of it.
-    return Plan(functions, math.ceil(p1**-functions))
+    tables = math.ceil(p1**-functions)
+    if tables > FUNCTIONS_MOST:
+        raise ValueError(
+            f"plan.p1, p2: expected probabilities for at most {FUNCTIONS_MOST} tables, found {tables}; p1 ="
+            f" {p1} and p2 = {p2} are too near"
+        )
+    return Plan(functions, tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +103,13 @@ def hamming(dimension: int, plan: Plan, seed: int = 1) -> Family:
     >>> family.keys([0, 1] * 4) == family.keys([0, 1] * 4), family.agreement(2)
     (True, 0.75)
     """
-    draws = _draws(dimension, plan, seed)
+    dimension = checked_count("hamming", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("hamming", plan, seed)
     coordinates = [draws.below(dimension) for _ in range(plan.functions * plan.tables)]
     return Family(
         dimension,
         plan,
-        lambda distance: 1 - distance / dimension,
+        lambda distance: 1 - checked_number("agreement", "distance", distance, 0, dimension) / dimension,
         lambda point: [point[i] + 0.0 for i in coordinates],
     )
 
@@ -95,12 +117,13 @@ def hamming(dimension: int, plan: Plan, seed: int = 1) -> Family:
 def cosine(dimension: int, plan: Plan, seed: int = 1) -> Family:
     """Sides of random hyperplanes, for the angle of points in radians: they agree with probability
     1 - angle / pi (Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002)."""
-    draws = _draws(dimension, plan, seed)
+    dimension = checked_count("cosine", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("cosine", plan, seed, numbers=dimension)
     planes = [draws.normals(dimension) for _ in range(plan.functions * plan.tables)]
     return Family(
         dimension,
         plan,
-        lambda angle: 1 - angle / math.pi,
+        lambda angle: 1 - checked_number("agreement", "angle", angle, 0, math.pi) / math.pi,
         lambda point: [_product(plane, point) >= 0 for plane in planes],
     )
 
@@ -112,16 +135,18 @@ def l1(dimension: int, limit: float, plan: Plan, seed: int = 1) -> Family:
     That is the Hamming distance of the numbers in unary (Gionis, Indyk, Motwani, "Similarity search in high
     dimensions via hashing", VLDB 1999). Functions agree with probability 1 - d / (dimension * limit).
     """
-    draws = _draws(dimension, plan, seed)
-    if not 0 < limit < math.inf:
-        raise ValueError(f"limit {limit}: a positive number is expected")
+    dimension = checked_count("l1", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("l1", plan, seed)
+    limit = _positive("l1", "limit", limit)
     functions = [
         (draws.below(dimension), draws.uniform() * limit) for _ in range(plan.functions * plan.tables)
     ]
     return Family(
         dimension,
         plan,
-        lambda distance: 1 - distance / (dimension * limit),
+        lambda distance: (
+            1 - checked_number("agreement", "distance", distance, 0, dimension * limit) / (dimension * limit)
+        ),
         lambda point: [point[i] >= threshold for i, threshold in functions],
     )
 
@@ -133,13 +158,14 @@ def l2(dimension: int, width: float, plan: Plan, seed: int = 1) -> Family:
     With c = width / d functions agree with probability
     1 - 2 Phi(-c) - 2 (1 - exp(-c^2 / 2)) / (c sqrt(2 pi)).
     """
-    draws = _draws(dimension, plan, seed)
-    if not 0 < width < math.inf:
-        raise ValueError(f"width {width}: a positive number is expected")
+    dimension = checked_count("l2", "dimension", dimension, 1, DIMENSIONS_MOST)
+    draws = _draws("l2", plan, seed, numbers=dimension)
+    width = _positive("l2", "width", width)
     count = plan.functions * plan.tables
     lines = [(draws.normals(dimension), draws.uniform() * width) for _ in range(count)]
 
     def agreement(distance: float) -> float:
+        distance = checked_number("agreement", "distance", distance, 0, _FINITE)
         if not distance:
             return 1.0
         c = width / distance
@@ -154,10 +180,26 @@ def l2(dimension: int, width: float, plan: Plan, seed: int = 1) -> Family:
     )
 
 
-def _draws(dimension: int, plan: Plan, seed: int) -> Draws:
-    if min(dimension, plan.functions, plan.tables) < 1:
-        raise ValueError(f"{dimension} dimensions, {plan}: 1 or more are expected")
-    return Draws(seed)
+_FINITE = math.ldexp(1 - 2.0**-53, 1024)
+"""The largest number."""
+
+
+def _draws(function: str, plan: Plan, seed: object, *, numbers: int = 1) -> Draws:
+    """Check what all families take. `numbers`: that a function draws. Raises TypeError and ValueError."""
+    functions = checked_count(function, "plan", plan.functions * plan.tables, 1, FUNCTIONS_MOST)
+    if functions * numbers > NUMBERS_MOST:
+        raise ValueError(
+            f"{function}.plan: expected at most {NUMBERS_MOST} random numbers, found {functions} functions of"
+            f" {numbers}"
+        )
+    return Draws(checked_seed(function, seed))
+
+
+def _positive(function: str, name: str, value: object) -> float:
+    found = checked_number(function, name, value, 0, _FINITE)
+    if not found:
+        raise ValueError(f"{function}.{name}: expected a number above 0, found {value}")
+    return found
 
 
 def _product(one: Sequence[float], other: Sequence[float]) -> float:

@@ -4,9 +4,10 @@ Broder, "On the resemblance and containment of documents" (1997): two sets have 
 under a random one-to-one map with the probability of their Jaccard resemblance |A n B| / |A u B|.
 
 Sets are a column in Arrow's layout: `features`, all u64 features one after another, and `offsets`, i64, one
-more than there are sets; set s has the features from offsets[s] to offsets[s + 1]. Any buffer serves, such
-as array('Q'), a numpy array or an Arrow buffer, and nothing is copied. Features are hashes. Repeated
-features count once.
+more than there are sets; set s has the features from offsets[s] to offsets[s + 1]. Any buffer serves, such as
+array('Q'), a numpy array of uint64 or an Arrow buffer, and nothing is copied. Bytes are packed numbers in the
+byte order of the machine; a buffer whose items are of another type is a TypeError. Features are hashes.
+Repeated features count once.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import math
 from array import array
 from operator import eq
 
+from rdc.checks import check_argument, check_count, checked_count, checked_seed
 from rdc.kernel.samples.reference import EMPTY
 from rdc.kernel.sampling import bottom_ranks, minimum_samples, partition_samples
 from rdc.records import dataclass
+from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, check_whole
 from rdc.similarity.estimate import Estimate
 
 TYPE_CHECKING = False
@@ -36,6 +39,10 @@ class Samples:
     k: int
     filled: bool = True
     """False: bins without a feature have no sample, and estimates leave them out."""
+
+    def __post_init__(self) -> None:
+        check_count("Samples", "k", self.k, 1, SAMPLES_MOST)
+        check_whole("Samples", self.data, 4 * self.k)
 
     def __len__(self) -> int:
         """The number of sets."""
@@ -76,7 +83,8 @@ def minhash(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> S
     >>> 0.3 < samples.estimate(0, 1).jaccard < 0.7
     True
     """
-    return Samples(minimum_samples(features, offsets, k, seed), k)
+    count, seed = _checked("minhash", features, offsets, k, seed)
+    return Samples(minimum_samples(features, offsets, count, seed), count)
 
 
 def one_permutation(
@@ -96,7 +104,9 @@ def one_permutation(
     >>> len(samples), samples.estimate(0, 0).jaccard, samples.estimate(0, 2).jaccard < 0.1
     (3, 1.0, True)
     """
-    return Samples(partition_samples(features, offsets, k, seed, fill), k, fill)
+    count, seed = _checked("one_permutation", features, offsets, k, seed)
+    check_argument("one_permutation", "fill", fill, bool)
+    return Samples(partition_samples(features, offsets, count, seed, fill), count, fill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +118,11 @@ class BottomRanks:
     offsets: bytes
     """i64, one more than sets."""
     k: int
+
+    def __post_init__(self) -> None:
+        check_count("BottomRanks", "k", self.k, 1, SAMPLES_MOST)
+        check_whole("BottomRanks", self.ranks, 8)
+        check_whole("BottomRanks", self.offsets, 8, least=1)
 
     def __len__(self) -> int:
         """The number of sets."""
@@ -143,5 +158,13 @@ def bottom_k(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> 
     >>> bottom_k(array("Q", [3, 5, 8, 3, 5, 9]), array("q", [0, 3, 6]), k=8).estimate(0, 1).jaccard
     0.5
     """
-    ranks, ends = bottom_ranks(features, offsets, k, seed)
-    return BottomRanks(ranks, ends, k)
+    count, seed = _checked("bottom_k", features, offsets, k, seed)
+    ranks, ends = bottom_ranks(features, offsets, count, seed)
+    return BottomRanks(ranks, ends, count)
+
+
+def _checked(function: str, features: Buffer, offsets: Buffer, k: object, seed: object) -> tuple[int, int]:
+    """Return the number of samples and the seed. Raises TypeError and ValueError."""
+    check_column(function, "features", features, Items.UNSIGNED)
+    check_column(function, "offsets", offsets, Items.SIGNED)
+    return checked_count(function, "k", k, 1, SAMPLES_MOST), checked_seed(function, seed)

@@ -3,10 +3,11 @@
 Broder, Glassman, Manasse, Zweig, "Syntactic clustering of the Web" (1997): two texts are as alike as their
 sets of shingles. A shingle is a run of words.
 
-Texts are a column in Arrow's layout: `text`, UTF-8, one text after another, and `offsets`, i64, one more
-than there are texts; text t has the bytes from offsets[t] to offsets[t + 1]. Any buffer serves, such as
-bytes, a numpy array or an Arrow buffer, and nothing is copied. rdc/kernel/shingles/reference.py says what is
-a word. Its tables of characters are pinned, so features are equal on every machine and every Python.
+Texts are a column in Arrow's layout: `text`, UTF-8, one text after another, and `offsets`, i64, one more than
+there are texts; text t has the bytes from offsets[t] to offsets[t + 1]. Any buffer serves, such as bytes, a
+numpy array of uint8 or an Arrow buffer, and nothing is copied. Offsets of another type are a TypeError.
+rdc/kernel/shingles/reference.py says what is a word. Its tables of characters are pinned, so features are
+equal on every machine and every Python.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 
+from rdc.checks import check_argument, checked_count
 from rdc.kernel.page_texts import html_texts
 from rdc.kernel.shingling import shingle_features, url_features
 from rdc.records import dataclass
+from rdc.similarity.arguments import Items, check_column, check_text, check_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +40,10 @@ class TextColumn:
     offsets: bytes
     """i64, one more than texts."""
 
+    def __post_init__(self) -> None:
+        check_argument("TextColumn", "text", self.text, bytes)
+        check_whole("TextColumn", self.offsets, 8, least=1)
+
     def __len__(self) -> int:
         """The number of texts."""
         return len(self.offsets) // 8 - 1
@@ -55,7 +62,10 @@ class TextColumn:
         >>> len(column), column.of(1)
         (2, b'another one')
         """
-        rows = [_encoded(one) if isinstance(one, str) else one for one in texts]
+        rows = []
+        for number, one in enumerate(texts):
+            check_argument("TextColumn.join", f"texts[{number}]", one, str, bytes)
+            rows.append(_encoded(one) if isinstance(one, str) else one)
         return TextColumn(b"".join(rows), array("q", accumulate(map(len, rows), initial=0)).tobytes())
 
 
@@ -71,6 +81,10 @@ class FeatureColumn:
     """u64, those of one text after another."""
     offsets: bytes
     """i64, one more than texts."""
+
+    def __post_init__(self) -> None:
+        check_whole("FeatureColumn", self.features, 8)
+        check_whole("FeatureColumn", self.offsets, 8, least=1)
 
     def __len__(self) -> int:
         """The number of texts."""
@@ -117,6 +131,9 @@ def shingles(
     """
     if unit not in ("words", "chars"):
         raise ValueError(f"unit={unit!r}: 'words' or 'chars' is expected")
+    _check("shingles", text, offsets)
+    check_argument("shingles", "wrap", wrap, bool)
+    k = checked_count("shingles", "k", k, 1, 256)
     return FeatureColumn(*shingle_features(text, offsets, k, unit == "chars", wrap))
 
 
@@ -134,6 +151,7 @@ def url_bigrams(text: Buffer, offsets: Buffer) -> FeatureColumn:
     >>> len(found.of(0)), found.resemblance(0, 1)
     (3, 1.0)
     """
+    _check("url_bigrams", text, offsets)
     return FeatureColumn(*url_features(text, offsets))
 
 
@@ -149,7 +167,13 @@ def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
     >>> html_text(page.text, page.offsets).of(0).split()
     [b'Fish', b'&', b'chips', b'menu.html', b'Menu']
     """
+    _check("html_text", text, offsets)
     return TextColumn(*html_texts(text, offsets))
+
+
+def _check(function: str, text: Buffer, offsets: Buffer) -> None:
+    check_text(function, "text", text)
+    check_column(function, "offsets", offsets, Items.SIGNED)
 
 
 def _bounds(offsets: bytes, row: int) -> tuple[int, int]:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from rdc.checks import checked_count, checked_seed
 from rdc.kernel.sampling import weighted_samples
+from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column
 from rdc.similarity.samples import Samples
 
 TYPE_CHECKING = False
@@ -31,4 +33,9 @@ def weighted_minhash(
     >>> 0.4 < samples.estimate(0, 1).jaccard < 0.6
     True
     """
-    return Samples(weighted_samples(features, offsets, weights, k, seed), k)
+    function = "weighted_minhash"
+    check_column(function, "features", features, Items.UNSIGNED)
+    check_column(function, "offsets", offsets, Items.SIGNED)
+    check_column(function, "weights", weights, Items.DOUBLES)
+    count, seed = checked_count(function, "k", k, 1, SAMPLES_MOST), checked_seed(function, seed)
+    return Samples(weighted_samples(features, offsets, weights, count, seed), count)

@@ -77,11 +77,12 @@ class Duplicates:
         for number in self._ordered(starts):
             rows = self._groups.members[starts[number] : starts[number + 1]]
             shown = self._files.all_shown(rows)
+            links: list[tuple[bytes, ...]]
             if self._names is None:
-                files = map(DuplicateFile, shown)
+                links = [()] * len(rows)
             else:
                 links = [tuple(self._files.all_shown(self._names.of(row))) for row in rows]
-                files = map(DuplicateFile, shown, links)
+            files = map(DuplicateFile, shown, links, map(self._files.unallocated, rows))
             yield DuplicateGroup(self._files.sizes[rows[0]], tuple(files))
 
     def _ordered(self, starts: array[int]) -> Sequence[int]:
@@ -90,7 +91,7 @@ class Duplicates:
         firsts = [self._groups.members[start] for start in starts[:-1]]
         weights: Sequence[int]
         if self._order is DuplicateOrder.WASTE:
-            weights = [sizes[first] * (count - 1) for first, count in zip(firsts, counts, strict=True)]
+            weights = [_waste(self._files, group) for group in self._groups]
         elif self._order is DuplicateOrder.SIZE:
             weights = [sizes[first] for first in firsts]
         elif self._order is DuplicateOrder.COUNT:
@@ -127,7 +128,7 @@ def find_duplicates(
     del tree, rows, names
     search = _Search(files, options, reporter, catalog)
     groups = search.groups(candidates)
-    waste = sum(files.sizes[group[0]] * (len(group) - 1) for group in groups)
+    waste = sum([_waste(files, group) for group in groups])
     summary = DuplicateSummary(
         searched, len(groups), len(groups.members), waste, search.files_read, search.bytes_read
     )
@@ -210,7 +211,10 @@ class _Search:
     def _whole(self, medium: Groups, large: Groups) -> Iterator[Groups]:
         """The groups among files with equal ends."""
         sizes = self._files.sizes
-        self._reader.expect(sum([sizes[row] for groups in (medium, large) for row in groups.members]))
+        self._reader.expect(
+            sum([sizes[row] for row in medium.members])
+            + sum([sizes[row] - self._files.unallocated(row) for row in large.members])
+        )
         if len(medium):
             yield _equal(self._reader.whole(sorted(medium.members)))
         if len(large):
@@ -279,6 +283,12 @@ class _Known:
     found: Groups
     rest: array[int]
     """Rows of the groups of which the catalog knows no file."""
+
+
+def _waste(files: FileColumns, group: Sequence[int]) -> int:
+    """Bytes on disk of all files of a group but the first."""
+    sizes, allocated = files.sizes, files.allocated
+    return sum([min(sizes[row], allocated[row]) for row in group[1:]])
 
 
 def _equal(keyed: Keyed) -> Groups:

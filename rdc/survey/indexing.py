@@ -14,7 +14,7 @@ from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order
 from rdc.tree.filters import FilteredTree
-from rdc.tree.inode_walk import InodeWalk
+from rdc.tree.walk import measuring_walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
-    from rdc.tree.inode_walk import InodeDirectory
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["IndexedFiles", "TreeIndexer"]
 
@@ -69,7 +69,7 @@ class TreeIndexer:
 
     def _batches(self) -> Iterator[SmallFiles]:
         batch = _Batch(self._root)
-        for directory in InodeWalk(
+        for directory in measuring_walk(
             self._root, self._filters.at_source(FilteredTree(self._root)), self._report
         ):
             yield from self._small(directory, batch)
@@ -79,7 +79,7 @@ class TreeIndexer:
         if batch.paths:
             yield batch.taken()
 
-    def _small(self, directory: InodeDirectory, batch: _Batch) -> Iterator[SmallFiles]:
+    def _small(self, directory: WalkedDirectory, batch: _Batch) -> Iterator[SmallFiles]:
         """Adds the small files of a directory to the batch, and yields it when it is full. Others wait."""
         listing, inodes = directory.listing, directory.inodes
         sizes = little_endian_integers("Q", listing.sizes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from rdc.errors import FileError, UsageError
 from rdc.files.base.relative_path import join
-from rdc.limits.paths import FILTER_RULES, FILTER_WILD_RULES, RULE_FILES
+from rdc.limits.paths import DIRECTORY_WILD_BYTES, FILTER_FILES, RULE_FILES, RULE_FILES_BYTES
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleSyntax
 from rdc.records import dataclass
 from rdc.tree.directory_rule_text import parse_rule_file
@@ -102,7 +102,7 @@ class DirectoryFilters(FilterList):
         self._base = base
         self._scope = scope
         self._keeps = keeps
-        self._files = 0
+        self._files = self._file_bytes = 0
         self._names: set[bytes] = set()
         """Names of the rule files that were looked for."""
         self._states: dict[bytes, _State | FileError] = {}
@@ -130,7 +130,7 @@ class DirectoryFilters(FilterList):
 
     def renew(self) -> None:
         self._states.clear()
-        self._files = 0
+        self._files = self._file_bytes = 0
 
     def prepare(self, directory: bytes) -> None:
         try:
@@ -174,7 +174,7 @@ class DirectoryFilters(FilterList):
             kept[directory] = self._states[directory]
             directory = directory.rpartition(b"/")[0] if directory else None
         self._states = kept
-        self._files = 0
+        self._files = self._file_bytes = 0
 
     def _entered(self, directory: bytes, above: _State) -> _State:
         """The state of a directory. Raises FileError."""
@@ -227,8 +227,13 @@ class DirectoryFilters(FilterList):
         if data is None:
             return None
         self._files += 1
-        if self._files > RULE_FILES:
-            raise self._refused(directory, rules.name, f"rdc keeps at most {RULE_FILES} rule files")
+        self._file_bytes += len(data)
+        if self._files > RULE_FILES or self._file_bytes > RULE_FILES_BYTES:
+            raise self._refused(
+                directory,
+                rules.name,
+                f"rdc keeps at most {RULE_FILES:,} rule files of {RULE_FILES_BYTES:,} bytes together",
+            )
         return self._parsed(data, rules, directory, [slot.rules for slot in known])
 
     def _parsed(
@@ -293,8 +298,13 @@ class DirectoryFilters(FilterList):
                     yield item
 
         flatten(self._list)
-        if sum(each.wild_rules for each in rules) > FILTER_WILD_RULES or len(rules) > FILTER_RULES:
-            raise UsageError(f"more than {FILTER_WILD_RULES} filter rules with wildcards hold at once")
+        if sum(each.wild_bytes for each in rules) > DIRECTORY_WILD_BYTES:
+            raise UsageError(
+                "the filter patterns with wildcards that hold here have more than"
+                f" {DIRECTORY_WILD_BYTES:,} bytes"
+            )
+        if len(rules) > FILTER_FILES:
+            raise UsageError(f"more than {FILTER_FILES:,} files of filter rules hold at once")
         return _State(reached, tuple(rules), tuple(flatten_emptied(self._list)))
 
     def _refused(self, directory: bytes, name: bytes, why: str) -> FileError:

@@ -7,20 +7,33 @@ from rdc.limits.paths import (
     FILTER_BYTES,
     FILTER_PATTERN_BYTES,
     FILTER_RULES,
-    FILTER_WILD_RULES,
+    FILTER_WILD_BYTES,
 )
-from rdc.model.filter_rules import FilterRule, RuleAction
-from rdc.records import dataclass, field
+from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
+from rdc.records import dataclass
+from rdc.tree.rule_table import NO_RULE, RuleTable, is_wild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.files.root.root import Root
     from rdc.tree.selection import Selection
 
-__all__ = ["DestinationFilters", "FilterList", "FilteredTree", "check_rule_bounds"]
+_ADVICE = "exclude directories rather than what is in them, or sync parts one by one"
+
+MOST_RULES = f"{FILTER_RULES:,} filter rules are the most: {_ADVICE}"
+"""What is said of more rules than a run takes."""
+
+__all__ = [
+    "MOST_RULES",
+    "DestinationFilters",
+    "FilterList",
+    "FilteredTree",
+    "add_pattern",
+    "check_rule_bounds",
+    "numbered",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,53 +67,35 @@ class FilterList:
 
     Paths are relative to the transfer root: names inside SRC for `SRC/`, and paths that begin with SRC's last
     component for `SRC`, as a pattern's leading '/' expects. Walks do not descend into an excluded directory,
-    so nothing below it is tested. A rule with wildcards costs at most the path's length times the pattern's.
-    All rules without wildcards together cost a few look-ups.
+    so nothing below it is tested. All rules without wildcards together cost a few look-ups. All others
+    together cost a pass over their bytes, divided by 64, for each byte of an entry's name.
     """
 
     def __init__(self, rules: Sequence[FilterRule]) -> None:
         """Raises UsageError for an empty pattern or if a bound of rdc.limits is exceeded."""
-        check_rule_bounds(rules)
-        self._include = [rule.action is RuleAction.INCLUDE for rule in rules]
-        self._wild: list[tuple[int, _WildRule]] = []
-        self._whole = _Literals()
-        self._tails: dict[int, _Literals] = {}
-        for number, rule in enumerate(rules):
-            self._add(number, rule.pattern)
+        self.wild_bytes = check_rule_bounds(rules)
+        """Bytes of the patterns that no look-up finds."""
+        self._rules = rules
+        self._table: RuleTable | None = None
 
     def __bool__(self) -> bool:
         """Whether there is any rule."""
-        return bool(self._include)
+        return bool(self._rules)
 
     def excluded(self, path: bytes, is_directory: bool) -> bool:
         """Return whether `path` (relative, without trailing '/') is excluded. The root itself, b'', never
         is."""
         if not path:
             return False
-        first = self._whole.first(path, is_directory)
-        for components, literals in self._tails.items():
-            first = min(first, literals.first(_tail(path, components), is_directory))
-        for number, rule in self._wild:
-            if number > first:
-                break
-            if rule.matches(path, is_directory):
-                first = number
-                break
-        return first < len(self._include) and not self._include[first]
+        table = self._table or self._built()
+        first = table.first(path, is_directory)
+        return first != NO_RULE and self._rules[first].action is RuleAction.EXCLUDE
 
     def decision(self, path: bytes, is_directory: bool) -> bool | None:
         """Like `excluded`, but None if no rule matches. `path` is not empty."""
-        # `excluded` runs for each entry of most runs with rules, so it calls no part that both could share.
-        first = self._whole.first(path, is_directory)
-        for components, literals in self._tails.items():
-            first = min(first, literals.first(_tail(path, components), is_directory))
-        for number, rule in self._wild:
-            if number > first:
-                break
-            if rule.matches(path, is_directory):
-                first = number
-                break
-        return not self._include[first] if first < len(self._include) else None
+        table = self._table or self._built()
+        first = table.first(path, is_directory)
+        return None if first == NO_RULE else self._rules[first].action is RuleAction.EXCLUDE
 
     def for_operands(self, root: Root, origin: bytes) -> FilterList:
         """The rules for selected names below the directory `origin` of `root`. No rule file counts there."""
@@ -138,121 +133,99 @@ class FilterList:
     def prepare(self, directory: bytes) -> None:
         """Called before a sync changes anything in `directory`: its rule files count as they are now."""
 
-    @property
-    def wild_rules(self) -> int:
-        """The number of rules that cost a match for each entry."""
-        return len(self._wild)
+    def _built(self) -> RuleTable:
+        """Make the table. It is made when it is needed: a run has lists that it only checks, or passes on."""
+        table = RuleTable()
+        for number, rule in numbered(self._rules):
+            add_pattern(table, number, rule.pattern)
+        self._table = table
+        return table
 
-    def _add(self, number: int, pattern: bytes) -> None:
-        directory_only = len(pattern) > 1 and pattern.endswith(b"/")
-        if directory_only:
-            pattern = pattern[:-1]
-        if _is_wild(pattern):
-            if len(self._wild) >= FILTER_WILD_RULES:
-                raise UsageError(f"rdc takes at most {FILTER_WILD_RULES} filter rules with wildcards")
-            self._wild.append((number, _wild_rule(pattern, directory_only)))
+
+def numbered(rules: Sequence[FilterRule]) -> Iterator[tuple[int, FilterRule]]:
+    """Yield each rule with the number of the first one in its run of equal actions. It decides alike, and a
+    list of a million rules has few numbers in memory."""
+    first, action = 0, None
+    for number, rule in enumerate(rules):
+        if rule.action is not action:
+            first, action = number, rule.action
+        yield first, rule
+
+
+def add_pattern(
+    table: RuleTable, number: int, pattern: bytes, *, absolute: bool = False, negated: bool = False
+) -> None:
+    """Add a pattern of rsync's kind. `absolute`: it is compared with the path after the table's prefix.
+    `negated`: it matches what it would not."""
+    directory_only = len(pattern) > 1 and pattern.endswith(b"/")
+    if directory_only:
+        pattern = pattern[:-1]
+    anchored = pattern.startswith(b"/")
+    if not (is_wild(pattern) or negated):
+        text = pattern[1:] if anchored else pattern
+        if absolute and anchored:
+            if not text.startswith(table.prefix):
+                return  # of something that is not below the root
+            text = text[len(table.prefix) :]
+        if anchored or not absolute:
+            table.add_literal(number, text, anchored=anchored, directory_only=directory_only)
             return
-        anchored = pattern.startswith(b"/")
-        if anchored:
-            literals = self._whole
-            pattern = pattern[1:]
-        else:
-            literals = self._tails.setdefault(pattern.count(b"/") + 1, _Literals())
-        literals.add(number, pattern, directory_only)
+    # Imported here: most runs have no wildcards.
+    from rdc.kernel.path_patterns import ABSOLUTE, ANYWHERE, DIRECTORY, INSIDE, LITERAL, NEGATED, TAIL
 
-
-# No rule matched: larger than any rule's number.
-_NONE = FILTER_RULES + 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Literals:
-    """Patterns without wildcards that are compared with the same part of a path, each with the number of its
-    first rule."""
-
-    any_kind: dict[bytes, int] = field(default_factory=dict)
-    directories: dict[bytes, int] = field(default_factory=dict)
-
-    def add(self, number: int, pattern: bytes, directory_only: bool) -> None:
-        (self.directories if directory_only else self.any_kind).setdefault(pattern, number)
-
-    def first(self, text: bytes, is_directory: bool) -> int:
-        number = self.any_kind.get(text, _NONE)
-        return min(number, self.directories.get(text, _NONE)) if is_directory else number
-
-
-@dataclass(frozen=True, slots=True)
-class _WildRule:
-    regex: re.Pattern[bytes]
-    components: int
-    """How many of the path's last components the pattern is matched against; 0 means all."""
-    directory_only: bool
-    matches_inside: bool
-    """Whether the pattern ends in '***', which matches the directory itself and everything below it."""
-
-    def matches(self, path: bytes, is_directory: bool) -> bool:
-        if self.directory_only and not is_directory:
-            return False
-        if self.components:
-            # Without this check, a class that names '/' could match; rsync lets nothing match a separator.
-            if path.count(b"/") + 1 < self.components:
-                return False
-            path = _tail(path, self.components)
-        if self.matches_inside and is_directory:
-            path += b"/"
-        return self.regex.fullmatch(path) is not None
-
-
-def _is_wild(pattern: bytes) -> bool:
-    """Return whether rsync treats `pattern` as wildcards. Otherwise even a backslash stands for itself."""
-    return any(ch in pattern for ch in (b"*", b"?", b"["))
-
-
-def _wild_rule(pattern: bytes, directory_only: bool) -> _WildRule:
-    # Imported here: loading regular expressions takes 2.5 ms, and most runs have no wildcards.
-    from rdc.tree.wildcards import compile_wildcards
-
-    matches_inside = pattern.endswith(b"***")
-    crosses = b"**" in pattern
-    floating = False
-    components = 0
-    if pattern.startswith(b"/"):
+    kind = 0
+    if directory_only:
+        kind |= DIRECTORY
+    if absolute:
+        kind |= ABSOLUTE
+    if negated:
+        kind |= NEGATED
+    if not is_wild(pattern):
+        kind |= LITERAL
+    elif pattern.endswith(b"***"):
+        # It matches a directory itself, and everything below it.
+        kind |= INSIDE
+    if anchored:
         pattern = pattern[1:]
-    elif pattern.startswith(b"**"):
+    elif kind & LITERAL or b"**" not in pattern:
+        kind |= TAIL
+    elif not pattern.startswith(b"**"):
+        kind |= ANYWHERE
+    elif pattern.lstrip(b"*").startswith(b"/"):
         # rsync lets '**/' match at the start of a path, as if the path began with '/'.
-        if pattern.lstrip(b"*").startswith(b"/"):
-            # `**/rest` matches `rest` after any '/' or at the start, which is what a floating `rest` does.
-            anywhere = compile_wildcards(pattern.lstrip(b"*")[1:], floating=True)
-            return _WildRule(anywhere, 0, directory_only, matches_inside)
-    elif crosses:
-        floating = True
-    else:
-        components = pattern.count(b"/") + 1
-    return _WildRule(
-        compile_wildcards(pattern, floating=floating), components, directory_only, matches_inside
-    )
+        kind |= ANYWHERE
+        pattern = pattern.lstrip(b"*")[1:]
+    table.add_wild(number, pattern, kind)
 
 
-def _tail(path: bytes, components: int) -> bytes:
-    """Return the last `components` components of `path`, or all of it if it has fewer."""
-    if components == 1:
-        return path[path.rfind(b"/") + 1 :]
-    return b"/".join(path.split(b"/")[-components:])
-
-
-def check_rule_bounds(rules: Sequence[FilterRule]) -> None:
-    """Raise UsageError for an empty pattern or if a bound of rdc.limits is exceeded."""
+def check_rule_bounds(rules: Sequence[FilterRule]) -> int:
+    """Return the bytes of the patterns with wildcards or modifiers. Raise UsageError for an empty pattern or
+    if a bound of rdc.limits is exceeded."""
     if len(rules) > FILTER_RULES:
-        raise UsageError(f"{len(rules)} filter rules; rdc takes at most {FILTER_RULES}")
-    total = 0
-    for rule in rules:
-        if not rule.pattern:
-            raise UsageError("a filter rule has an empty pattern")
-        if len(rule.pattern) > FILTER_PATTERN_BYTES:
-            raise UsageError(
-                f"a filter pattern has {len(rule.pattern)} bytes; rdc takes at most {FILTER_PATTERN_BYTES}: "
-                f"{rule.pattern[:40]!r}..."
-            )
-        total += len(rule.pattern)
-    if total > FILTER_BYTES:
-        raise UsageError(f"filter patterns have {total} bytes together; rdc takes at most {FILTER_BYTES}")
+        raise UsageError(MOST_RULES)
+    patterns = [rule.pattern for rule in rules]
+    sizes = list(map(len, patterns))
+    if not all(sizes):
+        raise UsageError("a filter rule has an empty pattern")
+    if sizes and max(sizes) > FILTER_PATTERN_BYTES:
+        longest = max(patterns, key=len)
+        raise UsageError(
+            f"a filter pattern has {len(longest):,} bytes; {FILTER_PATTERN_BYTES:,} are the most:"
+            f" {longest[:40]!r}..."
+        )
+    if sum(sizes) > FILTER_BYTES:
+        raise UsageError(
+            f"filter patterns have {sum(sizes):,} bytes together; {FILTER_BYTES:,} are the most: {_ADVICE}"
+        )
+    plain = not is_wild(b"".join(patterns)) and are_plain(rules)
+    wild = 0 if plain else sum(len(rule.pattern) + 1 for rule in rules if _needs_automaton(rule))
+    if wild > FILTER_WILD_BYTES:
+        raise UsageError(
+            f"filter patterns with wildcards or modifiers have {wild:,} bytes together; {FILTER_WILD_BYTES:,}"
+            " are the most: use fewer of them, or patterns without wildcards, of which a run takes more"
+        )
+    return wild
+
+
+def _needs_automaton(rule: FilterRule) -> bool:
+    return is_wild(rule.pattern) or rule.modifiers.negated or rule.modifiers.absolute

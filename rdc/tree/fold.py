@@ -111,6 +111,7 @@ class Fold:
     """
 
     def __init__(self, manifest: Manifest, preserved: Preserved) -> None:
+        """`preserved`: of what both ends preserve, `at_source` or `at_destination`."""
         self.manifest = manifest
         self._preserved = preserved
         self._tiers: list[Tier] | None = None
@@ -166,10 +167,11 @@ class Fold:
     def _columns(self) -> Iterator[tuple[Group, tuple[tuple[bytes | bytearray, int], ...]]]:
         """Yield the groups besides NAMES, each with its columns and their widths in bytes."""
         manifest, preserved = self.manifest, self._preserved
-        modes = ((manifest.modes, 2),) if preserved.modes else ()
-        owners = ((manifest.uids, 4), (manifest.gids, 4)) if preserved.owner else ()
-        yield Group.ATTRIBUTES, (*modes, (manifest.sizes, 8), *owners)
-        yield Group.MTIMES, ((preserved.mtimes(manifest.mtimes), 8),)
+        modes = preserved.compared_modes(manifest.modes, manifest.kinds)
+        uids = ((manifest.uids, 4),) if preserved.owner else ()
+        gids = ((manifest.gids, 4),) if preserved.owner and preserved.group else ()
+        yield Group.ATTRIBUTES, ((modes, 2), (manifest.sizes, 8), *uids, *gids)
+        yield Group.MTIMES, ((preserved.mtimes(manifest.mtimes, manifest.kinds), 8),)
 
 
 def _above(below: Tier) -> Tier:

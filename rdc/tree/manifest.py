@@ -86,7 +86,8 @@ class Manifest(ManifestColumns):
         return row is not None and self.kinds[row] == Kind.DIRECTORY
 
     def same(self, directory: int, other: Manifest, other_directory: int, preserved: Preserved) -> bool:
-        """Return whether a directory equals `other_directory` of `other`, as far as it is `preserved`."""
+        """Return whether a directory of the source equals `other_directory` of `other`, the destination's, as
+        far as both ends preserve it."""
         # Most directories of most trees are equal, so columns are compared without unpacking them.
         a, b, ends = (
             self.firsts[directory],
@@ -102,13 +103,18 @@ class Manifest(ManifestColumns):
 
         if not (alike(self.sizes, other.sizes, 8) and self.names(directory) == other.names(other_directory)):
             return False
+        kinds = self.kinds[a : a + count]
         if not alike(self.mtimes, other.mtimes, 8):
             mine, its = self.mtimes[8 * a : 8 * (a + count)], other.mtimes[8 * b : 8 * (b + count)]
-            if preserved.mtimes(mine) != preserved.mtimes(its):
+            if preserved.at_source.mtimes(mine, kinds) != preserved.at_destination.mtimes(its, kinds):
                 return False
-        if preserved.modes and not alike(self.modes, other.modes, 2):
+        if not alike(self.modes, other.modes, 2):
+            mine, its = self.modes[2 * a : 2 * (a + count)], other.modes[2 * b : 2 * (b + count)]
+            if preserved.compared_modes(mine, kinds) != preserved.compared_modes(its, kinds):
+                return False
+        if preserved.owner and not alike(self.uids, other.uids, 4):
             return False
-        if preserved.owner and not (alike(self.uids, other.uids, 4) and alike(self.gids, other.gids, 4)):
+        if preserved.owner and preserved.group and not alike(self.gids, other.gids, 4):
             return False
         return self.links_of(directory) == other.links_of(other_directory)
 
@@ -205,18 +211,22 @@ class Manifest(ManifestColumns):
         """Return the root digest, 32 bytes over every column that is `preserved`. MANIFEST.md has the
         formula.
 
-        `top` is the metadata of the root directory itself, or None if that takes no part.
+        `top` is the metadata of the root directory itself, or None if that takes no part. `preserved`: as
+        in Fold, or of both ends for entries of either.
         """
-        head = struct.pack("<BB", preserved.owner | (not preserved.modes) << 1, top is not None)
+        owners = preserved.owner | (preserved.owner and not preserved.group) << 1
+        head = struct.pack("<BB", owners, top is not None)
         if top is not None:
-            head += struct.pack("<Hq", top.mode if preserved.modes else 0, preserved.mtime(top.mtime_ns))
-            head += struct.pack("<II", top.uid, top.gid) if preserved.owner else b""
+            mode = top.mode & preserved.directory_modes
+            head += struct.pack("<Hq", mode, preserved.top_mtime(top.mtime_ns))
+            head += struct.pack("<I", top.uid) if preserved.owner else b""
+            head += struct.pack("<I", top.gid) if preserved.owner and preserved.group else b""
         hasher = blake3(head, key=ROOT_KEY)
         columns: list[bytes | bytearray] = [self.text, self.kinds, self.targets]
-        columns += [self.modes] if preserved.modes else []
-        columns += [self.sizes, preserved.mtimes(self.mtimes)]
-        if preserved.owner:
-            columns += [self.uids, self.gids]
+        columns += [preserved.compared_modes(self.modes, self.kinds)]
+        columns += [self.sizes, preserved.mtimes(self.mtimes, self.kinds)]
+        columns += [self.uids] if preserved.owner else []
+        columns += [self.gids] if preserved.owner and preserved.group else []
         hasher.update(b"".join(len(column).to_bytes(8, "little") for column in columns))
         for column in columns:
             hasher.update(column)

@@ -285,9 +285,12 @@ class ManifestColumns:
         # Each string ends with NUL, so what is behind the last one is empty.
         return Listing(tuple(names[:-1]), bytes(self.kinds[first:end]), *columns, tuple(targets[:-1]))
 
-    def keep_modes(self, preserved: Preserved) -> None:
-        """Reduce all modes to their `preserved` part."""
-        self.modes = bytearray(preserved.modes_of(self.modes))
+    def keep_modes(self, preserved: Preserved, umask: int) -> None:
+        """Reduce all modes to those that new entries get. `umask`: as in Preserved.made_mode."""
+        modes = preserved.modes_of(self.modes)
+        if not preserved.keeps_all_modes:
+            modes = preserved.made_modes(modes, self.kinds, umask)
+        self.modes = bytearray(modes)
         self._unpacked_listings.clear()
 
     def set_owners(self, uids: bytearray, gids: bytearray) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rdc.tree.filters import FilteredTree, FilterList
-    from rdc.tree.walk import PackedDirectory
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["lasting_directories"]
 
@@ -19,7 +19,7 @@ _DIRECTORY = int(Kind.DIRECTORY)
 
 
 def lasting_directories(
-    walk: Iterable[PackedDirectory], filters: FilterList, tree: FilteredTree
+    walk: Iterable[WalkedDirectory], filters: FilterList, tree: FilteredTree
 ) -> set[bytes]:
     """The paths of directories with something below them that is no directory, or that a rule protects.
 
@@ -28,7 +28,7 @@ def lasting_directories(
     # As in rsync, only rules that protect by name keep a directory, not those that exclude.
     protecting = filters.at_destination(tree, delete=True, delete_excluded=True).protected
     lasting: set[bytes] = {b""}
-    for path, listing in walk:
+    for path, listing, _ in walk:
         kinds = listing.kinds
         if kinds.count(_DIRECTORY) < len(kinds):
             _add(lasting, path)

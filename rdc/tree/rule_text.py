@@ -14,6 +14,7 @@ from rdc.limits.paths import (
     FILTER_RULES,
 )
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction
+from rdc.tree.filters import MOST_RULES
 from rdc.tree.rule_syntax import CLEAR, CvsRules, MergeRule, ParsedRule, RuleDefaults, parse_rule
 
 TYPE_CHECKING = False
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["RuleListBuilder"]
 
 _PREFIXES = {b"- ": RuleAction.EXCLUDE, b"+ ": RuleAction.INCLUDE}
+_FIRST_BYTES = b"+-!"
+"""With which a line may begin that is more than a pattern."""
+_COMMENTS = b";#"
 _PLAIN = RuleDefaults()
 
 
@@ -78,11 +82,13 @@ class RuleListBuilder:
         # Two merge rules in each file double the work with each level.
         self._merged_bytes += len(data)
         if self._merged_bytes > FILTER_BYTES:
-            raise UsageError(f"{name}: merge files have more than {FILTER_BYTES} bytes together")
+            raise UsageError(
+                f"{name}: merge files have more than {FILTER_BYTES:,} bytes together, which are the most"
+            )
         for number, text in defaults.split(data):
             where = f"{name}: line {number}"
             if len(self._rules) >= FILTER_RULES:
-                raise UsageError(f"{where}: rdc takes at most {FILTER_RULES} filter rules")
+                raise UsageError(f"{where}: {MOST_RULES}")
             if defaults.action is None:
                 quoted = f"{where}: {_shown(text)}" if self._quotes else where
                 self._add_text(text, quoted, defaults, depth=depth)
@@ -142,11 +148,18 @@ class RuleListBuilder:
         Each line is one rule. Empty lines are ignored, as are lines that begin with ';' or '#'. Spaces are
         part of the pattern. Raises UsageError.
         """
+        rules = self._rules
         for number, line in enumerate(re.split(rb"[\r\n]", data), 1):
             if len(line) > FILTER_PATTERN_BYTES + 2:
                 raise UsageError(f"{name}: line {number} has {len(line)} bytes; is this a list of patterns?")
-            if line and line[:1] not in (b";", b"#"):
+            if not line or line[0] in _COMMENTS:
+                continue
+            if len(rules) >= FILTER_RULES:
+                raise UsageError(f"{name}: line {number}: {MOST_RULES}")
+            if line[0] in _FIRST_BYTES:
                 self.add_pattern(line, action)
+            else:
+                rules.append(FilterRule(action, line))
 
 
 def _shown(text: bytes) -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from rdc.errors import UsageError
+from rdc.files.base.relative_path import join
 from rdc.limits.paths import SELECTED_BYTES, SELECTED_DIRECTORIES
-from rdc.model.selection import split_name
+from rdc.model.entries import strings
+from rdc.model.selection import read_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from rdc.model.selection import SelectedPaths
 
 __all__ = ["Selection"]
 
 _NOTHING: frozenset[bytes] = frozenset()
+
+_REMEMBERED = 8
+"""Directories whose names are unpacked at a time: a walk asks about one after another."""
 
 
 class Selection:
@@ -25,82 +30,125 @@ class Selection:
     """
 
     def __init__(self, selected: Sequence[SelectedPaths], *, recursive: bool = True) -> None:
-        """Raises ValueError for a name that `split_name` refuses, UsageError for too many directories."""
+        """`selected`: names that `check_name` takes. Raises UsageError for too many directories."""
         self._recursive = recursive
         self.top_counts = False
         """Whether the root directory itself takes part, with its metadata."""
-        self._ends: set[bytes] = set()
-        """Selected paths; b"" is the root directory."""
+        self._selects_top = False
+        """Whether the root directory is selected."""
         self._opened: set[bytes] = set()
-        """Selected directories whose contents count without recursion."""
-        self._names: dict[bytes, set[bytes]] = {b"": set()}
-        """Each directory above a selected path, with the names that take part. Its own name is among those of
-        the directory above it."""
+        """Selected directories whose contents count, without recursion."""
+        self._growing: dict[bytes, bytearray] = {b"": bytearray()}
+        """What `_packed` will have."""
+        self._packed: dict[bytes, bytes] = {}
+        """Each directory above a selected path, with the names that take part, and NUL after each. A name
+        that ends in '/' is that of another such directory, without a '/' it is selected; it may have both
+        forms. Packed, a name takes its own bytes; a set would take a hundred more."""
+        self._unpacked: dict[bytes, tuple[frozenset[bytes], frozenset[bytes]]] = {}
+        """Of the last directories, the names that take part, and those that are selected."""
         self._bytes = 0
         """The bytes of these directories' paths."""
         for paths in selected:
             for name in paths.names:
                 self._add(name)
-        if recursive:
-            self._drop_covered()
-        else:
-            for path in self._opened:
-                self._names.pop(path, None)
+        self._packed = {path: bytes(packed) for path, packed in self._growing.items()}
+        self._growing.clear()
+        self._both = set(self._selected_above())
+        """Directories above selected paths that are selected themselves."""
+        self._whole: set[bytes] = set(self._opened) if not recursive else self._covered()
+        """Directories above selected paths of which everything takes part."""
 
     def _add(self, text: bytes) -> None:
-        name = split_name(text)
+        name = read_name(text)
         path = name.path
-        self._ends.add(path)
-        if name.contents:
+        if name.contents and not self._recursive:
             self._opened.add(path)
         self.top_counts = self.top_counts or name.with_top
+        if not path:
+            self._selects_top = True
+            return
+        end = b"\0"
         while path:
             above, _, component = path.rpartition(b"/")
-            known = self._names.get(above)
+            known = self._growing.get(above)
             if known is not None:
                 # The directories above it are known, too.
-                known.add(component)
+                known += component + end
                 return
-            self._names[above] = {component}
+            self._growing[above] = bytearray(component + end)
             self._check_bounds(above)
-            path = above
+            path, end = above, b"/\0"
 
     def _check_bounds(self, new: bytes) -> None:
         self._bytes += len(new)
-        if len(self._names) > SELECTED_DIRECTORIES or self._bytes > SELECTED_BYTES:
+        if len(self._growing) > SELECTED_DIRECTORIES or self._bytes > SELECTED_BYTES:
             raise UsageError(
                 f"the selected names are in more than {SELECTED_DIRECTORIES:,} directories, or these have"
                 f" more than {SELECTED_BYTES:,} bytes of paths; name directories, or sync parts one by one"
             )
 
-    def _drop_covered(self) -> None:
+    def _selected_above(self) -> Iterator[bytes]:
+        if self._selects_top:
+            yield b""
+        for directory, packed in self._packed.items():
+            if b"/\0" in packed:
+                names = strings(packed)
+                chosen = {name for name in names if not name.endswith(b"/")}
+                for name in names:
+                    if name[:-1] in chosen and name.endswith(b"/"):
+                        yield join(directory, name[:-1])
+
+    def _covered(self) -> set[bytes]:
         """With recursion a selected directory has everything that other names select in it."""
         covered: set[bytes] = set()
-        # A directory comes before those below it.
-        for path in sorted(self._names):
-            if path in self._ends or (path and path.rpartition(b"/")[0] in covered):
-                covered.add(path)
-        for path in covered:
-            del self._names[path]
+        if self._both:
+            # A directory comes before those below it.
+            for path in sorted(self._packed):
+                if path in self._both or (path and path.rpartition(b"/")[0] in covered):
+                    covered.add(path)
+        return covered
+
+    def _names_in(self, directory: bytes) -> tuple[frozenset[bytes], frozenset[bytes]]:
+        """The names that take part in a directory above selected paths, and those that are selected."""
+        found = self._unpacked.get(directory)
+        if found is None:
+            if len(self._unpacked) >= _REMEMBERED:
+                self._unpacked.clear()
+            names = strings(self._packed[directory])
+            chosen = frozenset(name for name in names if not name.endswith(b"/"))
+            above = frozenset(name[:-1] for name in names if name.endswith(b"/"))
+            found = self._unpacked[directory] = chosen | above, chosen
+        return found
 
     @property
-    def ends(self) -> Collection[bytes]:
+    def ends(self) -> Iterator[bytes]:
         """The selected paths themselves; b"" is the root directory."""
-        return self._ends
+        if self._selects_top:
+            yield b""
+        for directory, packed in self._packed.items():
+            for name in dict.fromkeys(strings(packed)):
+                if not name.endswith(b"/"):
+                    yield join(directory, name)
+
+    def is_end(self, path: bytes) -> bool:
+        """Whether the path itself is selected."""
+        if not path:
+            return self._selects_top
+        above, _, name = path.rpartition(b"/")
+        return above in self._packed and name in self._names_in(above)[1]
 
     @property
-    def restricted(self) -> Collection[bytes]:
+    def restricted(self) -> Iterator[bytes]:
         """The directories that take part with some names only, among those that are named."""
-        return self._names
+        return (path for path in self._packed if path not in self._whole)
 
     def names(self, path: bytes) -> Collection[bytes] | None:
         """The names that take part in the directory at `path`; None: all of them."""
-        found = self._names.get(path)
-        if found is not None or self._recursive:
-            return found
-        if path in self._opened:
+        if path in self._packed and path not in self._whole:
+            return self._names_in(path)[0]
+        if self._recursive or path in self._opened:
             return None
-        return _NOTHING if path in self._ends or path.rpartition(b"/")[0] in self._opened else None
+        return _NOTHING if self.is_end(path) or path.rpartition(b"/")[0] in self._opened else None
 
     def is_closed(self, path: bytes) -> bool:
         """Whether the directory at `path` takes part without any entry."""
@@ -118,7 +166,7 @@ class Selection:
             while directory and directory not in self._opened:
                 directory = directory.rpartition(b"/")[0]
             return directory in self._opened
-        return bool(directory) or b"" in self._ends
+        return bool(directory) or self._selects_top
 
     def takes(self, directory: bytes, name: bytes) -> bool:
         """Whether an entry of a directory that takes part does so itself."""
@@ -127,4 +175,4 @@ class Selection:
 
     def is_above(self, path: bytes) -> bool:
         """Whether the directory at `path` takes part only because something below it is selected."""
-        return path in self._names and path not in self._ends
+        return path in self._packed and path not in self._whole and path not in self._both

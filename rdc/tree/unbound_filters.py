@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import UsageError
+from rdc.files.base.entry_path import path_of_directory
 from rdc.limits.paths import FILTER_BYTES, FILTER_RULES
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleSyntax
 from rdc.tree.filters import DestinationFilters, FilteredTree, FilterList
@@ -107,19 +108,19 @@ class _Both(FilterList):
 class _Protecting(FilterList):
     """Rules, and those of them that hold in directories that are being deleted."""
 
-    def __init__(self, rules: FilterList, emptied: FilterList) -> None:
-        self._rules = rules
+    def __init__(self, own: FilterList, emptied: FilterList) -> None:
+        self._own = own
         self._emptied = emptied
 
     def __bool__(self) -> bool:
-        return bool(self._rules)
+        return bool(self._own)
 
     @property
     def emptied(self) -> FilterList:
         return self._emptied
 
     def excluded(self, path: bytes, is_directory: bool) -> bool:
-        return self._rules.excluded(path, is_directory)
+        return self._own.excluded(path, is_directory)
 
 
 def _base(tree: FilteredTree, rules: Sequence[Rule]) -> bytes:
@@ -128,7 +129,7 @@ def _base(tree: FilteredTree, rules: Sequence[Rule]) -> bytes:
         return tree.served
     if not any(map(_needs_base, rules)):
         return b"/"
-    return os.fsencode(os.readlink(f"/proc/self/fd/{tree.root.fileno()}"))
+    return path_of_directory(tree.root.fileno())
 
 
 def _needs_base(rule: Rule) -> bool:
@@ -145,5 +146,6 @@ def _check_bounds(rules: Sequence[Rule]) -> None:
     total = sum(len(rule.pattern if isinstance(rule, FilterRule) else rule.name) for rule in rules)
     if len(rules) > FILTER_RULES or total > FILTER_BYTES:
         raise UsageError(
-            f"{len(rules)} filter rules of {total} bytes; rdc takes at most {FILTER_RULES} of {FILTER_BYTES}"
+            f"{len(rules):,} filter rules of {total:,} bytes; {FILTER_RULES:,} of {FILTER_BYTES:,} are the"
+            " most"
         )

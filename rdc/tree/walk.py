@@ -8,8 +8,8 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.depth.list_ahead import ListAhead
 from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, strings
+from rdc.model.listed import Listed
 from rdc.progress import Problem
-from rdc.records import dataclass
 from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
@@ -17,38 +17,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from rdc.files.root.root import Root
-    from rdc.model.entries import Listing, PackedInodes, PackedListing
+    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.model.listed import BadEntry
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
     from rdc.tree.selection import Selection
 
-__all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "lookalikes", "passed_over"]
+__all__ = ["Walk", "WalkedDirectory", "lookalikes", "measuring_walk", "passed_over"]
 
 
 DIRECTORY, SPECIAL = int(Kind.DIRECTORY), int(Kind.SPECIAL)
 
 
-class PackedDirectory(NamedTuple):
-    """One directory of a packed walk: its relative path and the entries that the filters leave."""
+class WalkedDirectory(NamedTuple):
+    """One directory of a walk: its relative path, the entries that the filters leave, and their inodes."""
 
     path: bytes
     listing: PackedListing
+    inodes: PackedInodes
 
 
-@dataclass(frozen=True, slots=True)
-class ListedDirectory:
-    """One directory of a walk: its relative path and the entries that the filters leave."""
-
-    path: bytes
-    listing: Listing
-
-
-class PackedWalk:
+class Walk:
     """Yields directories in pre-order: a directory, then its subdirectories by name. Links are never
     followed.
 
     An unreadable directory is reported, counted in `read_errors` and skipped; one that vanished is reported
-    with exit code 24. An unreadable root raises FileError. Special files are reported once and stay in the
+    with exit code 24. An entry that cannot be looked at is left out, and reported and counted unless the
+    filters exclude it. An unreadable root raises FileError. Special files are reported once and stay in the
     listing, so that the other side does not take their counterparts for extraneous. Entries with a reserved
     name (rdc.files.base.temporary_names) are in no listing; those that no temporary could have are reported.
 
@@ -66,9 +61,10 @@ class PackedWalk:
         start: bytes = b"",
         on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
         on_lookalike: Callable[[bytes], None] | None = None,
+        on_special: Callable[[bytes], None] | None = None,
         known: Callable[[bytes], PackedListing | None] | None = None,
         enter: Callable[[bytes], bool] | None = None,
-        on_inodes: Callable[[bytes, PackedInodes], None] | None = None,
+        descend: Callable[[int, int], bool] | None = None,
         selection: Selection | None = None,
         lasting: Container[bytes] | None = None,
     ) -> None:
@@ -77,10 +73,11 @@ class PackedWalk:
 
         `start` is the directory to begin with; paths stay relative to the root. `on_temporaries` receives a
         directory and its reserved names, and then none is reported. `on_lookalike` receives the path of each
-        reserved name that no temporary could have, instead of `reporter`. `known` may return a directory's
-        filtered entries, and then the directory is not read. `enter` decides for each directory, including
-        the first, whether it is read. `on_inodes` receives each directory that was read, with its inodes,
-        before it is yielded.
+        reserved name that no temporary could have, and `on_special` that of each special file, instead of
+        `reporter`. `known` may return a directory's filtered entries, and then the directory is not read and
+        has NO_INODES. `enter` decides for each directory, including the first, whether it is read. `descend`
+        receives device and inode number of each directory below the first, and decides whether it is walked;
+        it stays in its parent's listing.
         """
         self._root = root
         self._filters = filters
@@ -89,24 +86,26 @@ class PackedWalk:
         self._start = start
         self._on_temporaries = on_temporaries
         self._on_lookalike = on_lookalike
+        self._on_special = on_special
         self._known = known
         self._enter = enter
-        self._on_inodes = on_inodes
+        self._descend = descend
         self._selection = selection
         self._lasting = lasting
         self._restricted = bool(filters) or (only, selection, lasting) != (None, None, None)
         self.read_errors = 0
 
-    def __iter__(self) -> Iterator[PackedDirectory]:
+    def __iter__(self) -> Iterator[WalkedDirectory]:
         # Whether a directory is read at all is decided when its turn comes.
-        ahead = self._enter is None and self._known is None and self._selection is None
-        lister = ListAhead(self._root, inodes=self._on_inodes is not None, ahead=ahead)
+        lister = ListAhead(
+            self._root, ahead=self._enter is None and self._known is None and self._selection is None
+        )
         try:
             yield from self._directories(lister)
         finally:
             lister.close()
 
-    def _directories(self, lister: ListAhead) -> Iterator[PackedDirectory]:
+    def _directories(self, lister: ListAhead) -> Iterator[WalkedDirectory]:
         # long because it runs once for each directory, where calls cost more than the work
         todo = [self._start]
         while todo:
@@ -115,44 +114,59 @@ class PackedWalk:
             try:
                 if self._enter is not None and not self._enter(path):
                     continue
-                listing, inodes = self._list(path, lister, todo) if known is None else (known, None)
-                if known is None and self._restricted:
-                    rows = self._selected(path, listing)
-                    if len(rows) < len(listing):
-                        listing, inodes = listing.rows(rows), None if inodes is None else inodes.rows(rows)
+                if known is None:
+                    found = self._list(path, lister, todo)
+                    listing, inodes = found.listing, found.inodes
+                else:
+                    listing, inodes = known, NO_INODES
             except FileError as error:
                 if path == self._start:
                     raise
                 self.read_errors += 1
                 self._report(Problem(error.code, path, str(error)))
                 continue
-            if inodes is not None and self._on_inodes is not None:
-                self._on_inodes(path, inodes)
             kinds = listing.kinds
             if DIRECTORY in kinds or SPECIAL in kinds:
                 names = strings(listing.names)
                 if SPECIAL in kinds:
                     for row in listing.rows_of(Kind.SPECIAL):
                         self._skip(join(path, names[row]))
-                yield PackedDirectory(path, listing)
-                todo += [join(path, names[row]) for row in reversed(listing.rows_of(Kind.DIRECTORY))]
+                yield WalkedDirectory(path, listing, inodes)
+                below: Iterable[int] = reversed(listing.rows_of(Kind.DIRECTORY))
+                if self._descend is not None:
+                    rows = listing.rows_of(Kind.DIRECTORY)
+                    below = reversed([row for row in rows if self._descend(*inodes.identity(row))])
+                todo += [join(path, names[row]) for row in below]
             else:
-                yield PackedDirectory(path, listing)
+                yield WalkedDirectory(path, listing, inodes)
 
-    def _list(
-        self, path: bytes, lister: ListAhead, following: Sequence[bytes]
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def _list(self, path: bytes, lister: ListAhead, following: Sequence[bytes]) -> Listed:
+        """Return the entries of a directory that take part, and report the others. Raises FileError."""
         if self._selection is not None and self._selection.is_closed(path):
-            return EMPTY_LISTING.packed(), None if self._on_inodes is None else NO_INODES
+            return Listed(EMPTY_LISTING.packed(), NO_INODES)
         found = lister.take(path, following)
-        if reserved := found.reserved:
+        only = None if path else self._only
+        if found.reserved:
             if self._on_temporaries is not None:
-                self._on_temporaries(path, reserved)
+                self._on_temporaries(path, list(found.reserved))
             else:
-                only = None if path else self._only
-                for entry in lookalikes(path, reserved, self._filters, only, self._selection):
+                for entry in lookalikes(path, found.reserved, self._filters, only, self._selection):
                     self._pass_over(entry)
-        return found.listing, found.inodes
+        for bad in found.bad:
+            self._take_bad(path, bad, only)
+        return found.rows(self._selected(path, found.listing)) if self._restricted else found
+
+    def _take_bad(self, directory: bytes, bad: BadEntry, only: bytes | None) -> None:
+        """Report an entry that could not be looked at, if it takes part."""
+        entry = join(directory, bad.name)
+        if (
+            only not in (None, bad.name)
+            or (self._selection is not None and not self._selection.takes(directory, bad.name))
+            or self._filters.excluded(entry, bad.is_directory)
+        ):
+            return
+        self.read_errors += 1
+        self._report(Problem(ExitCode.PARTIAL, entry, str(self._root.unlisted(entry, bad))))
 
     def _pass_over(self, path: bytes) -> None:
         # Not a bound method in on_lookalike's place: the cycle would keep the root's descriptor open.
@@ -193,26 +207,29 @@ class PackedWalk:
         ]
 
     def _skip(self, path: bytes) -> None:
+        if self._on_special is not None:
+            self._on_special(path)
+            return
         text = f"{printable(path)}: skipped, neither file, directory nor symlink"
         self._report(Problem(ExitCode.OK, path, text))
 
 
-class Walk:
-    """A PackedWalk with unpacked listings: the same directories, order and reports."""
+def measuring_walk(
+    root: Root,
+    filters: FilterList,
+    reporter: Reporter,
+    descend: Callable[[int, int], bool] | None = None,
+) -> Walk:
+    """Return a walk that only measures. Special files are not reported, because nothing is done with them,
+    and messages name other entries as the user would type them."""
 
-    def __init__(
-        self, root: Root, filters: FilterList, reporter: Reporter, only: bytes | None = None
-    ) -> None:
-        self._packed = PackedWalk(root, filters, reporter, only)
+    def report_lookalike(path: bytes) -> None:
+        reporter(Problem(ExitCode.OK, path, passed_over(root.shown(path))))
 
-    @property
-    def read_errors(self) -> int:
-        """Directories that could not be read so far."""
-        return self._packed.read_errors
+    def ignore(path: bytes) -> None:
+        pass
 
-    def __iter__(self) -> Iterator[ListedDirectory]:
-        for path, listing in self._packed:
-            yield ListedDirectory(path, listing.unpacked())
+    return Walk(root, filters, reporter, on_lookalike=report_lookalike, on_special=ignore, descend=descend)
 
 
 def lookalikes(
@@ -228,12 +245,12 @@ def lookalikes(
     Excluded entries are left out, and what syncs keep to be undone. `only` restricts the result to one name,
     `selection` to what it selects.
     """
-    from rdc.files.base.temporary_names import UNDO_NAME, is_temporary
+    from rdc.files.base.temporary_names import OWN_DIRECTORIES, PARTS_NAME, is_temporary
 
     return [
         join(directory, name)
         for name in reserved
-        if not (name == UNDO_NAME or is_temporary(name))
+        if not (name in (*OWN_DIRECTORIES, PARTS_NAME) or is_temporary(name))
         and only in (None, name)
         and (selection is None or selection.takes(directory, name))
         and not filters.excluded(join(directory, name), False)

@@ -73,8 +73,9 @@ class Bounds:
         record = self._store.stored(number)
         try:
             head = record.head()
+            # A journal that lost its head keeps what it has until its turn, too.
+            return self._seconds - (record.made if head is None else head.seconds)
         except FileError:
-            return 0
+            return self._seconds - record.made
         finally:
             record.close()
-        return DAY_SECONDS * 100_000 if head is None else self._seconds - head.seconds

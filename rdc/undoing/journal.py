@@ -1,4 +1,7 @@
-"""The journal of one sync: what it was about to do to each entry, in order. UNDO.md defines the format."""
+"""The journal of one sync: what it was about to do to each entry, in order. UNDO.md defines the format.
+
+Version 1 is still read. Its lines have no ctimes: they are 0 then, and it has no Left, Held and Own.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from rdc.errors import FileError, printable
 from rdc.files.base.relative_path import check_path
 from rdc.limits.undo import LINE_BYTES
 from rdc.model.entries import Metadata
+from rdc.model.times import packed_time, real_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -29,11 +33,14 @@ __all__ = [
     "Facts",
     "Finished",
     "Head",
-    "Saved",
+    "Held",
+    "Left",
     "Made",
     "Moved",
+    "Own",
     "Record",
     "RemovedDirectory",
+    "Saved",
     "Undoing",
     "backwards",
     "encode",
@@ -42,7 +49,7 @@ __all__ = [
     "whole_end",
 ]
 
-VERSION = 1
+VERSION = 2
 
 _WRONG = (ValueError, TypeError, RecursionError, FileError)
 
@@ -57,21 +64,29 @@ class Facts:
     size: int
     """Bytes; 0 for a directory."""
     mtime_ns: int
+    ctime_ns: int = 0
+    """Of what was there, before the sync touched it. Of what appears: of a file that got a further name,
+    before that. 0: unknown, or nothing that counts."""
 
     @property
     def is_directory(self) -> bool:
         return self.format == stat.S_IFDIR
+
+    @property
+    def identity(self) -> tuple[int, int, int, int]:
+        """What has to be equal."""
+        return self.format, self.inode, self.size, self.mtime_ns
 
 
 def facts_of(found: os.stat_result) -> Facts:
     bits = stat.S_IFMT(found.st_mode)
     if bits == stat.S_IFDIR:
         return Facts(bits, found.st_ino, 0, 0)
-    return Facts(bits, found.st_ino, found.st_size, found.st_mtime_ns)
+    return Facts(bits, found.st_ino, found.st_size, packed_time(found.st_mtime_ns), found.st_ctime_ns)
 
 
 def metadata_of(found: os.stat_result) -> Metadata:
-    return Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+    return Metadata(stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,7 @@ class Head:
     """Inode number of the destination."""
     seconds: int
     """When the sync began: seconds since 1970."""
+    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +156,36 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """The sync has changed the metadata of a regular file, or given it a further name."""
+
+    inode: int
+    ctime_ns: int
+    """Afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the sync replaced or removed has its name among the kept ones alone by now."""
+
+    numbers: tuple[int, ...]
+    ctimes_ns: tuple[int, ...]
+    """For each number, that of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """An undo acts on a file whose ctime was as this sync left it, or has acted on it."""
+
+    inode: int
+    was: int
+    """The ctime that the file had when it was as it is now, or as it was before the undo began to act on
+    it."""
+    now: int | None
+    """Its ctime; None: the undo is about to act on it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The sync came to its end."""
 
@@ -162,7 +208,10 @@ class Ended:
     """Space that the kept entries take, which were not put back."""
 
 
-Record: TypeAlias = "Head | Made | Saved | RemovedDirectory | Changed | Moved | Finished | Undoing | Ended"
+Step: TypeAlias = "Made | Saved | RemovedDirectory | Changed | Moved"
+"""A line about a change."""
+
+Record: TypeAlias = "Head | Step | Left | Held | Own | Finished | Undoing | Ended"
 
 
 def encode(record: Record) -> bytes:
@@ -173,8 +222,8 @@ def encode(record: Record) -> bytes:
 
 def _items(record: Record) -> list[object]:
     match record:
-        case Head(top, seconds):
-            return ["rdc undo", VERSION, top, seconds]
+        case Head(top, seconds, version):
+            return ["rdc undo", version, top, seconds]
         case Made(path, new):
             return ["make", _text(path), _facts(new)]
         case Saved(path, number, old, new_):
@@ -188,6 +237,12 @@ def _items(record: Record) -> list[object]:
             return ["set", _text(path), _facts(old), _metadata(metadata), pairs, _metadata(wanted)]
         case Moved(path, new_path, facts):
             return ["move", _text(path), _text(new_path), _facts(facts)]
+        case Left(inode, ctime_ns):
+            return ["left", inode, ctime_ns]
+        case Held(numbers, ctimes_ns):
+            return ["held", [each for pair in zip(numbers, ctimes_ns, strict=True) for each in pair]]
+        case Own(inode, was, now):
+            return ["own", inode, was, now]
         case Finished(entries, size):
             return ["finished", entries, size]
         case Undoing():
@@ -201,13 +256,15 @@ def _text(data: bytes) -> str:
 
 
 def _facts(facts: Facts | None) -> list[int] | None:
-    return None if facts is None else [facts.format, facts.inode, facts.size, facts.mtime_ns]
+    if facts is None:
+        return None
+    return [facts.format, facts.inode, facts.size, real_time(facts.mtime_ns), facts.ctime_ns]
 
 
 def _metadata(metadata: Metadata | None) -> list[int] | None:
     if metadata is None:
         return None
-    return [metadata.mode, metadata.mtime_ns, metadata.uid, metadata.gid]
+    return [metadata.mode, real_time(metadata.mtime_ns), metadata.uid, metadata.gid]
 
 
 def backwards(shown: bytes, data: mmap.mmap | bytes) -> Iterator[Record]:
@@ -262,8 +319,8 @@ def _decode(line: bytes) -> Record:
     if not isinstance(items, list):
         raise ValueError("no array")
     match items:
-        case ["rdc undo", 1, int(top), int(seconds)]:
-            return Head(top, seconds)
+        case ["rdc undo", 1 | 2 as version, int(top), int(seconds)]:
+            return Head(top, seconds, version)
         case ["make", str(path), new]:
             return Made(_path(path), _read_facts(new))
         case ["keep", str(path), int(number), old, new] if number >= 0:
@@ -276,6 +333,12 @@ def _decode(line: bytes) -> Record:
             return Changed(_path(path, top=True), _read_facts(old), _read_metadata(metadata), read, after)
         case ["move", str(path), str(new), facts]:
             return Moved(_path(path), _path(new), _read_facts(facts))
+        case ["left", int(inode), int(ctime_ns)]:
+            return Left(inode, ctime_ns)
+        case ["held", [*pairs]] if all(type(each) is int for each in pairs):
+            return Held(tuple(pairs[0::2]), tuple(pairs[1::2]))
+        case ["own", int(inode), int(was), int() | None as now]:
+            return Own(inode, was, now)
         case ["finished", int(entries), int(size)]:
             return Finished(entries, size)
         case ["undoing"]:
@@ -310,7 +373,12 @@ def _numbers(items: object) -> tuple[int, int, int, int]:
 
 
 def _read_facts(items: object) -> Facts:
-    return Facts(*_numbers(items))
+    numbers, ctime_ns = items, 0
+    match items:
+        case [_, _, _, _, int(ctime_ns)]:
+            numbers = items[:4]
+    format_, inode, size, mtime = _numbers(numbers)
+    return Facts(format_, inode, size, _read_time(mtime), ctime_ns)
 
 
 def _read_optional(items: object) -> Facts | None:
@@ -319,11 +387,18 @@ def _read_optional(items: object) -> Facts | None:
 
 def _read_metadata(items: object) -> Metadata:
     mode, mtime_ns, uid, gid = _numbers(items)
-    if not (0 <= mode <= 0o7777 and -(1 << 63) <= mtime_ns < 1 << 63):
-        raise ValueError("a mode or time out of bounds")
+    if not 0 <= mode <= 0o7777:
+        raise ValueError("a mode out of bounds")
     if not (0 <= uid < 1 << 32 and 0 <= gid < 1 << 32):
         raise ValueError("an owner out of bounds")
-    return Metadata(mode, mtime_ns, uid, gid)
+    return Metadata(mode, _read_time(mtime_ns), uid, gid)
+
+
+def _read_time(nanoseconds: int) -> int:
+    """Return the packed form of a time, which a journal has as nanoseconds since the epoch."""
+    if not -(1 << 63) <= nanoseconds // 10**9 < 1 << 63:
+        raise ValueError("a time out of bounds")
+    return packed_time(nanoseconds)
 
 
 def _read_attributes(pairs: object) -> Attributes:

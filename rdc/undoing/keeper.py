@@ -10,18 +10,23 @@ import errno
 import os
 import stat
 import time
+from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.durability import flush
+from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.metadata import would_change
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.limits.undo import DIRECTORIES_KNOWN
 from rdc.model.attributes import AttributeKinds
+from rdc.records import replace
 from rdc.undoing.bounds import Bounds
 from rdc.undoing.journal import (
     Changed,
     Facts,
     Finished,
+    Held,
+    Left,
     Made,
     Moved,
     RemovedDirectory,
@@ -44,6 +49,9 @@ if TYPE_CHECKING:
     from rdc.undoing.store import StoredSync
 
 __all__ = ["SyncUndo"]
+
+HELD_AT_ONCE = 256
+"""Kept files whose ctimes are noted together: as many as files of a commit group."""
 
 _DIRECTORY = Facts(stat.S_IFDIR, 0, 0, 0)
 """A directory that is not made yet."""
@@ -74,6 +82,15 @@ class SyncUndo:
         """Entries that the record has as removed already, and their device and inode numbers."""
         self._entries = self._bytes = 0
         self._linked = False
+        self._left: dict[int, int] = {}
+        """The ctimes of changed files that the journal does not have yet, by inode number."""
+        self._shared: dict[int, tuple[bytes, int, int]] = {}
+        """Changed files with several names, by inode number: a path, and their size and mtime. Their ctime
+        may change once more, with a name of theirs."""
+        self._held: dict[int, int] = {}
+        """By number, the names that kept files had when they were kept, until they have lost one."""
+        self._look_at = HELD_AT_ONCE
+        """How many of them there are when they are looked at next."""
 
     # The steps of UndoKeeper
 
@@ -103,7 +120,7 @@ class SyncUndo:
 
     def _arrive(self, arrival: Placed, records: list[Record]) -> None:
         above, _, name = arrival.path.rpartition(b"/")
-        new = _DIRECTORY if arrival.new is None else facts_of(arrival.new)
+        new = _DIRECTORY if arrival.new is None else replace(facts_of(arrival.new), ctime_ns=arrival.ctime_ns)
         found = _look(name, arrival.parent)
         if found is None:
             self._note_parent(above, arrival.parent, records)
@@ -124,7 +141,10 @@ class SyncUndo:
         batch: dict[bytes, tuple[int, int]] = {}
         for path in paths:
             directory, name = self._root.locate(path)
-            found = _look(name, directory.fd)
+            try:
+                found = _look(name, directory.fd)
+            except OSError as error:
+                raise self._root.failure(error, path, "keep an undo of it") from error
             if found is None or self._expected.pop(path, None) == (found.st_dev, found.st_ino):
                 continue
             above = path.rpartition(b"/")[0]
@@ -185,6 +205,39 @@ class SyncUndo:
             self._known.clear()
             self._made.clear()
 
+    def changed(self, path: bytes, now: os.stat_result) -> None:
+        """As in UndoKeeper."""
+        if self._record is None or not stat.S_ISREG(now.st_mode):
+            return
+        self._left[now.st_ino] = now.st_ctime_ns
+        if now.st_nlink > 1:
+            if len(self._shared) >= DIRECTORIES_KNOWN:
+                self._shared.clear()
+            self._shared[now.st_ino] = path, now.st_size, now.st_mtime_ns
+
+    def _ctimes(self, record: StoredSync, *, last: bool = False) -> list[Record]:
+        """The lines about what is done, so that a kill loses those about the last step only. `last`: nothing
+        more is done."""
+        if last:
+            for inode, (path, size, mtime_ns) in self._shared.items():
+                with suppress(RdcError, OSError):
+                    directory, name = self._root.locate(path)
+                    now = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+                    if (now.st_ino, now.st_size, now.st_mtime_ns) == (inode, size, mtime_ns):
+                        self._left[inode] = now.st_ctime_ns
+        found: list[Record] = [Left(inode, ctime_ns) for inode, ctime_ns in self._left.items()]
+        self._left.clear()
+        if len(self._held) < self._look_at and not last:
+            return found
+        held: dict[int, int] = {}
+        for number, names in list(self._held.items()):
+            now = os.stat(b"%d" % number, dir_fd=record.saved, follow_symlinks=False)
+            if now.st_nlink < names or last:
+                held[number] = now.st_ctime_ns
+                del self._held[number]
+        self._look_at = 2 * len(self._held) + HELD_AT_ONCE
+        return [*found, Held(tuple(held), tuple(held.values()))] if held else found
+
     # The end
 
     def finish(self) -> list[str]:
@@ -192,11 +245,19 @@ class SyncUndo:
         user. Raises RdcError."""
         if self._record is None or self._bounds is None:
             return []
-        self._record.append([Finished(self._entries, self._bytes)], fsync=self._fsync)
+        try:
+            records = self._ctimes(self._record, last=True)
+        except OSError as error:
+            raise self._root.failure(error, b"", "keep an undo of it") from error
+        self._record.append([*records, Finished(self._entries, self._bytes)], fsync=self._fsync)
+        self._record.end(fsync=self._fsync)
         return self._bounds.finish(self._bytes)
 
     def close(self) -> None:
         """Lets the next sync or undo into this directory begin. May be called again."""
+        if self._record is not None:
+            with suppress(RdcError, OSError):
+                self._record.append(self._ctimes(self._record, last=True), fsync=False)
         for opened in (self._record, self._store):
             if opened is not None:
                 opened.close()
@@ -259,8 +320,11 @@ class SyncUndo:
                 found=os.strerror(error.errno),
                 advice="it stays as it is; leave out --keep-undo, or run as its owner or as root",
             ) from error
+        self._root.check.note_named(identity_of(found), found_at(name, parent))
         self._bytes += size
         self._linked = True
+        if stat.S_ISREG(found.st_mode):
+            self._held[number] = found.st_nlink + 1
         return Saved(path, number, facts_of(found), new)
 
     def _attributes(self, path: bytes, name: bytes, parent: int, *, needed: bool) -> Attributes | None:
@@ -285,10 +349,14 @@ class SyncUndo:
             except OSError as error:
                 raise self._root.failure(error, b"", "keep an undo of it") from error
         self._linked = False
+        try:
+            records = [*self._ctimes(record), *records]
+        except OSError as error:
+            raise self._root.failure(error, b"", "keep an undo of it") from error
         written = record.append(records, fsync=self._fsync and waits)
         self._root.spend(b"", written)
         # A directory is noted before its entries change; it counts only if it was changed itself.
-        self._entries += sum(not (isinstance(each, (Changed, Saved))) for each in records)
+        self._entries += sum(isinstance(each, (Made, Moved, RemovedDirectory)) for each in records)
         self._entries += sum(isinstance(each, Changed) and each.wanted is not None for each in records)
 
 

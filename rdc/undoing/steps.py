@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import contextmanager, suppress
 
 from rdc.errors import FileError
 from rdc.files.base.metadata import kind_of, set_on_name
@@ -18,15 +19,26 @@ from rdc.files.base.temporary_names import make_aside
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.model.attributes import AttributeKinds
-from rdc.undoing.journal import Changed, Facts, Made, Moved, RemovedDirectory, Saved, facts_of, metadata_of
+from rdc.undoing.journal import (
+    Changed,
+    Facts,
+    Held,
+    Made,
+    Moved,
+    RemovedDirectory,
+    Saved,
+    facts_of,
+    metadata_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.model.entries import Metadata
-    from rdc.undoing.journal import Record
+    from rdc.undoing.journal import Left, Record
+    from rdc.undoing.own_times import OwnTimes
     from rdc.undoing.tree_state import TreeState
 
 __all__ = ["NewerWorkError", "Steps", "was_left_by"]
@@ -48,11 +60,22 @@ class Steps:
         shown: bytes,
         *,
         exact: bool,
+        finished: bool,
+        own: OwnTimes | None,
         was_before: Callable[[bytes, Facts], bool],
     ) -> None:
         """`old_versions`: descriptor of the directory of the kept entries, `shown` its path in messages.
         `exact`: the sync came to its end and no undo of it began, so metadata are as the records say.
+        `finished`: the sync came to its end. `own`: None for a record of version 1, which has no ctimes.
         `was_before`: whether an interrupted undo may have brought a path to this state already."""
+        self._own = own
+        self._all_noted = finished
+        """Whether the sync has noted what its steps so far led to. Before a kill it may have no time for the
+        last of them."""
+        self._left: dict[int, int] = {}
+        """The ctimes that the sync left files with, by inode number, until a step is about the file."""
+        self._held: dict[int, int] = {}
+        """Those of kept ones, by number, in the same way."""
         self._was_before = was_before
         self._tree = tree
         self._root = tree.root
@@ -82,6 +105,14 @@ class Steps:
                 return self._set_back(record)
         return None
 
+    def note(self, record: Left | Held) -> None:
+        """Takes what the sync noted of files after the steps before this line."""
+        if isinstance(record, Held):
+            self._held.update(zip(record.numbers, record.ctimes_ns, strict=True))
+        else:
+            self._left.setdefault(record.inode, record.ctime_ns)
+            self._all_noted = True
+
     # Entries that the sync made
 
     def _remove(self, record: Made) -> str | None:
@@ -103,7 +134,8 @@ class Steps:
         if not self._tree.dry:
             directory, name = self._opened(path)
             try:
-                (os.rmdir if now.is_directory else os.unlink)(name, dir_fd=directory.fd)
+                with self._losing_a_name(record.new, name, directory):
+                    (os.rmdir if now.is_directory else os.unlink)(name, dir_fd=directory.fd)
             except OSError as error:
                 raise self._root.failure(error, path, "remove what the sync made") from error
             if now.is_directory:
@@ -112,11 +144,31 @@ class Steps:
         self._tree.note(path, None)
         return "removed"
 
+    @contextmanager
+    def _losing_a_name(self, new: Facts | None, name: bytes, directory: Directory) -> Iterator[None]:
+        """Within, the entry `name` goes: it may be a further name that the sync gave a file. Raises
+        OSError."""
+        own = self._own
+        if own is None or new is None or not new.ctime_ns:
+            yield
+            return
+        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory.fd)
+        try:
+            known = own.explain(os.fstat(fd), self._left.get(new.inode))
+            if known:
+                own.begin(new.inode)
+            yield
+            if known:
+                own.became(os.fstat(fd), new.ctime_ns)
+        finally:
+            os.close(fd)
+
     # Entries that the sync replaced or removed
 
     def _restore(self, record: Saved) -> str | None:
         path, now = record.path, self._tree.facts(record.path)
         if now is not None and _is_same(now, record.old):
+            self._drop_spare(record)
             return None  # the sync did not come to replace it, or it is back
         if now is not None and not (record.new is not None and _is(now, record.new)):
             if self._was_before(path, now):
@@ -129,9 +181,23 @@ class Steps:
         self._tree.note(path, record.old)
         return "restored"
 
+    def _drop_spare(self, record: Saved) -> None:
+        """Removes the kept name of an entry that has its own. Raises RdcError."""
+        if self._tree.dry:
+            return
+        with suppress(FileNotFoundError):
+            os.unlink(b"%d" % record.number, dir_fd=self._saved)
+        found = self._tree.look(record.path)
+        own = self._own
+        if own is None or found is None or not stat.S_ISREG(found.st_mode):
+            return
+        if own.explain(found, None) or _is_private(found):
+            own.became(found, record.old.ctime_ns)
+
     def _put_back(self, record: Saved, now: Facts | None) -> None:
         path, name_there = record.path, b"%d" % record.number
         directory, name = self._opened(path)
+        known = False
         try:
             found = os.stat(name_there, dir_fd=self._saved, follow_symlinks=False)
             if not _is_same(facts_of(found), record.old):
@@ -142,6 +208,11 @@ class Steps:
                     found="that it was written to since, under another name that it has",
                     advice="what is there was kept; look at that file",
                 )
+            if self._own is not None and stat.S_ISREG(found.st_mode):
+                held = self._held.pop(record.number, None)
+                known = self._own.explain(found, held) or (held is None and _is_private(found))
+                if known:
+                    self._own.begin(found.st_ino)
             if now is None:
                 self._rename_to_free(name_there, name, directory)
             elif now.is_directory:
@@ -149,7 +220,11 @@ class Steps:
                 self._root.forget(path)
                 self._tree.finished(path)
             else:
-                os.rename(name_there, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd)
+                with self._losing_a_name(record.new, name, directory):
+                    os.rename(name_there, name, src_dir_fd=self._saved, dst_dir_fd=directory.fd)
+            if known and self._own is not None:
+                back = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+                self._own.became(back, record.old.ctime_ns)
         except FileExistsError as error:
             raise self._newer(path, "put its old version back", "newer work", record) from error
         except OSError as error:
@@ -195,7 +270,8 @@ class Steps:
                 else:
                     from rdc.files.base.replace_kind import directory_over_file
 
-                    directory_over_file(name, directory.fd, 0o700)
+                    with self._losing_a_name(record.new, name, directory):
+                        directory_over_file(name, directory.fd, 0o700)
             except OSError as error:
                 raise self._root.failure(error, path, "make its directory again") from error
             self._done.add(path)
@@ -216,7 +292,15 @@ class Steps:
             there_fd, there_name = self._opened(record.new)
             directory, name = self._opened(record.path)
             try:
+                found = os.stat(there_name, dir_fd=there_fd.fd, follow_symlinks=False)
+                own = self._own if stat.S_ISREG(found.st_mode) else None
+                known = own is not None and own.explain(found, self._left.get(found.st_ino))
+                if known and own is not None:
+                    own.begin(found.st_ino)
                 rename_no_replace_between(there_name, there_fd.fd, name, directory.fd)
+                if known and own is not None:
+                    back = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+                    own.became(back, record.facts.ctime_ns)
             except OSError as error:
                 raise self._root.failure(error, record.path, "move the file back to it") from error
             self._root.forget(record.new)
@@ -237,6 +321,20 @@ class Steps:
         if found is None or not _is_like(facts_of(found), record.old):
             return None  # it is gone or another one, which was named
         now = metadata_of(found)
+        own, known = (self._own if stat.S_ISREG(found.st_mode) else None), False
+        if own is not None:
+            left = self._left.get(found.st_ino)
+            if found.st_nlink < 2:
+                self._left.pop(found.st_ino, None)
+            known = own.explain(found, left)
+            if now == record.metadata and not self._differs_in_attributes(record, found):
+                if known and not self._tree.dry:
+                    own.became(found, record.old.ctime_ns)
+                return None
+            last = left is None and not self._all_noted
+            if not (known or last or path in self._done):
+                self._left_alone.add(path)
+                raise self._newer(path, "set its mode, owner and time back", "that it was changed since")
         mode = self._tree.mode_before(path)
         if mode is not None:
             now = _with_mode(now, mode)
@@ -246,7 +344,13 @@ class Steps:
         self._done.add(path)
         if self._tree.dry:
             return "changed" if record.wanted is not None and now != record.metadata else None
+        if own is not None:
+            own.begin(found.st_ino)
         done = self._set(record, found)
+        if own is not None and known:
+            now_there = self._tree.look(path)
+            if now_there is not None and now_there.st_ino == found.st_ino:
+                own.became(now_there, record.old.ctime_ns)
         self._tree.finished(path)
         return "changed" if done and record.wanted is not None else None
 
@@ -267,15 +371,23 @@ class Steps:
             and (now.gid in (old.gid, after.gid))
         )
 
+    def _differs_in_attributes(self, record: Changed, found: os.stat_result) -> bool:
+        """Whether the entry has not the attributes that it had. Raises RdcError."""
+        if record.attributes is None:
+            return False
+        try:
+            directory, name = self._root.locate(record.path, fresh=True)
+            return read_entry_attributes(directory.fd, name, _kinds()) != record.attributes
+        except OSError as error:
+            raise self._root.failure(error, record.path, "read its extended attributes") from error
+
     def _set(self, record: Changed, found: os.stat_result) -> bool:
         """Returns whether anything differed. Raises RdcError."""
         path, metadata = record.path, record.metadata
         if stat.S_ISDIR(found.st_mode) and not self._exact:
             self._tree.sweep(path)
         directory, name = self._root.locate(path, fresh=True)
-        kinds = AttributeKinds.USER | AttributeKinds.ACL
-        if os.geteuid() == 0:
-            kinds |= AttributeKinds.ROOT
+        kinds = _kinds()
         try:
             found = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
             differs = metadata_of(found) != metadata
@@ -313,9 +425,20 @@ class Steps:
         return True
 
 
+def _kinds() -> AttributeKinds:
+    """The kinds of attributes that come back."""
+    kinds = AttributeKinds.USER | AttributeKinds.ACL
+    return kinds | AttributeKinds.ROOT if os.geteuid() == 0 else kinds
+
+
+def _is_private(found: os.stat_result) -> bool:
+    """Whether nobody but this user may write to a file."""
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def _is(now: Facts, recorded: Facts) -> bool:
     """Whether an entry is the recorded one, unchanged. A directory has no identity of its own."""
-    return now == recorded or (now.is_directory and recorded.is_directory)
+    return now.identity == recorded.identity or (now.is_directory and recorded.is_directory)
 
 
 def _is_same(now: Facts, old: Facts) -> bool:

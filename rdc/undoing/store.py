@@ -16,7 +16,7 @@ from rdc.errors import ExitCode, RdcError, printable
 from rdc.files.base.durability import flush, sync_directory_at
 from rdc.files.base.temporary_names import UNDO_NAME
 from rdc.limits.undo import RECORDS
-from rdc.undoing.journal import Ended, Finished, Head, Undoing, backwards, encode, whole_end
+from rdc.undoing.journal import Ended, Finished, Head, Own, Saved, Undoing, backwards, encode, whole_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ __all__ = ["StoredSync", "UndoStore"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_LENGTH = b"%020d\n"
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 _NEW = b"new"
 """The name of a record that is being made."""
@@ -40,19 +42,27 @@ _GONE = b".gone"
 class StoredSync:
     """The record of one sync: a journal, and the entries that the sync replaced or removed."""
 
-    def __init__(self, shown: bytes, number: int, directory: int, journal: int) -> None:
-        """Takes over the descriptors of the record's directory and of its journal."""
+    def __init__(
+        self, shown: bytes, number: int, directory: int, journal: int, length: int, *, lasting: bool = True
+    ) -> None:
+        """Takes over the descriptors of the record's directory, of its journal, and of the file with its
+        length (-1: there is none). `lasting`: appends that do not wait for the disk may be lost in a power
+        cut, and that is no damage."""
         self.number = number
         self.shown = shown
         """The record's path in messages."""
         self.directory = directory
         self._journal = journal
-        self.saved = os.open(b"kept", _DIRECTORY, dir_fd=directory)
+        self._length = length
+        self._lasting = lasting
+        self.saved = _trusted(shown, os.open(b"kept", _DIRECTORY, dir_fd=directory))
         """Descriptor of the directory of the kept entries."""
 
     def append(self, records: list[Record], *, fsync: bool) -> int:
         """Appends to the journal, and with `fsync` waits for the disk. Returns the bytes written. Raises
         RdcError."""
+        if not records:
+            return 0
         data = b"".join(map(encode, records))
         try:
             left = memoryview(data)
@@ -60,19 +70,75 @@ class StoredSync:
                 left = left[os.write(self._journal, left) :]
             if fsync:
                 flush(self._journal)
+            if self._length >= 0 and (fsync or not self._lasting):
+                # Only what is on disk by now may be missed later.
+                os.pwrite(self._length, _LENGTH % os.fstat(self._journal).st_size, 0)
         except OSError as error:
             raise _failed(self.shown, "write the journal", error) from error
         return len(data)
+
+    def end(self, *, fsync: bool) -> None:
+        """Makes the length durable, after the last line of a sync. Raises RdcError."""
+        try:
+            if fsync and self._length >= 0:
+                flush(self._length)
+        except OSError as error:
+            raise _failed(self.shown, "write the journal", error) from error
+
+    def check(self) -> None:
+        """Raises RdcError if the journal has lost a part, so that it does not say all that the sync did."""
+        size, noted = os.fstat(self._journal).st_size, b""
+        if self._length >= 0:
+            # A power cut may leave zeros in place of what was never flushed.
+            noted = os.pread(self._length, len(_LENGTH % 0), 0).strip(b"\0")
+        if noted and not (noted.strip().isdigit() and int(noted) <= self._whole(size)):
+            shown = str(int(noted)) if noted.strip().isdigit() else "an unreadable number of"
+            raise self._damaged(f"the {shown} bytes that were written", f"{self._whole(size)}")
+        head = self.head()
+        if head is None and (size or self._length >= 0 or self._unnamed(set())):
+            raise self._damaged("a first line", "none")
+        if head is not None and head.version > 1 and self._length < 0:
+            raise self._damaged("its length in a file beside it", "none")
+        if not noted and (unnamed := self._unnamed(self._named())):
+            raise self._damaged("a line about each kept entry", f"none about {os.fsdecode(unnamed)}")
+
+    def _named(self) -> set[int]:
+        """The numbers of the kept entries that the journal names. Raises FileError for a damaged journal."""
+        return {record.number for record in self.backwards() if isinstance(record, Saved)}
+
+    def _unnamed(self, kept: set[int]) -> bytes:
+        """The name of a kept entry that has no other name, and whose number is not in `kept`; b"" for none.
+        An entry that was kept right before a kill has no line yet, but another name, unless a user removed
+        it."""
+        for name in map(os.fsencode, os.listdir(self.saved)):
+            if not (name.isdigit() and len(name) < 19 and int(name) in kept):
+                found = os.stat(name, dir_fd=self.saved, follow_symlinks=False)
+                if found.st_nlink < 2 or stat.S_ISDIR(found.st_mode):
+                    return name
+        return b""
+
+    def _whole(self, size: int) -> int:
+        if not size:
+            return 0
+        with mmap.mmap(self._journal, size, access=mmap.ACCESS_READ) as data:
+            return whole_end(data)
+
+    def _damaged(self, expected: str, found: str) -> RdcError:
+        shown = printable(self.shown)
+        return RdcError(
+            f"{shown}/journal: cannot undo it: expected {expected}, found {found}: a part of the journal is"
+            f" lost. Nothing was undone, and what the sync replaced and removed stays in {shown}/kept. Copy"
+            f" what you need from there, then remove {shown}",
+            code=ExitCode.FILE_IO,
+        )
 
     def cut(self) -> None:
         """Removes what a kill or power cut left of a last write. Raises RdcError."""
         try:
             size = os.fstat(self._journal).st_size
-            if size:
-                with mmap.mmap(self._journal, size, access=mmap.ACCESS_READ) as data:
-                    whole = whole_end(data)
-                if whole != size:
-                    os.ftruncate(self._journal, whole)
+            whole = self._whole(size)
+            if whole != size:
+                os.ftruncate(self._journal, whole)
         except (OSError, ValueError) as error:
             raise _failed(self.shown, "read the journal", error) from error
 
@@ -98,6 +164,8 @@ class StoredSync:
         FileError."""
         ended, begun = None, False
         for record in self.backwards():
+            if isinstance(record, Own):
+                continue
             if isinstance(record, Finished):
                 return record, ended, begun
             if isinstance(record, Ended) and not begun:
@@ -106,6 +174,11 @@ class StoredSync:
             if not isinstance(record, (Ended, Undoing)):
                 break
         return None, ended, begun
+
+    @property
+    def made(self) -> int:
+        """When the record was changed last, for one without a head: seconds since 1970."""
+        return int(os.fstat(self.saved).st_mtime)
 
     def size(self) -> int:
         """Bytes of disk space that the kept entries take. Raises RdcError."""
@@ -120,8 +193,9 @@ class StoredSync:
         return total
 
     def close(self) -> None:
-        for fd in (self.saved, self._journal, self.directory):
-            os.close(fd)
+        for fd in (self.saved, self._journal, self._length, self.directory):
+            if fd >= 0:
+                os.close(fd)
 
 
 class UndoStore:
@@ -170,7 +244,7 @@ class UndoStore:
             with suppress(FileExistsError):
                 os.mkdir(UNDO_NAME, 0o700, dir_fd=top)
                 with suppress(PermissionError):  # a directory of another user keeps the new time
-                    os.utime(b"/proc/self/fd/%d" % top, ns=(before.st_atime_ns, before.st_mtime_ns))
+                    os.utime(b".", dir_fd=top, ns=(before.st_atime_ns, before.st_mtime_ns))
                 if fsync:
                     sync_directory_at(b".", top)
         except OSError as error:
@@ -217,12 +291,13 @@ class UndoStore:
         try:
             os.mkdir(b"kept", 0o700, dir_fd=directory)
             journal = os.open(b"journal", _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
+            length = os.open(b"length", _WRITE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
             os.link(b"journal", b"kept/probe", src_dir_fd=directory, dst_dir_fd=directory)
             os.unlink(b"kept/probe", dir_fd=directory)
         except OSError:
             os.close(directory)
             raise
-        record = StoredSync(self._shown(number), number, directory, journal)
+        record = StoredSync(self._shown(number), number, directory, journal, length, lasting=fsync)
         record.append([Head(os.fstat(self._root.fileno()).st_ino, seconds)], fsync=fsync)
         if fsync:
             sync_directory_at(b".", directory)
@@ -234,8 +309,11 @@ class UndoStore:
         try:
             directory = _trusted(shown, os.open(b"%d" % number, _DIRECTORY, dir_fd=self._fd))
             try:
-                journal = _trusted(shown, os.open(b"journal", _APPEND, dir_fd=directory))
-                return StoredSync(shown, number, directory, journal)
+                journal = _trusted_file(shown, os.open(b"journal", _APPEND, dir_fd=directory))
+                length = -1
+                with suppress(FileNotFoundError):  # a record of version 1
+                    length = _trusted_file(shown, os.open(b"length", _WRITE, dir_fd=directory))
+                return StoredSync(shown, number, directory, journal, length)
             except OSError:
                 os.close(directory)
                 raise
@@ -271,8 +349,9 @@ class UndoStore:
                 finally:
                     os.close(old_versions)
                 os.rmdir(b"kept", dir_fd=directory)
-            with suppress(FileNotFoundError):
-                os.unlink(b"journal", dir_fd=directory)
+            for file in (b"journal", b"length"):
+                with suppress(FileNotFoundError):
+                    os.unlink(file, dir_fd=directory)
         finally:
             os.close(directory)
         os.rmdir(name, dir_fd=self._fd)
@@ -303,6 +382,19 @@ def _trusted(shown: bytes, fd: int) -> int:
     raise RdcError(
         f"{printable(shown)}: cannot use it: expected a directory or file that only you can write, found"
         f" {what}; run as its owner, or move it away",
+        code=ExitCode.FILE_IO,
+    )
+
+
+def _trusted_file(shown: bytes, fd: int) -> int:
+    """As `_trusted`, for a regular file with one name. Raises RdcError."""
+    found = os.fstat(_trusted(shown, fd))
+    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        return fd
+    os.close(fd)
+    raise RdcError(
+        f"{printable(shown)}: cannot use it: expected a file of its own, found one with other names; move it"
+        " away",
         code=ExitCode.FILE_IO,
     )
 

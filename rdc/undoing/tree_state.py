@@ -9,7 +9,7 @@ from contextlib import suppress
 from rdc.errors import FileError
 from rdc.files.base.metadata import set_mode_on_name
 from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import is_reserved
+from rdc.files.base.temporary_names import PARTS_NAME, is_reserved
 from rdc.undoing.journal import Facts, facts_of
 
 TYPE_CHECKING = False
@@ -73,7 +73,8 @@ class TreeState:
         return all(self.dry and self._would_be.get(each, _THERE) is None for each in paths)
 
     def sweep(self, path: bytes) -> None:
-        """Removes rdc's own temporaries from a directory that is to be removed."""
+        """Removes rdc's own temporaries and parts from a directory that is to be removed."""
+        from rdc.files.replace.parts_record import remove_recorded
         from rdc.files.replace.sweep_temporaries import sweep_temporaries
 
         with suppress(FileError, OSError):
@@ -84,6 +85,8 @@ class TreeState:
             finally:
                 os.close(fd)
             sweep_temporaries(self.root, path, [name for name in names if is_reserved(name)])
+            if PARTS_NAME in names:
+                remove_recorded(directory.fd)
 
     # Permissions
 

@@ -11,7 +11,8 @@ from rdc.files.root.root import Root
 from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.progress import Problem
 from rdc.typed import Protocol
-from rdc.undoing.journal import Ended, Finished, Head, Saved, Undoing
+from rdc.undoing.journal import Ended, Finished, Head, Held, Left, Own, Saved, Undoing
+from rdc.undoing.own_times import OwnTimes
 from rdc.undoing.steps import Steps, was_left_by
 from rdc.undoing.store import UndoStore
 from rdc.undoing.tree_state import TreeState
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from rdc.undoing.store import StoredSync
 
 __all__ = ["UndoReporter", "list_syncs", "undo_latest"]
+
+
+_NO_STEPS = (Head, Left, Held, Own, Undoing, Ended)
+"""Lines that announce no change."""
 
 
 class UndoReporter(Protocol):
@@ -48,7 +53,7 @@ def _describe(store: UndoStore, number: int) -> UndoableSync:
         finished, ended, _ = record.state()
         head = record.head()
         if finished is None:
-            entries = sum(not isinstance(each, (Head, Undoing, Ended)) for each in record.backwards())
+            entries = sum(not isinstance(each, _NO_STEPS) for each in record.backwards())
         else:
             entries = finished.entries
         return UndoableSync(
@@ -83,10 +88,16 @@ def undo_latest(destination: bytes, options: UndoOptions, reporter: UndoReporter
                 if ended is not None:
                     continue
                 _check_top(root, record)
-                run = _Run(
-                    root, record, options, reporter, exact=finished is not None and not begun, begun=begun
-                )
-                left_alone = run.perform()
+                record.check()
+                older = _next(store, numbers[:at])
+                try:
+                    run = _Run(
+                        root, record, older, options, reporter, finished=finished is not None, begun=begun
+                    )
+                    left_alone = run.perform()
+                finally:
+                    if older is not None:
+                        older.close()
             finally:
                 record.close()
             if not (left_alone or options.dry_run):
@@ -111,6 +122,24 @@ def _older(store: UndoStore, numbers: list[int]) -> int:
     return older
 
 
+def _next(store: UndoStore, numbers: list[int]) -> StoredSync | None:
+    """The record of the sync that is undone next; None for none, or one that has no ctimes."""
+    for number in reversed(numbers):
+        record = store.stored(number)
+        try:
+            head = record.head()
+            if record.state()[1] is not None:
+                record.close()
+                continue
+            if head is not None and head.version > 1:
+                return record
+        except FileError:
+            pass  # it is damaged, which its own undo says
+        record.close()
+        return None
+    return None
+
+
 def _check_top(root: Root, record: StoredSync) -> None:
     head = record.head()
     found = os.fstat(root.fileno()).st_ino
@@ -129,20 +158,32 @@ class _Run:
         self,
         root: Root,
         record: StoredSync,
+        older: StoredSync | None,
         options: UndoOptions,
         reporter: UndoReporter,
         *,
-        exact: bool,
+        finished: bool,
         begun: bool,
     ) -> None:
-        """`exact`: as in Steps. `begun`: an undo of the record was interrupted."""
+        """`older`: as in OwnTimes. `finished`: as in Steps. `begun`: an undo of the record was
+        interrupted."""
         self._root = root
         self._record = record
         self._options = options
         self._reporter = reporter
         self._tree = TreeState(root, dry=options.dry_run)
         shown = record.shown + b"/kept"
-        self._steps = Steps(self._tree, record.saved, shown, exact=exact, was_before=self._was_before)
+        head = record.head()
+        self._own = OwnTimes(record, older) if head is not None and head.version > 1 else None
+        self._steps = Steps(
+            self._tree,
+            record.saved,
+            shown,
+            exact=finished and not begun,
+            finished=finished,
+            own=self._own,
+            was_before=self._was_before,
+        )
         self._begun = begun
         self._counts = {"restored": 0, "removed": 0, "moved": 0, "changed": 0}
 
@@ -153,10 +194,15 @@ class _Run:
         if not self._options.dry_run:
             self._record.cut()
             self._record.append([Undoing()], fsync=self._options.fsync)
+            if self._own is not None:
+                self._own.pass_on()
         left_alone = 0
         try:
             for record in self._record.backwards():
-                if isinstance(record, (Head, Finished, Undoing, Ended)):
+                if isinstance(record, (Head, Finished, Undoing, Ended, Own)):
+                    continue
+                if isinstance(record, (Left, Held)):
+                    self._steps.note(record)
                     continue
                 try:
                     done = self._steps.take_back(record)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rdc.protocol.messages.registry import Follow, Open, Role
+from rdc.protocol.messages.registry import Follow, Role
 from rdc.protocol.rules.dialect import DIALECT
+from rdc.session.asking import send_open
 from rdc.session.far.far_host import far_host
 from rdc.session.far.opening import Terms, opened_hops
 from rdc.session.far.relay import Relay
@@ -59,7 +60,7 @@ class Between(WatchLoop):
 
         def opening(role: Role) -> Conversation[None]:
             path = (self._source if role is Role.SOURCE else self._destination).path
-            yield Send(Open.asking(role, path, secret, sync), 0)
+            yield from send_open(role, path, secret, sync)
             if role is Role.SOURCE:
                 yield Send(Follow(self._options.rescan, self._mark if self._had_files else b""), 0)
 

@@ -12,7 +12,7 @@ from rdc.records import dataclass, replace
 from rdc.session.destination.change_turn import UNEXPECTED
 from rdc.session.runtime.commands import Idle
 from rdc.session.source.turns import TurnSource
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from rdc.typed import TypeVar
 from rdc.watching.announced_tree import AnnouncedTree
 from rdc.watching.events import TreeEvents
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rdc.catalog.signer import FileSigner
-    from rdc.model.entries import PackedInodes
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
     from rdc.protocol.messages.registry import Done
@@ -313,16 +312,14 @@ class Follower:
             if isinstance(event, Problem) and event.code not in (ExitCode.OK, ExitCode.VANISHED):
                 events.missed(event.path)
 
-        inodes: dict[bytes, PackedInodes] = {}
-        walk = PackedWalk(
+        walk = Walk(
             tree.root,
             self._filters,
             note,
             start=start,
             known=watch,
-            on_inodes=inodes.__setitem__,
         )
-        self._armed = {path: InodeStamps.of(listing, inodes.pop(path)) for path, listing in walk}
+        self._armed = {path: InodeStamps.of(listing, inodes) for path, listing, inodes in walk}
         self._check_limit()
 
     def _check_limit(self) -> None:

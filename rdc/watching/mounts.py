@@ -10,8 +10,10 @@ import contextlib
 import os
 import re
 import select
+import sys
 import threading
 
+from rdc.errors import RdcError
 from rdc.watching.bell import Bell
 
 TYPE_CHECKING = False
@@ -32,13 +34,21 @@ class Mounts:
 
     def __init__(self, top: bytes) -> None:
         """top: absolute path of the directory, without links. On a system without a mount table nothing is
-        ever missed."""
+        ever missed. Raises RdcError where the system has one and /proc is not mounted."""
         self._below = top.rstrip(b"/") + b"/"
         self._known: dict[int, bytes] = {}
         self._fd = -1
         self._missed: bytes | None = None
-        with contextlib.suppress(OSError):
+        try:
             self._fd = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            if sys.platform == "linux":
+                # What is in a file system that was unmounted would be taken for deleted.
+                raise RdcError(
+                    f"cannot watch: {_TABLE} cannot be read ({error.strerror}); mount /proc and run again"
+                ) from error
+            return
+        with contextlib.suppress(OSError):
             self._poll = select.poll()
             self._poll.register(self._fd, _CHANGED)
             self._poll.poll(0)

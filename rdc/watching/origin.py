@@ -45,7 +45,10 @@ class Origin:
 
     def open(self) -> SourceTree:
         """The tree, opened for one turn: an open tree could not be unmounted. FileError if it is gone."""
-        return SourceTree.open(self._path, self._site)
+        tree = SourceTree.open(self._path, self._site)
+        # Every rdc that follows or is followed knows special files by their kinds.
+        tree.root.shown_nodes = self._options.nodes
+        return tree
 
     def accept(self) -> None:
         """Follow the directory that is now at the path. UsageError if it is no directory, FileError if
@@ -125,7 +128,7 @@ class Origin:
         except RdcError:
             return True
         try:
-            return not tree.root.list_packed(tree.only or b"").count
+            return tree.root.listed(tree.only or b"").is_empty
         except RdcError as error:
             return error.code is ExitCode.VANISHED
         finally:

@@ -13,7 +13,7 @@ from rdc.progress import Problem
 from rdc.protocol.messages.registry import Renamed
 from rdc.records import dataclass
 from rdc.session.source.turns import Changes, DirectoryChange
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from rdc.watching.announced_tree import difference
 from rdc.watching.inode_stamps import InodeStamps, possibly_changed
 
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.model.entries import Listing, PackedInodes, PackedListing
+    from rdc.model.entries import Listing, PackedListing
     from rdc.progress import Event, Reporter
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
@@ -175,19 +175,17 @@ class ReadChanges:
         def watch(directory: bytes) -> None:
             self._events.watch(root, directory)
 
-        inodes: dict[bytes, PackedInodes] = {}
-        walk = PackedWalk(
+        walk = Walk(
             root,
             self._filters,
             self._problem,
             start=path,
             known=watch if deep else None,
-            on_inodes=inodes.__setitem__,
         )
         try:
             for found in walk:
                 self._found[found.path] = found.listing
-                self._stamps[found.path] = InodeStamps.of(found.listing, inodes.pop(found.path))
+                self._stamps[found.path] = InodeStamps.of(found.listing, found.inodes)
                 if not deep:
                     break
         except FileError as error:

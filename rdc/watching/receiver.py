@@ -77,7 +77,7 @@ class Receiver:
             ANYWHERE,
             SessionTerms(options, self._filters, self._secret, self._signer),
             whole=wants_listing(self._path, options),
-            preserved=keeps(self._path, options),
+            preserved=keeps(self._path, options, catalog=self._signer.catalog),
             audience=self,
             asked=self._asked,
         )

@@ -17,10 +17,11 @@ from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Halted, Resumed, WatchOptions, WatchReport
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.messages.registry import Hello, Open, Opened, Role
+from rdc.protocol.messages.registry import Hello, Opened, Role
 from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
-from rdc.session.runtime.commands import Pace, Receive, Send
+from rdc.session.asking import send_open
+from rdc.session.runtime.commands import Pace, Receive
 from rdc.session.runtime.driver import run
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.serve import greeting
@@ -201,7 +202,7 @@ class _Dialled(WatchLoop):
     def _opening(self, role: Role, path: bytes, secret: bytes) -> Conversation[None]:
         options = self._options.sync
         yield Pace(options.bandwidth, options.timeout)
-        yield Send(Open.asking(role, path, secret, options), 0)
+        yield from send_open(role, path, secret, options)
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):

@@ -82,6 +82,7 @@ PURPOSES = {
     "distributed": "`rdc scan --cluster=dask://`; the extra `dask`",
     "hypothesis": "tests: inputs nobody thought of",
     "jsonschema": "tests: the JSON report keeps its promise",
+    "mfusepy": "tests: file systems that keep less than Linux promises; ISC, 3.1 of 2026, one file",
     "mkdocs": "this manual; the extra `docs`",
     "mkdocs-material": "the looks of this manual; the extra `docs`",
     "mkdocstrings-python": "the page of the Python API; the extra `docs`",

@@ -44,7 +44,8 @@ def tree(tmp_path: Path) -> Path:
 
 def listed(top: Path) -> SmallFiles:
     root = Root.open(os.fsencode(top))
-    listing, inodes = root.list_inodes(b"deep/er")
+    found = root.listed(b"deep/er")
+    listing, inodes = found.listing, found.inodes
     assert isinstance(listing, PackedListing)
     assert set(listing.kinds) == {Kind.FILE}
     paths = b"".join(b"deep/er/" + name + b"\0" for name in listing.names.split(b"\0")[:-1])

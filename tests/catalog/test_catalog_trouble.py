@@ -89,14 +89,19 @@ def test_a_lock_that_is_never_given_back_stops_nobody(
 # Damage
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(60))
 def test_damage_never_makes_a_wrong_answer(
     tmp_path: Path, contents: tuple[Path, list[bytes]], seed: int
 ) -> None:
     rng = random.Random(seed)
     path = filled(tmp_path / "c", contents)
     data = bytearray(path.read_bytes())
-    if seed % 3 == 0:
+    if seed % 4 == 3:
+        # In the texts of the schema, which sqlite3 reads before anything else, and quotes in its messages.
+        schema = data.index(b"CREATE TABLE signature")
+        for _ in range(rng.choice((1, 2, 20))):
+            data[schema + rng.randrange(400)] = rng.randrange(256)
+    elif seed % 3 == 0:
         del data[rng.randrange(len(data)) :]
     elif seed % 3 == 1:
         for _ in range(rng.choice((1, 10, 300))):

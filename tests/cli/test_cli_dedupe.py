@@ -58,7 +58,16 @@ def test_what_makes_no_sense(words: list[str], text: str) -> None:
 
 
 def test_options_become_a_request() -> None:
-    words = ["--apply", "--max-files=3", "--max-bytes=2k", "--min-size=1M", "--keep=a", "--keep=b", "p", "q"]
+    words = [
+        "--apply",
+        "--max-files=3",
+        "--max-bytes=2k",
+        "--min-size=1M",
+        "--keep-in=a",
+        "--keep-in=b",
+        "p",
+        "q",
+    ]
     request = read_dedupe(parse_dedupe(words), lambda _: b"")
     assert (request.apply, request.max_files, request.max_bytes) == (True, 3, 2048)
     assert (request.min_size, request.keep, request.paths) == (1 << 20, (b"a", b"b"), (b"p", b"q"))
@@ -105,21 +114,21 @@ def test_protected_files_are_kept(tree: Path) -> None:
     """Other names become links to the protected files. The protected files stay unchanged."""
     before = {name: os.stat(tree / "b" / name).st_ino for name in os.listdir(tree / "b")}
     wanted = seen(tree)
-    run = link(tree, "--keep", tree / "b", tree / "a")
+    run = link(tree, "--keep-in", tree / "b", tree / "a")
     assert (run.code, run.summary["files"]) == (0, 3)
     assert {name: os.stat(tree / "b" / name).st_ino for name in before} == before
     for group in range(3):
         assert os.stat(tree / f"a/group{group}-copy1").st_ino in before.values()
     assert seen(tree) == wanted
     # Also if the protected directory is inside the searched one and spelled differently.
-    run = link(tree, "--keep", f"{tree}/a/../b/", tree)
+    run = link(tree, "--keep-in", f"{tree}/a/../b/", tree)
     assert run.summary["files"] == 0
 
 
 def test_keep_through_a_link(tree: Path) -> None:
     (tree.parent / "alias").symlink_to(tree / "b")
     before = {name: os.stat(tree / "b" / name).st_ino for name in os.listdir(tree / "b")}
-    assert link(tree, "--keep", tree.parent / "alias", tree).code == 0
+    assert link(tree, "--keep-in", tree.parent / "alias", tree).code == 0
     assert {name: os.stat(tree / "b" / name).st_ino for name in before} == before
 
 
@@ -291,11 +300,11 @@ def test_a_journal_is_never_written_over(tree: Path) -> None:
 def test_events_have_the_fields_that_are_promised(tree: Path) -> None:
     fields = {
         "start": {"dry_run"},
-        "item": {"action", "path", "source", "bytes", "won", "perhaps"},
+        "item": {"action", "path", "source", "bytes", "won", "perhaps", "compressed", "held"},
         "progress": {"phase", "done", "total"},
         "error": {"code", "path", "message"},
         "summary": {"groups", "files", "bytes", "won", "perhaps", "already", "skipped", "errors", "capped"}
-        | {"journal", "seconds", "exit"},
+        | {"compressed", "held", "journal", "seconds", "exit"},
     }
     (tree / "a" / "group2-copy1").chmod(0o600)
     run = link(tree, tree)

@@ -161,7 +161,7 @@ _SUPPORTED = """
 --link-dest --compare-dest --copy-dest
 --del --delete-during --delete-delay --delete-after --numeric-ids
 --dirs -d --no-dirs --no-d --old-dirs --old-d --no-recursive --no-r --prune-empty-dirs -m
---no-prune-empty-dirs --no-m --delete-missing-args
+--no-prune-empty-dirs --no-m --delete-missing-args --no-perms --no-p --no-times --no-t --no-group --no-g
 --keep-dirlinks -K --munge-links --no-numeric-ids --usermap --groupmap --chown --super --fake-super
 --remove-source-files --open-noatime --atimes -U --fuzzy -y --max-alloc
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,29 @@ def test_a_variable_that_is_wrong_is_named() -> None:
         "",
         "rdc: RDC_FSYNC=maybe: expected true or false\n",
     )
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o622, 0o664])
+def test_settings_that_others_may_write_are_refused(mode: int, home: Path) -> None:
+    """They may name programs."""
+    path = home / "rdc/config.toml"
+    path.write_text('rsh = "evil"\n')
+    path.chmod(mode)
+    code, out, err = run("sync", "h:x", "y", config=home)
+    assert (code, out, len(err.splitlines())) == (ExitCode.USAGE, "", 1)
+    assert f"{path}: others can change it (mode {mode:o})" in err
+    path.chmod(0o644)
+    path.parent.chmod(0o777)
+    assert f"{path.parent}: others can change it (mode 777)" in run("sync", "h:x", "y", config=home)[2]
+
+
+def test_settings_of_another_user_are_refused(home: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a file of another user needs root")
+    path = home / "rdc/config.toml"
+    path.write_text('rsh = "evil"\n')
+    for wrong in (path, path.parent):
+        os.chown(wrong, 4242, 4242)
+        code, _, err = run("sync", "h:x", "y", config=home)
+        assert (code, f"{wrong}: it belongs to another user (uid 4242)" in err) == (ExitCode.USAGE, True)
+        os.chown(wrong, 0, 0)

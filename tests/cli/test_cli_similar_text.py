@@ -77,7 +77,7 @@ def test_events() -> None:
 
 
 def test_results_in_files() -> None:
-    run("--text", "-q", "docs", "-o", "a.rdcdocs", "--keep=kept.jsonl", "--html=page.html")
+    run("--text", "-q", "docs", "-o", "a.rdcdocs", "--write-kept=kept.jsonl", "--html=page.html")
     kept = [json.loads(line) for line in Path("kept.jsonl").read_text().splitlines()]
     assert [(line["path"], line.get("row")) for line in kept] == [
         (os.fsdecode(b"docs/" + HOSTILE).encode("utf-8", "surrogateescape").decode("utf-8", "replace"), None),
@@ -90,7 +90,7 @@ def test_results_in_files() -> None:
     assert "<script" not in page
     assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
     write_jsonl(Path("<x>.jsonl"), [" ".join(words(1, 100))])
-    found = run("--text", "<x>.jsonl", "--against=a.rdcdocs", "--html=page.html", "--keep=kept.jsonl")
+    found = run("--text", "<x>.jsonl", "--against=a.rdcdocs", "--html=page.html", "--write-kept=kept.jsonl")
     assert found.out.endswith("<x>.jsonl:1 -> docs/a.jsonl:1\n")
     assert found.err.startswith("1 document with one like it in the older corpus, out of 1; 0 to keep")
     assert "<x>" not in Path("page.html").read_text()
@@ -100,8 +100,8 @@ def test_results_in_files() -> None:
 def test_merge() -> None:
     run("--text", "-q", "docs/a.jsonl", "-o", "a.rdcdocs")
     run("--text", "-q", os.fsdecode(b"docs/" + HOSTILE), "-o", "b.rdcdocs")
-    whole = run("--text", "docs", "--keep=one.jsonl")
-    both = run("b.rdcdocs", "a.rdcdocs", "--keep=two.jsonl", "-o", "c.rdcdocs", verb=merge)
+    whole = run("--text", "docs", "--write-kept=one.jsonl")
+    both = run("b.rdcdocs", "a.rdcdocs", "--write-kept=two.jsonl", "-o", "c.rdcdocs", verb=merge)
     assert (both.out, both.err) == (whole.out, whole.err)
     assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
     assert run("c.rdcdocs", verb=merge).out == whole.out
@@ -122,7 +122,7 @@ def test_kinds_of_parts_do_not_mix() -> None:
             run(*names, verb=merge)
     with pytest.raises(UsageError, match="--memory: these are parts of documents"):
         run("a.rdcdocs", "--memory=1g", verb=merge)
-    for option in ("--keep=x", "--against=x", "--threshold=0.5"):
+    for option in ("--write-kept=x", "--against=x", "--threshold=0.5"):
         with pytest.raises(UsageError, match="these are parts of scans"):
             run("a.rdcscan", option, verb=merge)
     with pytest.raises(RdcError, match=r"docs/a\.jsonl: expected a part that rdc similar --text -o wrote"):
@@ -134,15 +134,18 @@ def test_kinds_of_parts_do_not_mix() -> None:
     [
         (["--text", "--to=x", "docs"], "--to and --text exclude each other"),
         (["--text", "--csv", "docs"], "--csv and --text exclude each other"),
-        (["--keep=x", "docs"], "--keep: it needs --text"),
+        (["--write-kept=x", "docs"], "--write-kept: it needs --text"),
         (["--field=x", "docs"], "--field: it needs --text"),
         (["--text", "--threshold=0.01", "docs"], "of documents, a part from 0.1 to 1"),
         (["--text", "--threshold=2", "docs"], "of documents, a part from 0.1 to 1"),
         (["--text", "--shingle=lines", "docs"], "words or chars is expected"),
         (["--text", "--field=", "docs"], "--field needs a value"),
-        (["--text", "-o", "x", "--keep=./x", "docs"], "two results cannot go to one file"),
-        (["--text", "--keep=gone/x", "docs"], "cannot write it"),
-        (["--text", "--stage=docs/a.jsonl", "docs"], "docs/a.jsonl: cannot make the directory: File exists"),
+        (["--text", "-o", "x", "--write-kept=./x", "docs"], "two results cannot go to one file"),
+        (["--text", "--write-kept=gone/x", "docs"], "cannot write it"),
+        (
+            ["--text", "--stage=docs/a.jsonl", "docs"],
+            "docs/a.jsonl: cannot make the directory: Not a directory",
+        ),
     ],
 )
 def test_contradictions(given: list[str], message: str) -> None:
@@ -168,14 +171,14 @@ def test_in_its_own_process() -> None:
 
 def test_slices() -> None:
     """Each writes its part and says so; the merge prints what one search prints."""
-    whole = run("--text", "docs", "--keep=one.jsonl")
+    whole = run("--text", "docs", "--write-kept=one.jsonl")
     for number in (1, 2):
         done = run("--text", f"--slice={number}/2", "-o", f"{number}.rdcdocs", "docs")
         assert done.out == ""
         assert re.fullmatch(
             rf"slice {number}/2: \d documents?, .* of text; rdc merge adds slices up\n", done.err
         )
-    both = run("2.rdcdocs", "1.rdcdocs", "--keep=two.jsonl", verb=merge)
+    both = run("2.rdcdocs", "1.rdcdocs", "--write-kept=two.jsonl", verb=merge)
     assert (both.out, both.err) == (whole.out, whole.err)
     assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
     Path("bad.txt").write_bytes(b"\xff")
@@ -188,7 +191,7 @@ def test_slices() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["--keep=x", "--against=x", "--html=x", "--threshold=0.5", "--json", "--stage=x"]
+    "option", ["--write-kept=x", "--against=x", "--html=x", "--threshold=0.5", "--json", "--stage=x"]
 )
 def test_what_a_slice_cannot_do_is_said(option: str) -> None:
     with pytest.raises(UsageError, match=rf"{option.partition('=')[0]} and --slice exclude each other; "):
@@ -215,8 +218,10 @@ def test_options_of_slices() -> None:
 
 
 def test_a_cluster_of_processes() -> None:
-    whole = run("--text", "docs", "--keep=one.jsonl")
-    done = run("--text", "--cluster=processes:1", "--slices=3", "-o", "parts", "--keep=two.jsonl", "docs")
+    whole = run("--text", "docs", "--write-kept=one.jsonl")
+    done = run(
+        "--text", "--cluster=processes:1", "--slices=3", "-o", "parts", "--write-kept=two.jsonl", "docs"
+    )
     assert (done.out, done.err) == (whole.out, whole.err)
     assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
     assert sorted(os.listdir("parts")) == [f"slice-{number}-of-3.rdcdocs" for number in (1, 2, 3)]

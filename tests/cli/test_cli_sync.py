@@ -11,7 +11,7 @@ from rdc.catalog.catalog import Catalog
 from rdc.catalog.location import USER_CATALOG
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits.paths import FILTER_BYTES
+from rdc.limits.paths import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
@@ -150,17 +150,30 @@ def test_rules_from_stdin() -> None:
 
 def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
     big = tmp_path / "big"
-    big.write_bytes(b"a\n" * (FILTER_BYTES // 2 + 1))
+    big.write_bytes(b"a" * (FILTER_BYTES + 1))
     for path, words, code in (
         (tmp_path / "none", "cannot read patterns: No such file", ExitCode.FILE_IO),
         (tmp_path, "Is a directory", ExitCode.FILE_IO),
-        (big, "takes no more", ExitCode.USAGE),
+        (big, f"more than {FILTER_BYTES:,} bytes of patterns, which are the most", ExitCode.USAGE),
     ):
         with pytest.raises(RdcError) as caught:
             asked(f"--exclude-from={path}")
         assert str(path) in str(caught.value)
         assert words in str(caught.value)
         assert caught.value.code is code
+
+
+def test_a_list_that_is_too_long_is_refused_with_its_option(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    for option, text, words in (
+        ("exclude", b"a\n" * (FILTER_RULES + 1), f"{FILTER_RULES:,} filter rules are the most: exclude dir"),
+        ("include", b"a" * (FILTER_PATTERN_BYTES + 3), "is this a list of patterns?"),
+    ):
+        path.write_bytes(text)
+        with pytest.raises(UsageError) as caught:
+            asked(f"--{option}-from={path}")
+        assert str(caught.value).startswith(f"--{option}-from={path}: line ")
+        assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(

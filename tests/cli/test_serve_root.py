@@ -145,6 +145,8 @@ def test_backups_of_days_append_only(place: Path) -> None:
     assert after.keys() - before.keys() == {"d/link", "d/newer"}
     assert all(after[path] == before[path] for path in before if path not in ("", "d"))
     ended = sync(place, key, "-HXc", f"{here}/", "h:host")
+    assert ended.code == 5 and "leave out --checksum" in ended.err
+    ended = sync(place, f"--root={place}/top --append-only", "-HXc", f"{here}/", "h:host")
     assert ended.code == 23 and len(ended.complaints) == 3
     (here / "d/two").unlink()
     (here / "e/f/three").chmod(0o600)

@@ -30,7 +30,7 @@ def tree(tmp_path: Path) -> Path:
 
 def search(tmp_path: Path, *words: str | Path) -> tuple[str, bytes, list[str]]:
     """The groups, what is kept, and the messages in order of the alphabet."""
-    done = program(tmp_path, "rdc", "similar", "--text", f"--keep={tmp_path / 'keep'}", *words)
+    done = program(tmp_path, "rdc", "similar", "--text", f"--write-kept={tmp_path / 'keep'}", *words)
     assert done.returncode == 23, done.stderr
     return done.stdout, (tmp_path / "keep").read_bytes(), sorted(done.stderr.splitlines())
 

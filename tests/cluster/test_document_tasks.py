@@ -12,6 +12,7 @@ import pytest
 import rdc
 from rdc.cluster import slice_task
 from rdc.errors import ExitCode, IncompatiblePeerError, OutOfSpaceError, RdcError, StoppedError, UsageError
+from rdc.files.own.output_file import Output
 from rdc.progress import Event, Problem, Progressed
 from tests.cluster.odd_executors import InThreads, killing_pool, process_pool
 from tests.documents.corpora import everything
@@ -107,8 +108,8 @@ def test_a_worker_with_another_version_is_refused(
 
 
 def test_a_full_disk_is_reported(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: bytes, _: object) -> None:
-        raise OutOfSpaceError(f"{os.fsdecode(path)}: No space left on device")
+    def full(output: Output, _: object) -> None:
+        raise OutOfSpaceError(f"{os.fsdecode(output.path)}: No space left on device")
 
     monkeypatch.setattr("rdc.documents.slice_part.write_output", full)
     with pytest.raises(

@@ -101,12 +101,27 @@ def scan(home: Path, *words: str | Path) -> str:
 
 
 def search(home: Path, tree: Path, *words: str | Path) -> tuple[str, bytes, list[str]]:
-    """The groups, what is kept, and the messages in order of the alphabet."""
+    """The groups, what is kept, and the messages in order of the alphabet, as `told` has them."""
     keep = home / "keep"
-    command = ["rdc", "similar", "--text", f"--keep={keep}", *words, tree, "s3://corpus/tree"]
+    command = ["rdc", "similar", "--text", f"--write-kept={keep}", *words, tree, "s3://corpus/tree"]
     done = program(home, *command, environ=MINE)
     assert done.returncode == 23, done.stderr
-    return done.stdout, keep.read_bytes(), sorted(done.stderr.splitlines())
+    return done.stdout, keep.read_bytes(), told(done.stderr.splitlines())
+
+
+def told(lines: list[str]) -> list[str]:
+    """Which of many equal problems are told with their paths depends on the order in which slices end: their
+    number does not."""
+    more = re.compile(r"rdc: (\d+) more like this: (?:row \d+: )?(.*)")
+    counts = {match[2]: int(match[1]) for line in lines if (match := more.fullmatch(line))}
+    left = []
+    for line in lines:
+        text = next((text for text in counts if line.endswith(text)), None)
+        if text is None:
+            left.append(line)
+        elif not more.fullmatch(line):
+            counts[text] += 1
+    return sorted(left + [f"{count} x {text}" for text, count in counts.items()])
 
 
 @pytest.fixture(scope="module")

@@ -393,3 +393,75 @@ def test_a_signal_ends_an_idle_daemon_at_once(place: Path) -> None:
 
 
 # The log
+
+
+# Who may write it
+
+
+def _open_to(mode: int) -> Callable[[Path], None]:
+    return lambda path: path.chmod(mode)
+
+
+def _given_away(path: Path) -> None:
+    os.chown(path, 4242, 4242)
+
+
+def _in_an_open_directory(mode: int) -> Callable[[Path], None]:
+    return lambda path: path.parent.chmod(mode)
+
+
+def _in_another_s_directory(path: Path) -> None:
+    os.chown(path.parent, 4242, 4242)
+
+
+CHANGED_BY_OTHERS = [
+    (_open_to(0o666), "daemon.toml: others can change it (mode 666)"),
+    (_open_to(0o602), "daemon.toml: others can change it (mode 602)"),
+    (_open_to(0o660), "daemon.toml: others can change it (mode 660)"),
+    (_given_away, "daemon.toml: it belongs to another user (uid 4242)"),
+    (_in_an_open_directory(0o777), ": others can change it (mode 777)"),
+    (_in_an_open_directory(0o770), ": others can change it (mode 770)"),
+    (_in_another_s_directory, ": it belongs to another user (uid 4242)"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGED_BY_OTHERS)
+def test_a_file_that_others_may_write_is_refused(
+    change: Callable[[Path], None], words: str, place: Path
+) -> None:
+    if os.geteuid() != 0 and change in (_given_away, _in_another_s_directory):
+        pytest.skip("a file of another user needs root")
+    path = written(place, HEAD + MODULE)
+    assert read_config(path, {}).modules
+    change(path)
+    with pytest.raises(UsageError) as refused:
+        read_config(path, {})
+    assert words in str(refused.value) and str(place) in str(refused.value)
+    ended = command("serve", f"--config={path}", "--check")
+    assert (ended.code, len(ended.complaints)) == (ExitCode.USAGE, 1)
+
+
+def test_a_sticky_directory_is_not(place: Path) -> None:
+    path = written(place, HEAD + MODULE)
+    place.chmod(0o1777)
+    assert read_config(path, {}).modules
+
+
+def test_a_link_counts_by_what_it_leads_to(place: Path) -> None:
+    path = written(place, HEAD + MODULE)
+    (place / "elsewhere").mkdir()
+    (place / "elsewhere/daemon.toml").symlink_to(path)
+    (place / "elsewhere/keys").symlink_to(place / "keys")
+    (place / "elsewhere/data").symlink_to(place / "data")
+    assert read_config(place / "elsewhere/daemon.toml", {}).modules
+    path.chmod(0o666)
+    with pytest.raises(UsageError, match="others can change it"):
+        read_config(place / "elsewhere/daemon.toml", {})
+
+
+def test_a_reload_refuses_one_too(place: Path) -> None:
+    modules = '[modules.data]\npath = "{place}/data"\nallow = ["alice"]\n'.replace("{place}", str(place))
+    with running_daemon(place / "daemon", modules) as daemon:
+        daemon.config.chmod(0o666)
+        daemon.signal(signal.SIGHUP)
+        assert "others can change it" in daemon.await_log("reload_failed")["message"]

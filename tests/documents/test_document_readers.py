@@ -101,7 +101,7 @@ BAD_LINES = {
     b'{"text": "\xff"}': "expected UTF-8, found byte 0xff at byte 11",
     b'{"text": "\\ud800"}': "expected text in 'text', found half of a surrogate pair",
     b"[" * 100_000: "expected an object, found values nested too deep",
-    b'{"text": ' + b"9" * 5000 + b"}": "Exceeds the limit",
+    b'{"text": ' + b"9" * 5000 + b"}": "expected a text in 'text', found a number",
     b"\0": "expected an object, found bad JSON at character 1",
 }
 
@@ -174,9 +174,9 @@ def test_broken_stream(name: str) -> None:
         problems = [event for event in found if isinstance(event, Problem)]
         assert report.summary.documents >= 90
         if broken:
-            (problem,) = problems
+            # What the damage is unpacked to may be bad rows.
+            (problem,) = [one for one in problems if "cannot read on: " in one.message]
             assert problem.message.startswith(f"{name}: row ")
-            assert "cannot read on: " in problem.message
             assert report.exit is ExitCode.PARTIAL
 
 

@@ -14,17 +14,19 @@ import pytest
 import rdc.files
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.append_only import MadeEntries, rename_to_free_name
+from rdc.files.base.entry_check import ANYTHING
 from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.bulk.open_many import FAILED, OpenedFiles
 from rdc.files.bulk.small_files import NewVersions, stage_versions
 from rdc.files.facts.apply_xattrs import write_entry_attributes
-from rdc.files.facts.preserved_metadata import preserved_by
+from rdc.files.facts.facts_by_type import facts_by_type
 from rdc.files.names.hard_link import LinkSwap
 from rdc.files.names.leased_file import LeasedFile
+from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step
 from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import move_directory, move_file
+from rdc.files.names.return_name import remove_twin, return_displaced
 from rdc.files.names.unlink_copy import unlink_copy
-from rdc.files.replace.checked_rename import ANYTHING, CheckedRename
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
@@ -32,6 +34,7 @@ from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind, Metadata
+from rdc.model.identity_columns import IdentityColumns
 from tests.support.trees.trees import Link, tree, write_tree
 from tests.support.wire.hostile_requests import snapshot
 
@@ -67,6 +70,22 @@ def swapped(root: Root, path: bytes) -> None:
         LinkSwap(root, path, old, kept)
 
 
+def test_names_are_not_taken_together(root: Root, place: Path) -> None:
+    """The caller repeats each alone, and its refusal names it."""
+    before = sorted(os.listdir(place))
+    directories = [root.directory(b""), root.directory(b"full")]
+    places = [
+        Place(root, b"file", directories[0], b"file"),
+        Place(root, b"full/file", directories[1], b"file"),
+    ]
+    step = Step(directories[0], b"file", b"beside", 0, 1, directories[1], b"file", first=True)
+    for exchange in (False, True):
+        with LeasedFiles(places) as leased:
+            assert leased.displace([step], exchange=exchange) == [Outcome.UNTOUCHED]
+            assert leased.remove([step], exchange=exchange) == [Outcome.UNTOUCHED]
+    assert sorted(os.listdir(place)) == before
+
+
 CHANGES: dict[str, Callable[[Root], object]] = {
     "a commit over a file": lambda root: committed(root, b"file", root.identity(b"file")),
     "a commit over one of two names": lambda root: committed(root, b"twin", root.identity(b"twin")),
@@ -77,7 +96,7 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     "a link over a file": lambda root: root.replace_symlink(b"file", b"x"),
     "a link over a link": lambda root: root.replace_symlink(b"link", b"x"),
     "a link over an empty directory": lambda root: root.replace_symlink(b"empty", b"x"),
-    "a link where something came meanwhile": lambda root: root.replace_symlink(b"file", b"x", new=True),
+    "a link where something came meanwhile": lambda root: root.replace_symlink(b"file", b"x", expected=None),
     "a file's removal": lambda root: root.remove_file(b"file"),
     "a directory's removal": lambda root: root.remove_directory(b"empty"),
     "a file's metadata": lambda root: root.set_metadata(b"file", Kind.FILE, WANTED, owner=False),
@@ -85,11 +104,9 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     "the root's metadata": lambda root: root.set_metadata(b"", Kind.DIRECTORY, WANTED, owner=False),
     "a link's metadata": lambda root: root.set_metadata(b"link", Kind.SYMLINK, WANTED, owner=False),
     "metadata of a compared file": lambda root: set_metadata_if_unchanged(
-        root, CheckedRename(root), b"file", WANTED, owner=False, is_meant=lambda _: True
+        root, b"file", WANTED, owner=False, expected=root.identity(b"file")
     ),
-    "a copy in a name's place": lambda root: copy_file(
-        root, CheckedRename(root), b"twin", root.identity(b"twin")
-    ),
+    "a copy in a name's place": lambda root: copy_file(root, b"twin", root.identity(b"twin")),
     "a file's move": lambda root: move_file(
         root, b"file", b"new", root.identity(b"file"), WANTED, owner=False
     ),
@@ -106,6 +123,8 @@ CHANGES: dict[str, Callable[[Root], object]] = {
     ),
     "a name linked to an equal file": lambda root: swapped(root, b"file"),
     "a hard link parted": lambda root: unlink_copy(root, b"twin", root.identity(b"twin").inode),
+    "a file given its name back": lambda root: return_displaced(root, b"new", b"file", b""),
+    "a twin's removal": lambda root: remove_twin(root, b"full/file", root, b"file"),
 }
 
 
@@ -128,8 +147,10 @@ def test_what_has_no_error_does_nothing(root: Root, place: Path) -> None:
     """These leave to others what they do not do."""
     before = snapshot(place)
     assert sweep_temporaries(root, b"", [TEMPORARY]) == 0
-    preserved_by(root, probe=True)
-    versions = NewVersions([b"file"], [root.identity(b"file")], *(bytes(size) for size in (2, 8, 8, 4, 4)))
+    facts_by_type(root)
+    versions = NewVersions(
+        [b"file"], IdentityColumns([root.identity(b"file")]), *(bytes(size) for size in (2, 8, 8, 4, 4))
+    )
     assert stage_versions(root, versions, b"", owner=False) is None
 
     class Columns:
@@ -142,18 +163,11 @@ def test_what_has_no_error_does_nothing(root: Root, place: Path) -> None:
     assert snapshot(place) == before
 
 
-def test_coarse_times_are_not_probed(root: Root, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.files.facts.preserved_metadata._FINE", 1)
-    before = snapshot(place)
-    preserved_by(root, probe=True)
-    assert snapshot(place) == before
-
-
 def test_what_is_made_may_be_finished(root: Root, place: Path) -> None:
     before = snapshot(place)
     root.make_directory(b"new", 0o700)
     committed(root, b"new/file", None)
-    root.replace_symlink(b"new/link", b"target", new=True)
+    root.replace_symlink(b"new/link", b"target", expected=None)
     assert link_file(root, b"file", b"new/name", root.identity(b"file")) is Linked.DONE
     for path, kind in ((b"new/file", Kind.FILE), (b"new/link", Kind.SYMLINK), (b"new", Kind.DIRECTORY)):
         assert root.may_change(path)
@@ -197,7 +211,7 @@ def test_a_free_name(promised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(22, "")
 
     monkeypatch.setattr(
-        "rdc.files.base.append_only.rename_no_replace", rename_no_replace if promised else refused
+        "rdc.files.base.taking_names.rename_no_replace", rename_no_replace if promised else refused
     )
     directory = os.open(tmp_path, os.O_PATH)
     for name in ("taken", "temporary"):
@@ -225,12 +239,18 @@ OF_RDC = (
 )
 OF_RDC += " set_metadata_of_files directory_over_file file_over_directory put_back set_on_name set_on_found"
 OF_RDC += " narrow_name set_mode_on_name take_acl take_acl_of shed_acl shed_acls"
-OF_RDC += " set_on_descriptor write_attributes _rename_new link_to_free_name _unlink _rmdir dedupe_range"
-OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time"
+OF_RDC += " set_on_descriptor write_attributes _unlink _rmdir dedupe_range"
+OF_RDC += " hold_free_name take_free_name replace_name"
+OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time displace_files remove_displaced"
 
-OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway._copy MoveAway._give_back MoveAway._remove_copy"
-_PARTS = ("keep", "remove", "_opened")
+OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway.place MoveAway._give_back MoveAway.remove_copy"
+OF_RETURN = "CopiedReturn.stage CopiedReturn.drop MovedReturn.take OldReturn.take"
+_PARTS = ("keep", "remove", "_made")
 OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
+
+OF_TRIAL = "_aside _empty _Trial._is_steady _Trial._granularity _Trial._modes _Trial._keeps_owner"
+OF_TRIAL += " _Trial._directories _Trial._other_kinds _Trial._keeps_attributes _Trial._honours_no_replace"
+OF_TRIAL += " _Trial._links"
 
 CHANGING = {
     # Refused as a whole.
@@ -239,66 +259,74 @@ CHANGING = {
     "entry_writer.EntryWriter.remove_directory": "check_change",
     "entry_writer.EntryWriter.replace_symlink": "_rename_symlink",
     "entry_writer.EntryWriter.replace_node": "_replace",
-    "entry_writer.EntryWriter._replace": "_rename_aside",
-    "entry_writer.EntryWriter._rename_aside": "rename_to_free_name",
+    "entry_writer.EntryWriter._replace": "rename_to_free_name",
+    "entry_writer.EntryWriter._rename_over": "rename_to_free_name, in its callers",
     "entry_writer.EntryWriter.set_metadata": "check_made",
+    "entry_writer.EntryWriter._settle": "check_made",
     "entry_writer.EntryWriter.narrow_directory": "check_made",
     "checked_rename.CheckedRename.rename": "rename_to_free_name",
     "set_metadata_if_unchanged._Change.set_by_name": "check_made, in _check",
     "set_metadata_if_unchanged._Change.set_by_descriptor": "check_made, in _check",
     "link_in_place.link_file": "rename_to_free_name",
     **dict.fromkeys(["rename.move_file", "rename.move_directory"], "check_change"),
-    "access_times._set": "check_made, in its caller",
-    **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._writable"], "check_made, in their caller"),
-    "apply_xattrs.write_entry_attributes": "check_made",
+    "access_times.write_entry_access_time": "check_made",
+    **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._Reached.chmod"], "check_made, in _change"),
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
-    "preserved_metadata._granularity": "append_only, in preserved_by",
     "sweep_temporaries._sweep_one": "append_only, in sweep_temporaries",
+    "sweep_temporaries._remove_directory": "append_only, in sweep_temporaries",
+    **dict.fromkeys(map("return_name.{}".format, ["remove_spare_link", "remove_twin"]), "check_change"),
+    **dict.fromkeys(map("return_name.{}".format, OF_RETURN.split()), "check_change, in __init__"),
+    "return_name._take": "check_change, in NameReturn",
     **dict.fromkeys(
-        map("return_name.{}".format, ["remove_spare_link", "return_moved", "return_copy"]), "check_change"
+        map("leased_files.LeasedFiles.{}".format, ["displace", "remove"]), "append_only, in _take"
     ),
-    "return_name._take": "check_change, in return_displaced and return_copy",
+    "small_copies.SmallCopies.__init__": "append_only, in _is_usual",
     "seal_copy.seal_like": "our temporary",
     **dict.fromkeys(map("name_removal.{}".format, OF_REMOVAL.split()), "check_change, in __init__"),
     **dict.fromkeys(
         map("hard_link.LinkSwap.{}".format, ["link", "exchange", "discard", "_put_back", "_unlink_quietly"]),
         "check_change, in __init__",
     ),
-    "unlink_copy._take_name": "check_change, in unlink_copy",
+    **dict.fromkeys(
+        map("unlink_copy.Separation.{}".format, ["_take_with", "finish"]), "check_change, in __init__"
+    ),
     # Only a name that is free, or an entry that nobody has named yet.
     "entry_writer.EntryWriter.make_directory": "a free name",
     "append_only.rename_to_free_name": "a free name",
-    "append_only.link_to_free_name": "a free name",
+    "taking_names.hold_free_name": "a free name",
+    "taking_names.take_free_name": "a free name",
+    **dict.fromkeys(map("taking_names.{}".format, ["replace_name", "_move_aside"]), "CheckedRename.rename"),
+    **dict.fromkeys(map("learned_facts.{}".format, OF_TRIAL.split()), "DestinationStorage.before_writing"),
     **dict.fromkeys(["small_files.stage_small", "commit_group.CommitGroup.add_small"], "temporaries"),
     "small_files.StagedFiles.rename": "a free name: of versions nothing is staged",
     "small_files.StagedFiles.drop": "our temporary",
     "replacement.Replacement.seal": "our temporary",
     "replacement.Replacement._create": "our temporary",
     "replacement.Replacement.keep": "our temporary",
-    "replacement.Replacement._write_at": "our temporary",
-    "replacement.Replacement._write_sparsely": "our temporary",
+    **dict.fromkeys(map("replacement.Replacement.{}".format, ["_pwrite", "_fill", "_grow"]), "our temporary"),
+    "replacement.Replacement.write_zeros": "our temporary",
+    "replacement.Replacement._end_hole": "our temporary",
     "replacement.Replacement._punch": "our temporary",
     **dict.fromkeys(["reservation.Reservation._reserve", "cloning.clone_into"], "our temporary"),
     "staged_clones.StagedClones._clone": "a file without a name",
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.
-    "entry_writer._rename_new": "Root.replace_symlink",
-    "checked_rename._rename_new": "a free name",
-    "entry_writer._unlink": "Root.remove_file",
-    "entry_writer._rmdir": "Root.remove_directory",
     "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
     **dict.fromkeys(map("partial_directory.PartialDirectory.{}".format, _PARTS), "append_only"),
+    **dict.fromkeys(
+        map("parts_record.PartsRecord.{}".format, ["write", "remove", "end"]),
+        "append_only, in PartialDirectory; deletions and undo are refused",
+    ),
     **dict.fromkeys(map("distant_replacement.DistantReplacement.{}".format, ["_bring", "_copy"]), "our own"),
     "backups.Backups._copy": "granted_options, which refuses --backup",
     "remove_unchanged.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",
     "overwrite.Overwrite.land": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._set_metadata": "granted_options, which refuses --inplace and --append",
+    "overwrite.Overwrite._clear_old": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._share": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._write_by_hand": "granted_options, which refuses --inplace and --append",
-    "own_ctime_changes.OwnCtimeChanges.replace": "CheckedRename.rename",
-    "link_in_place._rename": "link_file",
     **dict.fromkeys(map("one_name.{}".format, ["_aside", "_list_in", "_try_in"]), "our temporary"),
     "replace_kind.directory_over_file": "Root.replace_with_directory",
     "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
@@ -320,7 +348,8 @@ CHANGING = {
     "dedupe_range.can_share": "shares nothing",
     # Below no root: what the user names on the command line, and what the kernel is asked.
     "root.Root.open": "the directory that a user named",
-    **dict.fromkeys(["output_file._replace", "output_file._write_all"], "a report"),
+    **dict.fromkeys(["output_file._replace", "output_file._publish", "output_file._write_all"], "a report"),
+    "opened_path.OpenedPath._walk": "the directories of a report or journal",
     "watching.bell.Bell.ring": "a pipe of its own",
     "append_log.AppendLog.append": "a journal of dedupe or scan",
     "spool.Spool._write_tail": "a file without a name",
@@ -393,8 +422,10 @@ def test_the_c_parts_that_change_entries_are_known() -> None:
             found[path.name] = names
     assert found == {
         "write_small.c": {
-            *("pwrite", "fchown", "fchmod", "futimens", "unlinkat", "linkat", "renameat", "SYS_renameat2")
+            *("pwrite", "ftruncate", "fchown", "fchmod", "futimens"),
+            *("unlinkat", "linkat", "renameat", "SYS_renameat2"),
         },
         "opened_files.c": {"futimens", "fchown", "fchmod"},
+        "leased_files.c": {"linkat", "unlinkat", "SYS_renameat2"},
         "libc_binding.c": found.get("libc_binding.c", set()),
     }

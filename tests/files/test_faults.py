@@ -17,7 +17,7 @@ from rdc.errors import FileError, OutOfSpaceError, RdcError
 from rdc.files.base import directory_descriptors as directory_module
 from rdc.files.base import durability as durable_module
 from rdc.files.base import metadata as metadata_module
-from rdc.files.replace import checked_rename as rename_module
+from rdc.files.base import taking_names as rename_module
 from rdc.files.replace import commit_group as commit_module
 from rdc.files.replace import reservation
 from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement, sweep_temporaries
@@ -132,12 +132,10 @@ def check(top: Path, committed: list[bytes]) -> None:
             assert root.metadata(path) == META
     assert os.readlink(top / "link") in {"old target", "new target"}
     for directory in (b"", b"d"):
-        litter: list[bytes] = []
-        root.list(directory, on_temporary=litter.append)
+        litter = root.listed(directory).reserved
         assert sweep_temporaries(root, directory, litter) == len(litter)
-        left: list[bytes] = []
-        names = set(root.list(directory, on_temporary=left.append).names)
-        assert left == []
+        names = set(root.list(directory).names)
+        assert root.listed(directory).reserved == ()
         assert names <= {b"added", b"big", b"changed", b"d", b"link"}
 
 

@@ -58,9 +58,9 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
             assert int(found) >= promised[path], "what was reported as committed is there"
             assert (metadata.mtime_ns, metadata.mode) == (int(found), MODES[int(found) % 2])
         for directory in (b"d0", b"d1", b"d2"):
-            stale: list[bytes] = []
-            root.list(directory, on_temporary=stale.append)
+            stale = root.listed(directory).reserved
             litter += len(stale)
             assert sweep_temporaries(root, directory, stale) == len(stale)
     assert litter, "some kills must have hit between a temporary's creation and its rename"
-    assert sum(len(root.list(d, skip_temporaries=False)) for d in (b"d0", b"d1", b"d2")) == PATHS
+    left = [root.listed(directory) for directory in (b"d0", b"d1", b"d2")]
+    assert sum(one.listing.count + len(one.reserved) for one in left) == PATHS

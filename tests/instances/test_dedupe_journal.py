@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError
-from rdc.instances.journal import Journal, LinkRecord, read_journal
+from rdc.instances.journal import (
+    Change,
+    DirectoryState,
+    Journal,
+    JournalWriter,
+    KeptFile,
+    read_journal,
+)
+from rdc.model.entries import Metadata
+from rdc.model.instances import Action
+from rdc.model.times import packed_time
 from tests.support.running.deduping import Run, dedupe, linked, messages, seen, write_duplicates
 from tests.support.trees.unprivileged import NOBODY
 
@@ -29,17 +39,35 @@ def link(tree: Path, *words: str | Path) -> Run:
     return dedupe("--hardlink", "--apply", "--journal", journal, *words)
 
 
+def change(path: bytes, kept: KeptFile, top: bytes = b"/top", **more: object) -> Change:
+    """A hard link, unless `more` says otherwise."""
+    fields: dict[str, object] = {"action": Action.LINK, "inode": 1, "metadata": Metadata(0o644, 1, 0, 0)}
+    return Change(top=top, path=path, kept=kept, **{**fields, **more})  # type: ignore[arg-type]
+
+
 def test_journals_are_read_as_written(tmp_path: Path) -> None:
-    records = [
-        LinkRecord(b"/top", b"d/\xff\n", b"/top/kept", 1 << 60, 5, -7, 1 << 61, 0o4755, (1 << 32) - 1, 7),
-        LinkRecord(b"/other", b"x", b"/top/kept", 2, 0, 1 << 62, 3, 0, 0, 0),
+    kept = KeptFile(b"/top", b"kept", 1 << 60, 5, b"")
+    other = KeptFile(b"/", b"\xff/kept", 7, (1 << 63) - 1, bytes(range(32)))
+    far = 1 << 90
+    early = packed_time(-far)
+    changes = [
+        change(b"d/\xff\n", kept, inode=1 << 61, metadata=Metadata(0o4755, early, (1 << 32) - 1, 7)),
+        change(b"x", kept, b"/other", atime_ns=far, attributes=((b"user.a", b"\0"), (b"user.b", b""))),
+        change(b"y", other, action=Action.DELETE),
+        change(b"z", other, action=Action.MOVE, destination_top=b"/in", destination=b"d/z"),
+        change(b"z", other, action=Action.SYMLINK, destination=b"../kept"),
     ]
-    journal = Journal(os.fsencode(tmp_path / "new" / "journal"))
+    states = [
+        DirectoryState(b"/top", b"", Metadata(0o755, 5, 1, 2), ()),
+        DirectoryState(b"/top", b"d", Metadata(0o2700, 6, 1, 2), ((b"user.a", b"x"),)),
+    ]
+    journal = JournalWriter(os.fsencode(tmp_path / "new" / "journal"))
     assert not (tmp_path / "new").exists()
-    journal.write(records[:1])
-    journal.write(records[1:])
+    journal.write(changes[:2], states[:1])
+    journal.write(changes[2:], states[1:], [(b"/in", b"d")])
     journal.close()
-    assert read_journal(journal.path) == records
+    found = read_journal(journal.path)
+    assert found == Journal(changes, {(one.top, one.path): one for one in states}, [(b"/in", b"d")])
 
 
 def signed(text: str) -> bytes:
@@ -62,11 +90,62 @@ def record(**changes: object) -> bytes:
     return signed(json.dumps({**fields, **changes}))
 
 
+NEW = signed('{"journal":"rdc dedupe","v":3}')
+TOP = signed(json.dumps({"top": B64["abs"]}))
+METADATA = {"mode": 0o644, "uid": 0, "gid": 0, "mtime_ns": 1, "attributes": []}
+
+
+def keep(**changes: object) -> bytes:
+    fields = {"keep": B64["rel"], "in": 0, "inode": 1, "size": 1, "digest": "00" * 32}
+    return signed(json.dumps({**fields, **changes}))
+
+
+def new(action: str, **changes: object) -> bytes:
+    fields = {action: B64["rel"], "in": 0, "inode": 1, "atime_ns": 1, **METADATA}
+    return signed(json.dumps({**fields, **changes}))
+
+
+def state(**changes: object) -> bytes:
+    return signed(json.dumps({"directory": "", "in": 0, **METADATA, **changes}))
+
+
+MISFITS = [
+    new("link"),
+    TOP + new("link"),
+    keep() + TOP,
+    TOP + keep(**{"in": 1}) + new("link"),
+    TOP + keep(**{"in": -1}) + new("link"),
+    TOP + keep(keep=B64["up"]) + new("link"),
+    TOP + keep(size=-1) + new("link"),
+    TOP + keep(digest="00" * 31) + new("link"),
+    TOP + keep(digest=7) + new("link"),
+    TOP + keep(digest="") + new("delete"),
+    TOP + keep() + new("link", to=""),
+    TOP + keep() + new("link", path=B64["rel"]),
+    TOP + keep() + new("burn"),
+    TOP + keep() + new("link", mode=0o10000),
+    TOP + keep() + new("link", attributes=["a"]),
+    TOP + keep() + new("link", attributes={}),
+    TOP + keep() + new("link", atime_ns=1 << 100),
+    TOP + keep() + new("link", inode=True),
+    TOP + keep() + new("move", to=B64["rel"], to_in=1),
+    TOP + keep() + new("move", to=B64["up"], to_in=0),
+    TOP + keep() + new("move", to=B64["rel"]),
+    TOP + keep() + new("symlink", to=""),
+    TOP + state(directory=B64["up"]),
+    TOP + state(uid=1 << 32),
+    TOP + signed(json.dumps({"made": "", "in": 0})),
+    signed(json.dumps({"top": B64["rel"]})),
+]
+
+
 def test_journals_of_version_1_are_read(tmp_path: Path) -> None:
     fields = {"top": B64["abs"], "path": B64["rel"], "kept": B64["abs"], "inode": 1, "size": 2, "mtime_ns": 3}
     path = tmp_path / "journal"
     path.write_bytes(signed('{"journal":"rdc dedupe","v":1}') + signed(json.dumps(fields)))
-    assert read_journal(os.fsencode(path)) == [LinkRecord(b"/t", b"n", b"/t", 1, 2, 3)]
+    kept = KeptFile(b"/", b"t", 1, 2, b"")
+    expected = change(b"n", kept, b"/t", inode=0, metadata=Metadata(0, 3, 0, 0))
+    assert read_journal(os.fsencode(path)).changes == [expected]
 
 
 def test_a_journal_that_another_could_have_written_is_none(tmp_path: Path) -> None:
@@ -93,7 +172,8 @@ def test_a_journal_that_another_could_have_written_is_none(tmp_path: Path) -> No
     [
         b"",
         b"no journal",
-        signed('{"journal":"rdc dedupe","v":3}'),
+        signed('{"journal":"rdc dedupe","v":4}'),
+        signed('{"journal":"rdc dupes","v":2}'),
         HEAD + b"garbage\n",
         HEAD + record().replace(b'"size": 1', b'"size": 2'),
         HEAD + signed("[]"),
@@ -110,12 +190,13 @@ def test_a_journal_that_another_could_have_written_is_none(tmp_path: Path) -> No
         HEAD + record(inode="1"),
         HEAD + record(size=True),
         HEAD + record(size=-1),
-        HEAD + record(mtime_ns=1 << 63),
+        HEAD + record(mtime_ns=1 << 100),
         HEAD + record(mode=0o10000),
         HEAD + record(uid=-1),
         HEAD + record(gid=1 << 32),
         HEAD + record(top=base64.b64encode(b"/a\0b").decode()),
         HEAD + record(top=base64.b64encode(b"/" + b"a" * 70_000).decode()),
+        *(NEW + lines for lines in MISFITS),
     ],
 )
 def test_what_is_no_journal(tmp_path: Path, text: bytes) -> None:
@@ -139,14 +220,18 @@ def test_a_journal_is_not_believed(tmp_path: Path) -> None:
     (top / "away").symlink_to(outside)
     (top / "alone").write_bytes(b"content")
     inode = os.stat(outside / "one").st_ino
+
+    def record_of(path: bytes, number: int, where: Path = top) -> Change:
+        return change(path, KeptFile(b"/", b"k", number, 7, b""), os.fsencode(where), inode=0)
+
     records = [
-        LinkRecord(os.fsencode(top), b"away/one", b"/k", inode, 7, 1),
-        LinkRecord(os.fsencode(top), b"one", b"/k", inode + 12345, 7, 1),
-        LinkRecord(os.fsencode(top), b"alone", b"/k", os.stat(top / "alone").st_ino, 7, 1),
-        LinkRecord(os.fsencode(top), b"gone", b"/k", inode, 7, 1),
-        LinkRecord(os.fsencode(tmp_path / "none"), b"one", b"/k", inode, 7, 1),
+        record_of(b"away/one", inode),
+        record_of(b"one", inode + 12345),
+        record_of(b"alone", os.stat(top / "alone").st_ino),
+        record_of(b"gone", inode),
+        record_of(b"one", inode, tmp_path / "none"),
     ]
-    journal = Journal(os.fsencode(tmp_path / "journal"))
+    journal = JournalWriter(os.fsencode(tmp_path / "journal"))
     journal.write(records)
     journal.close()
     run = dedupe("--undo", tmp_path / "journal")

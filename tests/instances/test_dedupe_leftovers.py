@@ -14,8 +14,11 @@ from rdc.files.base.directory_descriptors import Directory
 from rdc.files.names import hard_link
 from rdc.files.root.root import Root
 from rdc.instances import leftovers as leftovers_module
-from rdc.instances.journal import LinkRecord
-from rdc.instances.leftovers import _clear
+from rdc.instances.journal import Change, KeptFile
+from rdc.instances.leftovers import Leftover, _clear
+from rdc.instances.tree import Tree
+from rdc.model.entries import Metadata
+from rdc.model.instances import Action
 
 TIME = 1_600_000_000_000_000_000
 CONTENT = b"content"
@@ -35,7 +38,7 @@ def ask_to_write(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
 
 
-def left_of(place: Path) -> LinkRecord:
+def left_of(place: Path) -> Change:
     """Builds leftovers: `n` became a link to another file, and its old file lies beside it. Returns its
     journal record."""
     kept = os.stat(make(place, b"n"))
@@ -43,8 +46,10 @@ def left_of(place: Path) -> LinkRecord:
     old = os.stat(other)
     mode = stat.S_IMODE(old.st_mode)
     owner = old.st_uid, old.st_gid
-    record = LinkRecord(
-        os.fsencode(place), b"n", b"/kept", kept.st_ino, len(CONTENT), TIME, old.st_ino, mode, *owner
+    record = Change(
+        *(Action.LINK, os.fsencode(place), b"n"),
+        KeptFile(b"/", b"kept", kept.st_ino, len(CONTENT), b""),
+        *(old.st_ino, Metadata(mode, TIME, *owner)),
     )
     other.rename(os.fsdecode(record.displaced))
     return record
@@ -57,7 +62,7 @@ def test_somebody_asks_to_write_while_the_directory_is_synced(
     root = Root.open(os.fsencode(tmp_path))
     record = left_of(tmp_path)
     old = Path(os.fsdecode(record.displaced))
-    name = os.fsencode(old.name)
+    one = Leftover(Tree(root, os.fsencode(tmp_path)), b"", os.fsencode(old.name))
 
     def ask_and_sync(directory: Directory) -> None:
         ask_to_write(old if which == "what was displaced" else tmp_path / "n")
@@ -65,10 +70,10 @@ def test_somebody_asks_to_write_while_the_directory_is_synced(
 
     monkeypatch.setattr(leftovers_module, "sync_directory", ask_and_sync)
     with pytest.raises(FileChangedError):
-        _clear(root, b"", name, [record], apply=True)
+        _clear(one, [record], apply=True)
     assert old.read_bytes() == CONTENT
     monkeypatch.undo()
-    assert _clear(root, b"", name, [record], apply=True) is not None
+    assert _clear(one, [record], apply=True) is not None
     assert os.listdir(tmp_path) == ["n"]
 
 
@@ -76,7 +81,7 @@ def test_its_other_names_go_before_a_spare_name_does(tmp_path: Path, monkeypatch
     root = Root.open(os.fsencode(tmp_path))
     record = left_of(tmp_path)
     old = Path(os.fsdecode(record.displaced))
-    name = os.fsencode(old.name)
+    one = Leftover(Tree(root, os.fsencode(tmp_path)), b"", os.fsencode(old.name))
     (tmp_path / "n").rename(old)
     (tmp_path / "other").hardlink_to(old)
     directory = Root.directory
@@ -86,5 +91,5 @@ def test_its_other_names_go_before_a_spare_name_does(tmp_path: Path, monkeypatch
         return directory(self, path, fresh=fresh)
 
     monkeypatch.setattr(Root, "directory", remove_and_open)
-    assert _clear(root, b"", name, [record], apply=True) is None
+    assert _clear(one, [record], apply=True) is None
     assert old.read_bytes() == CONTENT

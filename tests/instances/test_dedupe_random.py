@@ -66,14 +66,14 @@ def test_hard_links_and_back(
         wanted = seen(top)
         protected = {path: os.stat(top / path).st_ino for path in wanted if path.startswith("keep/")}
         fewest = kinds(wanted, top, protected="keep/")
-        promised = dedupe("--hardlink", "--keep", top / "keep", top)
-        run = dedupe("--hardlink", "--apply", "--keep", top / "keep", "--journal", journal, top)
+        promised = dedupe("--hardlink", "--keep-in", top / "keep", top)
+        run = dedupe("--hardlink", "--apply", "--keep-in", top / "keep", "--journal", journal, top)
         assert run.code == 0, run
         assert (run.won, run.summary["files"]) == (promised.won, promised.summary["files"])
         assert seen(top) == wanted
         assert {path: os.stat(top / path).st_ino for path in protected} == protected
         assert len({os.stat(top / path).st_ino for path in wanted}) == fewest
-        assert dedupe("--hardlink", "--keep", top / "keep", top).summary["files"] == 0
+        assert dedupe("--hardlink", "--keep-in", top / "keep", top).summary["files"] == 0
         if journal.exists():
             undone = dedupe("--undo", journal)
             assert undone.code == 0, undone

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.model.entries import Kind
-from rdc.model.preserved import Preserved
+from rdc.model.preserved import Granularity, Preserved
 from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Change, Comparison, Difference, compare
 from rdc.plan.skip_options import narrow
@@ -76,19 +76,19 @@ def narrowing(draw: st.DrawFn) -> SyncOptions:
 @SLOW
 @given(directories(), narrowing(), st.sampled_from([1, 1_000_000_000]))
 def test_each_entry_by_the_rules(
-    pair: tuple[list[Entry], list[Entry]], options: SyncOptions, granularity: int
+    pair: tuple[list[Entry], list[Entry]], options: SyncOptions, step: int
 ) -> None:
     wanted, existing = pair
-    preserved = Preserved(True, granularity)
+    preserved = Preserved(True, Granularity(step))
     columns, ours = listing(wanted), listing(existing)
     before = compare(columns, ours, preserved=preserved, checksum=options.checksum)
     found = narrow(before, columns, ours, options=options, preserved=preserved)
     old = {entry.path: entry for entry in existing}
     asked = steps(before, checksum=options.checksum)
     left = {
-        row: step
+        row: one
         for row, found_ in asked.items()
-        if (step := by_rule(found_, wanted[row], old.get(wanted[row].path), options, preserved)) is not None
+        if (one := by_rule(found_, wanted[row], old.get(wanted[row].path), options, preserved)) is not None
     }
     assert steps(found.comparison, checksum=options.checksum) == left
     assert found.comparison.extra == before.extra

@@ -91,7 +91,7 @@ def test_the_state_table_is_the_code_s() -> None:
     groups = {
         "manifest answers": "TierAnswer RowsPart",
         "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
-        " Data FileEnd FileFailed Literals Code Correction Targets Table Resized",
+        " Data FileEnd FileFailed Literals Code Correction Targets Table Resized Holes",
         "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
         " BundleRequest BlockRequest RangeRequest FileRequest Landed",
     }

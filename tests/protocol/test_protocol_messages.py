@@ -16,6 +16,7 @@ from rdc.errors import ExitCode, ProtocolError
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.wire import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.entries import Kind, Listing
+from rdc.model.times import END_NS, FIRST_NS
 from rdc.protocol.messages import field_types
 from rdc.protocol.messages.listings import slice_listing
 from rdc.protocol.messages.registry import (
@@ -91,7 +92,7 @@ values = st.recursive(
         (field_types.GroupSet, 1, 7, False),
         (field_types.Width, 4, 32, False),
         (field_types.Level, 0, 24, False),
-        (field_types.Mtime, -(1 << 63), (1 << 63) - 1, True),
+        (field_types.Mtime, FIRST_NS, END_NS - 1, True),
     ],
 )
 def test_numbers_end_where_the_protocol_says(field: Any, lowest: int, highest: int, optional: bool) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,8 @@ from rdc.progress import Event, ItemChanged, Problem
 from rdc.report.log_file import LogFile
 from rdc.report.out_format import Copy, grouped, parse_format
 from tests.support.running.syncing import PSEUDO_SSH, RDC, Way, command
-from tests.support.trees.trees import File, Link, tree, write_tree
+from tests.support.trees.loop_images import memory_mounted
+from tests.support.trees.trees import File, Link, describe, read_tree, tree, write_tree
 
 NEW = ItemChanged(">f+++++++++", b"a\x1b[2Jb")
 COPY = Copy("send", b"/nowhere/at/all")
@@ -189,9 +192,49 @@ def test_a_log_is_a_regular_file_and_no_symlink(tmp_path: Path) -> None:
     assert not (tmp_path / "target").exists()
 
 
-def test_a_log_that_cannot_be_written_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = LogFile(str(tmp_path / "log"), None, COPY, report=lambda event: None)
-    monkeypatch.setattr(os, "write", lambda fd, data: len(data) - 1)
-    with pytest.raises(RdcError, match="cannot log") as caught:
-        log.begin()
-    assert caught.value.code is ExitCode.FILE_IO
+def test_a_full_disk_costs_lines_of_the_log_and_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told once, and the log says how many lines it lacks. No line begins within another."""
+    seen: list[Event] = []
+    log = LogFile(str(tmp_path / "log"), None, COPY, report=seen.append)
+    write, room = os.write, [1000, 20, -1, -1, 1000, 1000, 1000]
+
+    def limited(fd: int, data: bytes) -> int:
+        left = room.pop(0)
+        if left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data[:left])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", limited)
+        for text in ("first", "torn", "lost", "lost as well", "here again"):
+            log.write(text)
+        log(Problem(ExitCode.PARTIAL, b"x", "x: broken"))
+    log.close()
+    found = (tmp_path / "log").read_text().splitlines()
+    assert len(found) == 5
+    assert [
+        line.rpartition("] ")[2] for line in found if line.endswith(("first", "lost", "again", "broken"))
+    ] == [
+        "first",
+        "3 lines before this one are lost",
+        "here again",
+        "rdc: x: broken",
+    ]
+    assert [event for event in seen if isinstance(event, Problem) and event.code is ExitCode.OK] == seen[:1]
+    assert "cannot log: no space for a whole line; the run goes on" in getattr(seen[0], "message", "")
+
+
+def test_a_run_with_a_log_on_a_full_disk(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "s", tree({"a": b"1", "b": b"2"}))
+    with memory_mounted(tmp_path / "m") as full:
+        log = full / "log"
+        log.touch()
+        with suppress(OSError), (full / "rest").open("wb") as rest:
+            while True:
+                rest.write(bytes(1 << 20))
+        ended = command("sync", f"--log-file={log}", f"{source}/", tmp_path / "d")
+    assert (ended.code, len(ended.complaints)) == (0, 1)
+    assert "cannot log: No space left on device; the run goes on" in ended.complaints[0]
+    assert describe(read_tree(source), read_tree(tmp_path / "d")) == []

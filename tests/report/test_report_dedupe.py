@@ -69,10 +69,16 @@ def test_each_thing_done_is_a_line(action: Action, won: int, perhaps: int, line:
         ),
         ({"files": 1, "groups": 1, "won": 4096}, DedupeStyle(False), "1 file in 1 group: 4.1 KB won"),
         (
-            {"files": 1234, "groups": 56, "won": 1, "perhaps": 2_000, "already": 3_000},
+            {"files": 1234, "groups": 56, "won": 1, "perhaps": 2_000, "held": 2_000, "already": 3_000},
             DedupeStyle(False),
-            "1,234 files in 56 groups: 1 B won, perhaps 2.0 KB more once what else shares them lets go"
+            "1,234 files in 56 groups: 1 B won, 2.0 KB more once what else shares them lets go"
             "; 3.0 KB were shared already",
+        ),
+        (
+            {"files": 1, "groups": 1, "won": 1, "perhaps": 7_000, "held": 1_000, "compressed": 2_000},
+            DedupeStyle(False),
+            "1 file in 1 group: 1 B won, 2.0 KB of compressed content"
+            ", 1.0 KB more once what else shares them lets go, perhaps 4.0 KB more",
         ),
         (
             {"skipped": 1, "errors": 2, "exit": ExitCode.PARTIAL},
@@ -147,19 +153,21 @@ def test_events_have_the_report_s_figures() -> None:
     clock.now = 1000.0
     events = DedupeJson(lines.append, lambda: lines.append("flush"), clock, dry_run=True)
     events.start()
-    events(Instance(Action.SHARE, HOSTILE, b"a", 5, 6, 7))
+    events(Instance(Action.SHARE, HOSTILE, b"a", 5, 6, 7, compressed=2, held=3))
     events(Progressed("share", 8, 9))
     events(Problem(ExitCode.PARTIAL, HOSTILE, "no"))
     clock.now += 1.5
-    events.finish(DedupeReport(1, 2, 3, 4, 5, 6, 7, 8, True, ExitCode.MAX_DELETE), b"\xff")
+    report = DedupeReport(1, 2, 3, 4, 5, 6, 7, 8, True, ExitCode.MAX_DELETE, compressed=1, held=2)
+    events.finish(report, b"\xff")
     # An event that a reader waits for is flushed; one of a million items is not.
     assert [i for i, line in enumerate(lines) if line == "flush"] == [1, 4, 6, 8]
     found = [json.loads(line) for line in lines if line != "flush"]
     assert [event.pop("v") for event in found] == [1] * 5
     path = {"path": "\x1b[2J�\n", "path_b64": "G1sySv8K"}
+    item = {"source": "a", "bytes": 5, "won": 6, "perhaps": 7, "compressed": 2, "held": 3}
     assert found == [
         {"event": "start", "dry_run": True},
-        {"event": "item", "action": "share", **path, "source": "a", "bytes": 5, "won": 6, "perhaps": 7},
+        {"event": "item", "action": "share", **path, **item},
         {"event": "progress", "phase": "share", "done": 8, "total": 9},
         {"event": "error", "code": 23, **path, "message": "no"},
         {
@@ -169,6 +177,8 @@ def test_events_have_the_report_s_figures() -> None:
             "bytes": 3,
             "won": 4,
             "perhaps": 5,
+            "compressed": 1,
+            "held": 2,
             "already": 6,
             "skipped": 7,
             "errors": 8,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rdc.files.base import directory_descriptors as directory
+from rdc.files.root import followed_links
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Open
 from rdc.records import replace
@@ -17,6 +18,7 @@ from rdc.session import access, served_directory
 from rdc.session.access import Access
 from rdc.session.applying.allowed_changes import AllowedChanges
 from rdc.session.destination.change_turn import ChangeTurn
+from rdc.session.trees import named_directories
 from tests.support.wire.hostile_requests import ACCESSES, HostileRequests
 
 REQUESTS = 1_000
@@ -70,6 +72,18 @@ def _rename_at_will(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChangeTurn, "_may_go", lambda self, path, kind: True)
 
 
+def _name_any_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (named_directories, served_directory):
+        monkeypatch.setattr(module, "lies_in_own_directory", lambda fd: False)
+    monkeypatch.setattr(named_directories, "refused_component", lambda path: None)
+    monkeypatch.setattr(served_directory, "stands_for_reserved", lambda name: False)
+
+
+def _follow_any_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_links, "lies_in_own_directory", lambda fd: False)
+    monkeypatch.setattr(followed_links, "refused_component", lambda path: None)
+
+
 @pytest.mark.parametrize(
     ("loosen", "allowed"),
     [
@@ -84,6 +98,9 @@ def _rename_at_will(monkeypatch: pytest.MonkeyPatch) -> None:
         (_follow_links, "append-only"),
         (_change_what_exists, "append-only"),
         (_rename_at_will, "no-delete"),
+        (_name_any_directory, "all"),
+        (_follow_any_link, "all"),
+        (_follow_any_link, "read-only"),
     ],
 )
 def test_a_check_that_is_gone_shows(

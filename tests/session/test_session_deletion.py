@@ -16,6 +16,7 @@ from rdc.model.entries import Kind
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.session.applying.deletion import Deletion
+from rdc.session.landing.listed_entries import Extraneous
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.tree.filters import FilterList
 from tests.support.share import examples
@@ -37,7 +38,7 @@ class Deleting:
         for name in sorted(os.listdir(os.fsencode(top))):
             kind = root.kind(name)
             assert kind is not None
-            self.gone &= self.deletion.remove(name, kind)
+            self.gone &= self.deletion.remove(Extraneous(name, kind, root.identity(name)))
         self.deletion.finish()
         root.close()
 
@@ -100,7 +101,7 @@ def test_what_would_have_moved_away_counts_as_gone_in_a_dry_run(tmp_path: Path) 
     root = Root.open(os.fsencode(tmp_path))
     deletion = Deletion(root, FilterList(()), EventRelay(events.append), limit=None, dry=True)
     deletion.spare(b"d/moved")
-    assert deletion.remove(b"d", Kind.DIRECTORY)
+    assert deletion.remove(Extraneous(b"d", Kind.DIRECTORY, root.identity(b"d")))
     assert [event.path for event in events if isinstance(event, ItemChanged)] == [b"d/other", b"d/"]
     assert deletion.deleted == 2
     root.close()
@@ -114,7 +115,7 @@ def test_a_tree_deeper_than_calls_may_be(tmp_path: Path) -> None:
         path += b"/d"
     root = Root.open(os.fsencode(tmp_path))
     deletion = Deletion(root, FilterList(()), EventRelay(None), limit=None, dry=False)
-    assert deletion.remove(b"d", Kind.DIRECTORY)
+    assert deletion.remove(Extraneous(b"d", Kind.DIRECTORY, root.identity(b"d")))
     assert deletion.deleted == depth
     assert os.listdir(tmp_path) == []
     root.close()

@@ -9,6 +9,7 @@ import pytest
 
 from rdc.errors import FileError, ProtocolError
 from rdc.protocol.messages.registry import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
+from rdc.session.landing.guesses import Guesses
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.delta_context import DeltaContext, Room, StaleAnswers
 from rdc.session.transfer.delta_file import NEXT_ANSWER, Answer, DeltaFile, Steps
@@ -40,7 +41,10 @@ class Calls:
 def shared_by_files() -> tuple[DeltaContext, Calls]:
     calls = Calls()
     anything = cast(Any, calls)
-    context = cast(Any, SimpleNamespace(problem=calls.problem, expected=lambda file, path: (file, path)))
+    context = cast(
+        Any,
+        SimpleNamespace(problem=calls.problem, expected=lambda file, path: (file, path), guesses=Guesses()),
+    )
     return DeltaContext(context, anything, anything, anything, Room(), StaleAnswers()), calls
 
 
@@ -123,12 +127,3 @@ def test_an_answer_of_another_kind_is_the_peers_fault() -> None:
     next(steps)
     with pytest.raises(ProtocolError, match="expected the tree of file 7, found Data"):
         steps.send(Answer(Data(7, b"x"), 3))
-
-
-def test_a_new_version_replaces_what_was_signed_or_what_is_there() -> None:
-    one, _ = a_file()
-    one.bases.signed = [cast(Any, SimpleNamespace(path=b"path", identity="signed"))]
-    assert one._replaced() == cast(Any, "signed")
-    # The version at its path is gone; another file is the base.
-    one.bases.signed = [cast(Any, SimpleNamespace(path=b"other", identity="other"))]
-    assert one._replaced() == cast(Any, (7, b"path"))

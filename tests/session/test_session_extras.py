@@ -20,6 +20,8 @@ from rdc.session.trees.mount_boundary import MountBoundary
 from rdc.tree.filters import FilterList
 
 DELETE = SyncOptions(delete=True)
+WITHHELD, ANYWAY = "5 deletions were withheld: ", "; --ignore-errors deletes anyway"
+EMPTY = "the source is empty; --force-empty deletes all the same"
 
 
 class Case:
@@ -39,8 +41,15 @@ class Case:
         self.filters = FilterList(rules)
         events = EventRelay(self.events.append)
         self.deletion = Deletion(self.root, self.filters, events, limit=options.max_delete, dry=False)
+        self.unarrived: str | None = None
         self.extraneous = ExtraneousEntries(
-            self.root, options, self.filters, self.deletion, events, given=lambda: int(single)
+            self.root,
+            options,
+            self.filters,
+            self.deletion,
+            events,
+            given=lambda: int(single),
+            unarrived=lambda: self.unarrived,
         )
 
     @property
@@ -60,9 +69,9 @@ def test_all_of_them_go(tmp_path: Path) -> None:
     case = Case(tmp_path)
     extraneous = case.add_all()
     kinds = {b"d/a": Kind.FILE, b"d/b": Kind.FILE, b"d/empty": Kind.DIRECTORY, b"d/full": Kind.DIRECTORY}
-    assert dict(extraneous.found) == kinds
+    assert {one.path: one.kind for one in extraneous.found} == kinds
     assert extraneous.may_go(1, 0)
-    extraneous.delete(1, 0)
+    extraneous.delete(1, extraneous.withheld(0))
     assert list(case.top.iterdir()) == []
     assert not extraneous.differ
     assert case.problems == []
@@ -71,11 +80,11 @@ def test_all_of_them_go(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entries", "errors", "single", "reason"),
     [
-        (5, 1, False, "the source could not be read completely (1 error)"),
-        (5, 1_200, False, "the source could not be read completely (1,200 errors)"),
-        (0, 0, False, "the source is empty; --force-empty deletes all the same"),
-        (1, 0, True, "the source is empty; --force-empty deletes all the same"),
-        (0, 2, False, "the source could not be read completely (2 errors)"),
+        (5, 1, False, f"{WITHHELD}the source could not be read completely (1 error){ANYWAY}"),
+        (5, 1_200, False, f"{WITHHELD}the source could not be read completely (1,200 errors){ANYWAY}"),
+        (0, 0, False, f"nothing was deleted: {EMPTY}"),
+        (1, 0, True, f"nothing was deleted: {EMPTY}"),
+        (0, 2, False, f"{WITHHELD}the source could not be read completely (2 errors){ANYWAY}"),
     ],
 )
 def test_none_goes_where_the_source_seems_to_have_lost_them(
@@ -84,9 +93,35 @@ def test_none_goes_where_the_source_seems_to_have_lost_them(
     case = Case(tmp_path, single=single)
     extraneous = case.add_all()
     assert not extraneous.may_go(entries, errors)
-    extraneous.delete(entries, errors)
-    assert case.problems == [f"nothing was deleted: {reason}"]
+    extraneous.delete(entries, extraneous.withheld(errors))
+    assert case.problems == [reason]
     assert len(case.held.names) == 4
+
+
+def test_none_goes_while_something_did_not_arrive(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    extraneous = case.add_all()
+    assert extraneous.may_go(5, 0)
+    case.unarrived = "something new did not arrive"
+    assert not extraneous.may_go(5, 0)
+    extraneous.delete(5, extraneous.withheld(0))
+    assert case.problems == [f"{WITHHELD}something new did not arrive{ANYWAY}"]
+    assert len(case.held.names) == 4
+    assert extraneous.differ
+    case = Case(tmp_path / "anyway", SyncOptions(delete=True, ignore_errors=True))
+    case.unarrived = "something new did not arrive"
+    case.add_all().delete(5, case.extraneous.withheld(3))
+    assert (case.problems, case.held.names) == ([], ())
+
+
+def test_what_would_stay_is_not_counted_as_withheld(tmp_path: Path) -> None:
+    case = Case(tmp_path, excluded=b"*")
+    case.add_all().delete(5, "something")
+    assert case.problems == []
+    case = Case(tmp_path / "other", excluded=b"full")
+    case.extraneous.add(b"d", case.held, [1])
+    case.extraneous.delete(5, "something")
+    assert case.problems == [f"1 deletion was withheld: something{ANYWAY}"]
 
 
 def test_an_empty_source_may_be_meant(tmp_path: Path) -> None:
@@ -94,13 +129,13 @@ def test_an_empty_source_may_be_meant(tmp_path: Path) -> None:
     extraneous = case.add_all()
     assert extraneous.may_go(0, 0)
     assert not extraneous.may_go(0, 1)
-    extraneous.delete(0, 0)
+    extraneous.delete(0, None)
     assert case.held.names == ()
 
 
 def test_what_is_excluded_is_no_reason_to_complain(tmp_path: Path) -> None:
     case = Case(tmp_path, excluded=b"*")
-    case.add_all().delete(0, 0)
+    case.add_all().delete(0, None)
     assert case.problems == []
     assert len(case.held.names) == 4
 
@@ -108,7 +143,7 @@ def test_what_is_excluded_is_no_reason_to_complain(tmp_path: Path) -> None:
 def test_what_could_not_be_deleted_stays(tmp_path: Path) -> None:
     case = Case(tmp_path, excluded=b"inner")
     extraneous = case.add_all()
-    extraneous.delete(9, 0)
+    extraneous.delete(9, None)
     assert case.held.names == (b"full",)
     assert extraneous.differ
 
@@ -122,7 +157,7 @@ def test_without_delete_they_are_for_new_files_and_bounded(
     case.extraneous.add(b"d", held, [0, 1])
     case.extraneous.add(b"d", held, [2])
     case.extraneous.add(b"d", held, [3])
-    assert [path for path, _ in case.extraneous.found] == [b"d/a", b"d/b", b"d/empty"]
+    assert [one.path for one in case.extraneous.found] == [b"d/a", b"d/b", b"d/empty"]
     assert case.extraneous.differ
     assert not case.extraneous.may_go(9, 0)
 
@@ -186,6 +221,7 @@ def test_what_is_beyond_a_boundary_or_gone_is_not_extra(tmp_path: Path) -> None:
             case.deletion,
             EventRelay(case.events.append),
             given=lambda: 0,
+            unarrived=lambda: None,
             boundary=beyond,
         )
         extraneous.add(path, case.held, [0, 1])
@@ -195,19 +231,21 @@ def test_what_is_beyond_a_boundary_or_gone_is_not_extra(tmp_path: Path) -> None:
 
 def test_a_directory_in_the_way_is_emptied_or_says_why_not(tmp_path: Path) -> None:
     case = Case(tmp_path, excluded=b"inner")
-    assert case.extraneous.make_way(b"d/empty", 3) is None
-    assert (
-        case.extraneous.make_way(b"d/full", 1) == "and stays because the source could not be read completely"
-    )
-    assert "left in it was not to be deleted (a filter" in (case.extraneous.make_way(b"d/full", 0) or "")
+    assert case.extraneous.make_way(b"d/empty", "it failed") is None
+    assert case.extraneous.make_way(b"d/full", "it failed") == "and stays: it failed"
+    for foresee in (True, False):
+        obstacle = case.extraneous.make_way(b"d/full", None, foresee=foresee)
+        assert "left in it was not to be deleted (a filter" in (obstacle or "")
     assert (case.top / "full" / "inner").exists()
     other = Case(tmp_path / "other")
-    assert other.extraneous.make_way(b"d/full", 0) is None
+    assert other.extraneous.make_way(b"d/full", None, foresee=True) is None
+    assert (other.top / "full" / "inner").exists()
+    assert other.extraneous.make_way(b"d/full", None) is None
     assert not (other.top / "full" / "inner").exists()
 
 
 def test_nothing_is_emptied_without_delete(tmp_path: Path) -> None:
     case = Case(tmp_path, SyncOptions())
-    assert case.extraneous.make_way(b"d/empty", 0) is None
-    assert case.extraneous.make_way(b"d/full", 0) == "and it is not empty; --delete or --force removes it"
-    assert (case.extraneous.make_way(b"d/none", 0) or "").startswith("which cannot be read: ")
+    assert case.extraneous.make_way(b"d/empty", None) is None
+    assert case.extraneous.make_way(b"d/full", None) == "and it is not empty; --delete or --force removes it"
+    assert (case.extraneous.make_way(b"d/none", None) or "").startswith("which cannot be read: ")

@@ -29,7 +29,7 @@ from rdc.session.source.signed_files import SourceSignatures
 from rdc.signature.build import sign
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from tests.support.trees.descriptors import open_descriptors
 
 
@@ -52,7 +52,7 @@ class Case:
             (place / f"{number:03}").write_bytes(content)
         self.root = Root.open(os.fsencode(place))
         manifest = Manifest()
-        for path, packed in PackedWalk(self.root, FilterList(()), lambda _: None):
+        for path, packed, _ in Walk(self.root, FilterList(()), lambda _: None):
             manifest.add(path, packed)
         description: Any = SimpleNamespace(manifest=manifest)
         self.catalog = Told()

@@ -38,7 +38,7 @@ class Source:
         root = Root.open(os.fsencode(place))
         manifest = Manifest()
         for directory in (b"", b"d"):
-            manifest.add(directory, root.list_packed(directory))
+            manifest.add(directory, root.listed(directory).listing)
         self.heard = 0
         # Row 0 is the directory itself.
         self.sender = FileSender(

@@ -89,7 +89,7 @@ def test_any_records_of_a_base(base: OpenBase, monkeypatch: pytest.MonkeyPatch, 
         found = list(base.chunks(first, stop))
         assert b"".join(map(content, found)) == RUNS[starts[first] : starts[stop]]
         assert max((len(some.content) for some in found), default=0) <= most + SYNC_PARAMS.max_size
-        assert sum(base.lengths(first, stop)) == starts[stop] - starts[first]
+        assert sum(length * count for length, count in base.runs(first, stop)) == starts[stop] - starts[first]
         assert all(some.times == 1 or len(some.lengths) == 1 for some in found)
     for row in range(level.records):
         length = level.lengths[row]

@@ -24,7 +24,7 @@ from rdc.protocol.messages.registry import Start
 from rdc.session.destination.in_sync_tree import InSyncTree
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from tests.support.share import examples
 from tests.support.trees.manifests import Rows, build, columns, entry, pairs, randoms
 
@@ -46,7 +46,7 @@ def opened(top: Path) -> Iterator[tuple[Root, InSyncTree]]:
 def walked(top: Path) -> Manifest:
     manifest = Manifest()
     with opened(top) as (root, _):
-        for path, listing in PackedWalk(root, FILTERS, silent):
+        for path, listing, _ in Walk(root, FILTERS, silent):
             manifest.add(path, listing)
     return manifest
 

@@ -18,7 +18,7 @@ from rdc.records import replace
 from rdc.session.destination.in_sync_pairs import InSyncPair
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from tests.support.running.paired_sync import Remembering
 
 NO_RULES = FilterList(())
@@ -59,7 +59,7 @@ def settlement(
 
 def walked(root: Root) -> Manifest:
     manifest = Manifest()
-    for path, listing in PackedWalk(root, NO_RULES, silent):
+    for path, listing, _ in Walk(root, NO_RULES, silent):
         manifest.add(path, listing)
     return manifest
 

@@ -14,7 +14,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, FileChangedError, FileError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
-from rdc.model.entries import Kind
+from rdc.model.entries import Identity, Kind
 from rdc.progress import Event, Progressed
 from rdc.protocol.messages.registry import Message, Progress
 from rdc.session.delta.bases import QUIET_BYTES, sign_file
@@ -27,12 +27,14 @@ from tests.support.trees.manifests import NOW, build, entry
 ROWS = {b"d": entry(b"d", Kind.DIRECTORY), b"f": entry(b"f", mode=0o600, mtime_ns=NOW, uid=3, gid=4)}
 
 
-def context(place: Path, *, new: bool = False, far: bool = False, dry: bool = False) -> TransferContext:
-    """`far`: the user sits at the other side."""
+def context(
+    place: Path, *, listed: Identity | None = None, far: bool = False, dry: bool = False
+) -> TransferContext:
+    """`listed`: what the file `f` was when it was listed; `far`: the user sits at the other side."""
     reported: list[Event] = []
     events = EventRelay(None if far else reported.append, iter(range(1 << 20)).__next__)
     progress = TransferProgress(events)
-    landing: Any = SimpleNamespace(is_new=lambda file: new)
+    landing: Any = SimpleNamespace(listed=SimpleNamespace(of={1: listed}.get))
     root = Root.open(os.fsencode(place))
     return TransferContext(
         root,
@@ -52,12 +54,12 @@ def context(place: Path, *, new: bool = False, far: bool = False, dry: bool = Fa
 
 
 def test_a_new_version_replaces_what_is_there_and_nothing_that_comes_later(tmp_path: Path) -> None:
-    """Nothing was there when the directory was compared: whatever is there now is somebody else's."""
-    assert context(tmp_path).expected(1, b"f") is None
+    """What was listed counts. Where nothing was, whatever is there now is somebody else's."""
     (tmp_path / "f").write_bytes(b"x")
-    found = context(tmp_path)
-    assert found.expected(1, b"f") == found.root.identity(b"f")
-    assert context(tmp_path, new=True).expected(1, b"f") is None
+    assert context(tmp_path).expected(1, b"f") is None
+    listed = context(tmp_path).root.identity(b"f")
+    (tmp_path / "f").write_bytes(b"later")
+    assert context(tmp_path, listed=listed).expected(1, b"f") == listed
 
 
 def test_metadata_are_the_listed_ones_but_for_a_later_mtime(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from rdc.survey.read.content_digests import BATCHED_BYTES, END_BYTES
 from rdc.survey.walk import unique_walk
 from rdc.survey.walk.file_columns import FileColumns
 from rdc.tree.filters import FilterList
-from rdc.tree.inode_walk import InodeWalk
+from rdc.tree.walk import Walk, measuring_walk
 from tests.support.share import examples
 from tests.support.trees.duplicate_files import Collector, make, names_in
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
@@ -258,14 +258,14 @@ def test_one_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """A directory that reports another device simulates a mount."""
     paths = make(tmp_path, a=b"same", b=b"same", mount__c=b"same")
     mount = (tmp_path / "mount").stat().st_ino
-    real = InodeWalk
+    real = measuring_walk
 
     def elsewhere(
         root: Root, filters: FilterList, report: Reporter, descend: Callable[[int, int], bool]
-    ) -> InodeWalk:
+    ) -> Walk:
         return real(root, filters, report, lambda device, inode: descend(device + (inode == mount), inode))
 
-    monkeypatch.setattr(unique_walk, "InodeWalk", elsewhere)
+    monkeypatch.setattr(unique_walk, "measuring_walk", elsewhere)
     assert names_in(find_duplicates(paths)) == [[b"a", b"b", b"c"]]
     assert names_in(find_duplicates(paths, DuplicateOptions(one_file_system=True))) == [[b"a", b"b"]]
 
@@ -391,9 +391,29 @@ def test_paths_that_are_not_there(tmp_path: Path) -> None:
 def test_an_error_in_a_thread_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = make(tmp_path, **{f"f{n}": bytes(200_000) for n in range(12)})
 
-    def broken(self: SourceFile, size: int = 0) -> object:
+    def broken(self: SourceFile, offset: int, length: int) -> object:
         raise MemoryError
 
-    monkeypatch.setattr(SourceFile, "spans", broken)
+    monkeypatch.setattr(SourceFile, "pread", broken)
     with pytest.raises(MemoryError):
         find_duplicates(paths, DuplicateOptions(workers=3))
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_holes_are_neither_read_nor_counted(tmp_path: Path, verify: bool) -> None:
+    """Files of one content, some with holes; and one that differs in a byte deep inside."""
+    size, at = 8 << 30, 5 << 30
+    for name in ("a", "b", "differs"):
+        with (tmp_path / name).open("wb") as file:
+            file.seek(at)
+            file.write(b"y" if name == "differs" else b"x")
+            file.truncate(size)
+    for name, written in (("dense", bytes(1 << 20)), ("sparse", b"")):
+        (tmp_path / name).write_bytes(written)
+        os.truncate(tmp_path / name, 1 << 20)
+    found = find_duplicates([os.fsencode(tmp_path)], DuplicateOptions(verify=verify), no_problems)
+    assert names_in(found) == [[b"a", b"b"], [b"dense", b"sparse"]]
+    assert found.summary.bytes_read < 8 << 20
+    blocks = os.stat(tmp_path / "b").st_blocks * 512
+    assert [group.waste for group in found] == [blocks, 0]
+    assert found.summary.waste == blocks < 1 << 20

@@ -19,7 +19,8 @@ from rdc.errors import ExitCode, UsageError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.library.scan import scan
-from rdc.model.entries import PackedInodes, PackedListing, strings
+from rdc.model.entries import strings
+from rdc.model.listed import Listed
 from rdc.model.scan import ScanOptions
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
@@ -151,17 +152,15 @@ def test_filters_and_file_systems(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     assert report.files == 3
     original = Root.list_unviewed
 
-    def listed(
-        root: Root, path: bytes, *given: Any, **more: Any
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        listing, inodes = original(root, path, *given, **more)
-        assert inodes is not None
+    def listed(root: Root, path: bytes, **more: Any) -> Listed:
+        found = original(root, path, **more)
+        listing, inodes = found.listing, found.inodes
         if path == b"a":
             row = strings(listing.names).index(b"deep")
             devices = array("Q", inodes.devices)
             devices[row] = 99
             inodes = replace(inodes, devices=devices.tobytes())
-        return listing, inodes
+        return replace(found, inodes=inodes)
 
     monkeypatch.setattr(Root, "list_unviewed", listed)
     everything = scan([tree], PLAIN, catalog=None)
@@ -172,17 +171,15 @@ def test_filters_and_file_systems(tree: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_mount_that_leads_back_up_is_walked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original, top = Root.list_unviewed, tree.stat()
 
-    def listed(
-        root: Root, path: bytes, *given: Any, **more: Any
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        listing, inodes = original(root, path, *given, **more)
-        assert inodes is not None
+    def listed(root: Root, path: bytes, **more: Any) -> Listed:
+        found = original(root, path, **more)
+        listing, inodes = found.listing, found.inodes
         if path == b"a":
             row = strings(listing.names).index(b"deep")
             numbers = array("Q", inodes.inodes)
             numbers[row] = top.st_ino
             inodes = replace(inodes, inodes=numbers.tobytes())
-        return listing, inodes
+        return replace(found, inodes=inodes)
 
     monkeypatch.setattr(Root, "list_unviewed", listed)
     said: list[Event] = []

@@ -60,9 +60,11 @@ def gathered(
         (["d/deep", "d"], ["d/deep/c", "d/a", "d/b"]),
         # A path that is a link is followed; a link below a path is not.
         (["to-directory"], ["to-directory/a", "to-directory/b", "to-directory/deep/c"]),
-        # A file given by itself comes first, under that name, and once.
-        (["d", "d/b"], ["d/b", "d/a", "d/deep/c"]),
-        (["d", "to-directory/b", "d/b"], ["to-directory/b", "d/a", "d/deep/c"]),
+        # A file comes once, at the first path that leads to it and under that name.
+        (["d", "d/b"], ["d/a", "d/b", "d/deep/c"]),
+        (["d/b", "d"], ["d/b", "d/a", "d/deep/c"]),
+        (["e", "d/b", "d"], ["e/a", "d/b", "d/a", "d/deep/c"]),
+        (["to-directory/b", "d", "d/b"], ["to-directory/b", "d/a", "d/deep/c"]),
         (["d/a", "e/a"], ["d/a", "e/a"]),
         ([], []),
     ],
@@ -85,6 +87,7 @@ def test_rules_hold_for_what_is_below_and_not_for_what_is_named(top: Path) -> No
     rules = [FilterRule(RuleAction.EXCLUDE, b"a"), FilterRule(RuleAction.EXCLUDE, b"/deep")]
     assert gathered(["d", "e", "d/deep"], rules)[0] == ["d/b", "d/deep/c"]
     assert gathered(["e/a", "e"], rules)[0] == ["e/a"]
+    assert gathered(["e", "d", "e/a"], rules)[0] == ["d/b", "e/a"]
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,16 @@ def listed(drawn: list[Any]) -> tuple[ListedTree, list[tuple[int, bytes, int, in
     tree, plain = ListedTree(), []
     for number, one in enumerate(drawn):
         if isinstance(one, bytes):
-            found = os.stat_result((0o100644, 10 + number, 7, 1, 0, 0, 100 + number, 0, 0, 0))
+            columns = (0o100644, 10 + number, 7, 1, 0, 0, 100 + number, 0, 0, 0)
+            found = os.stat_result(columns, {"st_blocks": number})
             tree.add_file(directory(number), one, found)
             plain.append((number, one, 100 + number, 7, 10 + number))
             continue
         rows = [(number, name, 9 * number + row, number, 70 + row) for row, name in enumerate(one)]
         packed = listing(entry(name, size=size) for _, name, size, _, _ in rows).packed()
         devices, inodes = column([row[3] for row in rows]), column([row[4] for row in rows])
-        tree.add(directory(number), packed, PackedInodes(devices, inodes, b"", b"", b""))
+        allocated = column([0] * len(rows))
+        tree.add(directory(number), packed, PackedInodes(devices, inodes, b"", allocated, b""))
         plain += rows
     return tree, plain
 

@@ -179,7 +179,7 @@ def test_equal_inodes_of_two_devices_are_two_directories(
                 entered.append(self.descend(device, inode))
             return iter(())
 
-    monkeypatch.setattr(unique_walk, "InodeWalk", Walk)
+    monkeypatch.setattr(unique_walk, "measuring_walk", Walk)
     for one_file_system, expected in ((False, [True, True, True]), (True, [True, False, False])):
         entered.clear()
         walk = UniqueWalk(FilterList(()), silent, one_file_system=one_file_system)

@@ -44,7 +44,8 @@ FILES = {
 def found_in(root: Root, *directories: bytes) -> Found:
     found = Found()
     for number, path in enumerate(directories):
-        found.add(root, 10 + number, path, *root.list_inodes(path))
+        listed = root.listed(path)
+        found.add(root, 10 + number, path, listed.listing, listed.inodes)
     return found
 
 

@@ -45,6 +45,21 @@ def test_spans_make_the_same_set(data: bytes, cuts: list[int]) -> None:
     assert found == window_set([data], len(data))
 
 
+def test_holes_change_nothing(tmp_path: Path) -> None:
+    """Neither the set of windows nor, with holes of any size, the time."""
+    data = content(1, 70_000)
+    written, hollow = tmp_path / "written", tmp_path / "hollow"
+    written.write_bytes(bytes(100_000) + data + bytes(200_000) + data[::-1] + bytes(100_000))
+    for size in (10**5, 10**12):
+        with hollow.open("wb") as file:
+            for at, some in ((size, data), (3 * size + 70_000, data[::-1])):
+                os.pwrite(file.fileno(), some, at)
+            file.truncate(4 * size + 140_000)
+        read = read_files([os.fsencode(tmp_path)], SimilarOptions(), silent, NoCatalog())
+        found = WindowSets(silent).compare(read.files, 0, 1)
+        assert found == Resemblance(1.0, 1.0, 1.0)
+
+
 def test_windows_are_sampled_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_sets, "SAMPLED_WINDOWS", 256)
     data = content(1, 3_000)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rdc.instances.journal import Journal, LinkRecord
+from rdc.instances.journal import Change, JournalWriter, KeptFile
+from rdc.model.entries import Metadata
+from rdc.model.instances import Action
 from tests.support.running.deduping import Run as DedupeRun
 from tests.support.running.deduping import dedupe, messages
 from tests.support.trees.unprivileged import NOBODY
@@ -28,24 +30,21 @@ class Interrupted:
             os.utime(self.top / name, ns=(TIME, TIME))
         os.link(self.top / "kept", self.top / "n")
         self.old = os.stat(self.top / "old")
-        self.record = LinkRecord(
-            os.fsencode(self.top.resolve()),
+        top = os.fsencode(self.top.resolve())
+        self.record = Change(
+            Action.LINK,
+            top,
             b"n",
-            os.fsencode(self.top / "kept"),
-            os.stat(self.top / "kept").st_ino,
-            len(CONTENT),
-            TIME,
+            KeptFile(top, b"kept", os.stat(self.top / "kept").st_ino, len(CONTENT), b""),
             self.old.st_ino,
-            0o644,
-            self.old.st_uid,
-            self.old.st_gid,
+            Metadata(0o644, TIME, self.old.st_uid, self.old.st_gid),
         )
         self.left = Path(os.fsdecode(self.record.displaced))
         (self.top / "old").rename(self.left)
         self.journal = self.state / "dedupe-1.journal"
 
-    def write(self, record: LinkRecord) -> None:
-        journal = Journal(os.fsencode(self.journal))
+    def write(self, record: Change) -> None:
+        journal = JournalWriter(os.fsencode(self.journal))
         journal.write([record])
         journal.close()
 
@@ -62,7 +61,7 @@ def test_what_the_journal_names_is_taken_up(tmp_path: Path) -> None:
 
 def test_the_next_run_finds_a_journal_that_was_put_elsewhere(tmp_path: Path) -> None:
     scene = Interrupted(tmp_path)
-    elsewhere = Journal(os.fsencode(tmp_path / "mine"), os.fsencode(scene.journal))
+    elsewhere = JournalWriter(os.fsencode(tmp_path / "mine"), os.fsencode(scene.journal))
     elsewhere.write([scene.record])
     elsewhere.close()
     scene.recover()

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISLNK
 from typing import Any
 
 import pytest
@@ -17,14 +18,15 @@ from rdc.files.base.temporary_names import is_reserved, is_temporary, temporary_
 from rdc.files.depth.list_ahead import ListAhead
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.replace.replacement import KEEP_BYTES
-from rdc.files.root.packed_listing import read_packed_inodes
+from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root
-from rdc.model.entries import Kind, Metadata, PackedInodes, PackedListing
+from rdc.model.entries import Kind, Metadata, strings
+from rdc.model.listed import Listed
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import Changed, Renamed
 from rdc.session.source import tree_description as description_module
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from tests.session.trees.test_session_announced import HERE, turn
 from tests.support.running.deduping import dedupe, messages
 from tests.support.running.followed import Followed
@@ -266,13 +268,15 @@ def test_searches_name_what_they_pass_over(verb: str, tmp_path: Path) -> None:
 # A source that tells of them
 
 
-class _TellsAll(PackedWalk):
+class _TellsAll(Walk):
     """Reserved names are entries like any other."""
 
-    def _list(
-        self, path: bytes, lister: ListAhead, following: Sequence[bytes]
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        return self._root._list(path, lambda fd: read_packed_inodes(fd, None))
+    def _list(self, path: bytes, lister: ListAhead, following: Sequence[bytes]) -> Listed:
+        found, top = self._root.listed(path), self._root.directory(path).fd
+        names = sorted([*strings(found.listing.names), *found.reserved])
+        stats = {name: os.stat(name, dir_fd=top, follow_symlinks=False) for name in names}
+        links = [name for name in names if S_ISLNK(stats[name].st_mode)]
+        return listed_of(stats, {name: os.readlink(name, dir_fd=top) for name in links})
 
 
 @pytest.mark.parametrize("hard_links", [False, True])
@@ -293,7 +297,7 @@ def test_a_source_that_tells_of_them_is_refused_by_name(
         # Something is here, so that manifests are compared.
         assert run_sync(source, here).done.exit == ExitCode.PARTIAL
         (source / "z").write_bytes(b"newer")
-    monkeypatch.setattr(description_module, "PackedWalk", _TellsAll)
+    monkeypatch.setattr(description_module, "Walk", _TellsAll)
     options = SyncOptions(delete=True, hard_links=hard_links, fsync=False)
     for _ in range(2):
         found = problems_of(sync_in_turns(source, here, options).events)
@@ -333,6 +337,6 @@ def test_a_turn_that_tells_of_them_is_refused_by_name(tmp_path: Path) -> None:
 def test_roots_own_view_hides_them_and_tells_their_names(tmp_path: Path) -> None:
     for name in (LOOKALIKE, ASIDE, b"f"):
         (tmp_path / os.fsdecode(name)).touch()
-    told: list[bytes] = []
-    assert Root.open(os.fsencode(tmp_path)).list(b"", on_temporary=told.append).names == (b"f",)
-    assert sorted(told) == [ASIDE, LOOKALIKE]
+    found = Root.open(os.fsencode(tmp_path)).listed(b"")
+    assert found.listing.names == b"f\0"
+    assert sorted(found.reserved) == [ASIDE, LOOKALIKE]

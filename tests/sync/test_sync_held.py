@@ -121,7 +121,7 @@ def test_a_source_that_changes_after_its_tree_was_sent_is_named(
 
 
 @pytest.mark.parametrize("mutate", (rewrite, exchange), ids=lambda f: f.__name__)
-def test_a_base_that_changes_after_it_was_signed_is_compared_anew(
+def test_a_base_that_changes_after_it_was_signed_stays(
     trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, mutate: Callable[[Path], None]
 ) -> None:
     sign = Bases.sign
@@ -136,7 +136,9 @@ def test_a_base_that_changes_after_it_was_signed_is_compared_anew(
     monkeypatch.setattr(Bases, "sign", signing)
     run = sync_in_turns(*trees)
     assert mutated
-    assert not run.problems
+    assert [problem.path for problem in run.problems] == [b"f2"]
+    assert (trees[1] / "f2").read_bytes() not in contents(2)
+    assert not sync_in_turns(*trees).problems
     assert arrived(trees)
 
 

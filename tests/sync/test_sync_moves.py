@@ -211,7 +211,7 @@ def test_what_cannot_be_renamed_still_arrives(
 def test_a_vanished_file_that_is_written_meanwhile_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right before the rename: its new content is not what was compared."""
+    """Right before the rename: its new content is not what was compared, and stays."""
     destination = write_tree(tmp_path / "destination", tree({"old": blob(1, 9_000)}))
     source = write_tree(tmp_path / "source", tree({"new": blob(1, 9_000)}))
 
@@ -221,7 +221,12 @@ def test_a_vanished_file_that_is_written_meanwhile_is_not_taken(
         (destination / "old").write_bytes(blob(2, 9_000))
         return rdc.files.names.rename.move_file(root, old, new, expected, wanted, owner=owner)
 
-    monkeypatch.setattr("rdc.session.renames.renames.move_file", move_file)
+    with monkeypatch.context() as patch:
+        patch.setattr("rdc.session.renames.renames.move_file", move_file)
+        run = run_with_problems(source, destination, DELETE)
+    assert [problem.path for problem in run.problems] == [b"old"]
+    assert (destination / "new").read_bytes() == blob(1, 9_000)
+    assert (destination / "old").read_bytes() == blob(2, 9_000)
     run_sync(source, destination, DELETE)
     check_equal(source, destination)
 

@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import sys
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rdc.errors import UsageError
 from rdc.limits.paths import (
     FILTER_BYTES,
     FILTER_PATTERN_BYTES,
     FILTER_RULES,
-    FILTER_WILD_RULES,
+    FILTER_WILD_BYTES,
 )
-from rdc.model.sync import FilterRule, RuleAction
+from rdc.model.filter_rules import FilterRule, RuleAction, RuleModifiers
 from rdc.tree.filter_list import filter_list
 from rdc.tree.filters import FilterList
+from rdc.tree.rule_matcher import RuleMatcher
 from rdc.tree.rule_text import RuleListBuilder
-from rdc.tree.wildcards import compile_wildcards
 from tests.support.share import examples
 
 EXCLUDE, INCLUDE = RuleAction.EXCLUDE, RuleAction.INCLUDE
@@ -126,48 +124,6 @@ def test_hostile_patterns_end(pattern: bytes, prefix: bytes) -> None:
     rules = excluding((prefix + pattern)[:FILTER_PATTERN_BYTES])
     for path in (b"a" * 4000, b"a/" * 2000 + b"x", (b"a" * 255 + b"/") * 15 + b"x", b"ab/" * 1300 + b"x"):
         assert not rules.excluded(path, False) or pattern.endswith(b"a*")
-
-
-def plain_match(pattern: bytes, text: bytes) -> bool:
-    """'*', '**', '?' and literals by the definition, each pair of positions decided once."""
-
-    @cache
-    def match(p: int, t: int) -> bool:
-        if p == len(pattern):
-            return t == len(text)
-        if pattern[p : p + 1] == b"*":
-            end = p
-            while pattern[end : end + 1] == b"*":
-                end += 1
-            if match(end, t):
-                return True
-            return t < len(text) and (end - p > 1 or text[t] != 0x2F) and match(p, t + 1)
-        if t == len(text):
-            return False
-        one = text[t] != 0x2F if pattern[p : p + 1] == b"?" else text[t] == pattern[p]
-        return one and match(p + 1, t + 1)
-
-    return match(0, 0)
-
-
-PATTERNS = st.lists(
-    st.sampled_from([b"a", b"a", b"b", b"/", b"*", b"**", b"?"]), min_size=1, max_size=14
-).map(b"".join)
-TEXTS = st.lists(st.sampled_from([b"a", b"a", b"b", b"/"]), max_size=24).map(b"".join)
-
-
-@settings(max_examples=examples(1500), deadline=None)
-@given(PATTERNS, TEXTS)
-def test_wildcards_match_by_definition(pattern: bytes, text: bytes) -> None:
-    assert (compile_wildcards(pattern).fullmatch(text) is not None) == plain_match(pattern, text)
-
-
-@settings(max_examples=examples(1500), deadline=None)
-@given(PATTERNS, TEXTS)
-def test_floating_means_after_any_slash(pattern: bytes, text: bytes) -> None:
-    starts = [0, *(i + 1 for i, byte in enumerate(text) if byte == 0x2F)]
-    expected = any(plain_match(pattern, text[start:]) for start in starts)
-    assert (compile_wildcards(pattern, floating=True).fullmatch(text) is not None) == expected
 
 
 # --- rsync itself -------------------------------------------------------------------------------------------
@@ -359,8 +315,28 @@ def test_bounds_hold_before_anything_is_compiled() -> None:
         RuleListBuilder(no_files).add_lines(b"\0" * (FILTER_PATTERN_BYTES + 3), EXCLUDE, name="f")
 
 
-def test_rules_with_wildcards_are_bounded() -> None:
-    wild = FilterRule(EXCLUDE, b"*.o")
-    FilterList([wild] * FILTER_WILD_RULES)
-    with pytest.raises(UsageError, match=f"at most {FILTER_WILD_RULES} filter rules with wildcards"):
-        FilterList([wild] * (FILTER_WILD_RULES + 1))
+@pytest.mark.parametrize(
+    "rule",
+    [
+        FilterRule(EXCLUDE, b"*.oo.o.o"),
+        FilterRule(EXCLUDE, b"a.oo.o.o", RuleModifiers(negated=True)),
+        FilterRule(EXCLUDE, b"/.oo.o.o", RuleModifiers(absolute=True)),
+    ],
+)
+def test_rules_with_wildcards_are_bounded(rule: FilterRule) -> None:
+    most = FILTER_WILD_BYTES // 9
+    RuleMatcher([rule] * most)
+    with pytest.raises(UsageError, match=f"{FILTER_WILD_BYTES:,} are the most"):
+        RuleMatcher([rule] * (most + 1))
+
+
+def test_many_rules_take_memory_in_proportion() -> None:
+    """Patterns of which every byte is another: the automaton has a row for each byte that a path has."""
+    from rdc.kernel.path_patterns import PatternSet
+
+    rng = random.Random(1)
+    patterns = [bytes(rng.choices(range(1, 256), k=255)) for _ in range(FILTER_WILD_BYTES // 256)]
+    rules = PatternSet([b"*" + pattern for pattern in patterns], bytes(len(patterns)))
+    for byte in range(1, 256):
+        rules.first(bytes((byte, 65)), False)
+    assert sys.getsizeof(rules) < 64 << 20

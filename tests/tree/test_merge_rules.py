@@ -107,7 +107,7 @@ def test_merging_ends_at_its_bounds(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="bytes together"):
         rules_of([b". long", b". long"], tmp_path)
     (tmp_path / "many").write_bytes(b"a\n" * (FILTER_RULES + 1))
-    with pytest.raises(UsageError, match=f"line {FILTER_RULES + 1}: rdc takes at most"):
+    with pytest.raises(UsageError, match=f"line {FILTER_RULES + 1}: {FILTER_RULES:,} filter"):
         rules_of([b".- many"], tmp_path)
 
 

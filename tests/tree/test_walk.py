@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,12 +17,14 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root.root import Root
-from rdc.model.entries import Kind, PackedListing, strings
+from rdc.model.entries import strings
+from rdc.model.listed import BadCall, BadEntry, Listed
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Problem
+from rdc.records import replace
 from rdc.tree import walk
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import PackedDirectory, PackedWalk, Walk
+from rdc.tree.walk import Walk
 from tests.files.root.root_entries import as_nobody
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
@@ -56,14 +60,11 @@ def build(top: Path, *entries: str) -> bytes:
 def walked(
     top: bytes, filters: FilterList = NO_RULES, only: bytes | None = None
 ) -> tuple[dict[bytes, list[bytes]], Reports]:
-    """Names by directory in walking order; both walks must agree in every listing and report."""
+    """Names by directory in walking order."""
     root = Root.open(top)
-    reports, same = Reports(), Reports()
-    packed = list(PackedWalk(root, filters, reports, only))
-    unpacked = list(Walk(root, filters, same, only))
-    assert [(d.path, d.listing) for d in unpacked] == [(path, found.unpacked()) for path, found in packed]
-    assert reports.problems == same.problems
-    return {path: strings(found.names) for path, found in packed}, reports
+    reports = Reports()
+    found = {path: strings(listing.names) for path, listing, _ in Walk(root, filters, reports, only)}
+    return found, reports
 
 
 def exclude(*patterns: bytes) -> FilterList:
@@ -146,17 +147,16 @@ def test_special_files_are_named_once_and_stay_in_the_listing(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize("walker", [PackedWalk, Walk])
-def test_what_cannot_be_read_is_passed_over(tmp_path: Path, walker: type[PackedWalk] | type[Walk]) -> None:
+def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     top = build(tmp_path, "a/secret/f", "a/z/f", "b/f")
     os.chmod(top, 0o711)  # noqa: S103
     os.chmod(tmp_path / "a" / "secret", 0)
     root = Root.open(top)
     reports = Reports()
     with as_nobody(), pytest.raises(FileError):
-        list(walker(root, NO_RULES, reports))
+        list(Walk(root, NO_RULES, reports))
     os.chmod(top, 0o755)  # noqa: S103
-    walking = walker(root, NO_RULES, reports)
+    walking = Walk(root, NO_RULES, reports)
     with as_nobody():
         assert [d.path for d in walking] == [b"", b"a", b"a/z", b"b"]
     assert walking.read_errors == 1
@@ -170,9 +170,9 @@ def swapped(change: Callable[[Path], object], tmp_path: Path) -> tuple[list[byte
     build(tmp_path / "outside", "x/secret")
     top = build(tmp_path / "top", "a/x/f", "b/f")
     reports = Reports()
-    walking = PackedWalk(Root.open(top), NO_RULES, reports)
+    walking = Walk(Root.open(top), NO_RULES, reports)
     seen = []
-    for path, _ in walking:
+    for path, _, _ in walking:
         if path == b"":
             change(tmp_path / "top" / "a")
         seen.append(path)
@@ -205,9 +205,7 @@ def test_links_to_directories_make_no_cycles(tmp_path: Path) -> None:
 def test_temporaries_are_no_entries(tmp_path: Path) -> None:
     top = build(tmp_path, "d/" + temporary_name(b"f").decode(), "f", temporary_name(b"f").decode() + "/")
     assert walked(top)[0] == {b"": [b"d", b"f"], b"d": []}
-    left: list[bytes] = []
-    Root.open(top).list_packed(b"d", on_temporary=left.append)
-    assert left == os.listdir(top + b"/d")
+    assert list(Root.open(top).listed(b"d").reserved) == os.listdir(top + b"/d")
 
 
 def test_paths_longer_than_a_system_call_takes(tmp_path: Path) -> None:
@@ -240,15 +238,43 @@ def test_entries_that_are_only_files_and_links_cost_no_step(
 
     monkeypatch.setattr(walk, "strings", counted)
     root = Root.open(top)
-    assert sum(found.count for _, found in PackedWalk(root, NO_RULES, Reports())) == 7
+    assert sum(found.listing.count for found in Walk(root, NO_RULES, Reports())) == 7
     assert taken == [b"d\0e\0f\0"]
     taken.clear()
-    list(PackedWalk(root, exclude(b"nothing"), Reports()))
+    list(Walk(root, exclude(b"nothing"), Reports()))
     assert len(taken) == 4
 
 
-def test_a_packed_directory_is_its_path_and_its_listing() -> None:
-    empty = PackedListing(0, *[b""] * 8)
-    path, listing = PackedDirectory(b"d", empty)
-    assert (path, listing) == (b"d", empty)
-    assert Kind.DIRECTORY not in listing.kinds
+def test_bad_entries_are_reported_unless_they_are_excluded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is reported by its own path and counted, and everything else is listed."""
+    top = build(tmp_path, "d/f", "d/g", "e/f")
+    calls = [
+        (b"long" * 64, errno.ENAMETOOLONG, BadCall.NAME),
+        (b"mount", errno.ENOTCONN, BadCall.STAT),
+        (b"link", errno.EIO, BadCall.READ_LINK),
+        (b"odd", errno.EUCLEAN, BadCall.KIND),
+    ]
+    bad = tuple(BadEntry(name, number, call, name == b"mount") for name, number, call in calls)
+    plain = Root.list_unviewed
+
+    def listed(self: Root, path: bytes, **more: Any) -> Listed:
+        found = plain(self, path, **more)
+        return replace(found, bad=bad) if path == b"d" else found
+
+    monkeypatch.setattr(Root, "list_unviewed", listed)
+    found, reports = walked(top)
+    assert found == {b"": [b"d", b"e"], b"d": [b"f", b"g"], b"e": [b"f"]}
+    assert [(problem.code, problem.path) for problem in reports.problems] == [
+        (ExitCode.PARTIAL, b"d/" + name) for name, _, _ in calls
+    ]
+    for problem, shown in zip(reports.problems, ("long", "ENOTCONN", "EIO", "kind"), strict=True):
+        assert os.fsdecode(top) in problem.message
+        assert shown in problem.message
+    assert walked(top, exclude(b"mount/", b"long*", b"/d/link", b"odd"))[1].problems == []
+    # A rule for directories takes what its directory calls one.
+    assert [one.path for one in walked(top, exclude(b"*/"))[1].problems] == []
+    walking = Walk(Root.open(top), NO_RULES, Reports())
+    list(walking)
+    assert walking.read_errors == 4

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 import rdc.watching.events as events_module
 from rdc.errors import ExitCode, FileError
 from rdc.files.root.root import Root
-from rdc.model.entries import PackedInodes, PackedListing
+from rdc.model.listed import Listed
 from rdc.progress import Event, Problem
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
@@ -149,12 +149,10 @@ def test_a_new_directory_that_cannot_be_read_is_named_and_tried_again(
     events, listed = watched(root, b"d"), Root.list_unviewed
     told: list[Event] = []
 
-    def list_unviewed(
-        self: Root, path: bytes, on_temporary: Callable[[bytes], None], **more: Any
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def list_unviewed(self: Root, path: bytes, **more: Any) -> Listed:
         if path == b"d/new":
             raise FileError(path, "closed")
-        return listed(self, path, on_temporary, **more)
+        return listed(self, path, **more)
 
     monkeypatch.setattr(Root, "list_unviewed", list_unviewed)
     (tmp_path / "d" / "new").mkdir()

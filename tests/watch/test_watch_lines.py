@@ -48,7 +48,7 @@ def test_churn_ends_in_equal_trees(watching: Watching) -> None:
         watching.wait_equal()
         # The trees are equal before the turn that made them so is told of.
         watching.wait("in_step", 1)
-        assert watching.named("error") == []
+        assert not watching.named("error"), str(watching.named("error"))
         assert watching.named("disconnected") == []
         assert watching.stop() == 0
     last = watching.events[-1]

@@ -23,7 +23,7 @@ DEDUPE_OPTIONS = (
             Option(("-n", "--dry-run"), "do not act, --apply or --undo or not"),
             Option(("--hardlink",), "make names of one file of them (default: let them share blocks)"),
             Option(("--chunks",), "share equal parts of files that differ, too; reads every file"),
-            Option(("--keep",), "never change what is below DIR, only link to it or share with it", "DIR"),
+            Option(("--keep-in",), "never change what is below DIR, only link to it or share with it", "DIR"),
             Option(("--from",), "take groups from the JSON of rdc dupes instead of searching", "REPORT"),
             Option(
                 ("--undo",),
@@ -57,7 +57,7 @@ DEDUPE_OPTIONS = (
     ),
 )
 
-_NOT_WITH_UNDO = ("--hardlink", "--chunks", "--keep", "--from", "--min-size", "--journal")
+_NOT_WITH_UNDO = ("--hardlink", "--chunks", "--keep-in", "--from", "--min-size", "--journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ class DedupeRequest:
 
 def parse_dedupe(words: Sequence[str]) -> Words:
     """Parses the words after `rdc dedupe`. Raises UsageError."""
-    return parse_words(words, DEDUPE_OPTIONS, {}, command="rdc dedupe")
+    former = {"--keep": "this option is --keep-in=DIR now"}
+    return parse_words(words, DEDUPE_OPTIONS, former, command="rdc dedupe")
 
 
 def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> DedupeRequest:
@@ -119,7 +120,7 @@ def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> Dedupe
         apply=(parsed.has("--apply") or undo is not None) and not dry,
         hardlink=parsed.has("--hardlink"),
         chunks=parsed.has("--chunks"),
-        keep=tuple(_path(given.value) for given in parsed.given if given.key == "--keep"),
+        keep=tuple(_path(given.value) for given in parsed.given if given.key == "--keep-in"),
         report=None if report is None else report.value,
         undo=None if undo is None else _path(undo.value),
         max_files=_number(parsed, "--max-files"),

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 
-from rdc.cli.options.resource_options import CLUSTER, SLICE, SLICES, read_depth, read_max_rate
+from rdc.cli.options.resource_options import CLUSTER, OVERWRITE, SLICE, SLICES, read_depth, read_max_rate
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
-from rdc.model.documents import SHINGLE_UNITS, DocumentOptions
+from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.own.output_file import Output, OutputKind
     from rdc.model.filter_rules import DirectoryRules, FilterRule
 
 __all__ = [
     "DOCUMENT_GROUP",
+    "FORMER_DOCUMENT_OPTIONS",
     "MERGED_DOCUMENT_GROUP",
     "DocumentOutput",
     "read_document_options",
@@ -24,20 +27,29 @@ __all__ = [
     "refuse_document_options",
 ]
 
-_KEEP = Option(("--keep",), "write the documents that a training set keeps, as JSON lines", "FILE")
+_KEEP = Option(("--write-kept",), "list the documents that a training set keeps, as JSON lines", "FILE")
 _AGAINST = Option(("--against",), "list what resembles a document of an older corpus, a part", "PART")
+
+FORMER_DOCUMENT_OPTIONS = {"--keep": "this option is --write-kept=FILE now"}
+"""Options that had another name, and what a message says of them."""
 
 DOCUMENT_GROUP = OptionGroup(
     "Documents (with --text)",
     (
         Option(("--text",), "compare texts by their words: plain files, rows of JSONL and of Parquet"),
         Option(("--field",), "the field or column that holds the text (default: text)", "NAME"),
+        Option(
+            ("--format",),
+            "auto (default), jsonl: every file has JSON lines, or text: every file is one",
+            "FORMAT",
+        ),
         Option(("--shingle",), "words, or chars for scripts without spaces (default: words)", "UNIT"),
         _KEEP,
         _AGAINST,
         Option(("--stage",), "keep in DIR what was read, so that a killed run goes on there", "DIR"),
         Option(("-o", "--output"), "write a part for rdc merge as well, ending in .rdcdocs", "FILE"),
         Option(("--html",), "a page with pictures, complete in one file", "FILE"),
+        OVERWRITE,
         SLICE,
         CLUSTER,
         SLICES,
@@ -63,6 +75,35 @@ class DocumentOutput:
     keep: str | None
     part: str | None
     html: str | None
+    overwrite: bool
+    merged: bool = False
+    """Whether it is the output of a merge, so that an existing part may be one to merge."""
+
+    @property
+    def list_output(self) -> Output | None:
+        """The list of documents to keep."""
+        from rdc.report.documents.keep_lines import DOCUMENT_LIST
+
+        return self._of(self.keep, DOCUMENT_LIST)
+
+    @property
+    def part_output(self) -> Output | None:
+        """The part for rdc merge."""
+        from rdc.documents.parts.part_file import DOCUMENT_PART, MERGED_DOCUMENTS
+
+        return self._of(self.part, MERGED_DOCUMENTS if self.merged else DOCUMENT_PART)
+
+    @property
+    def html_output(self) -> Output | None:
+        """The page."""
+        from rdc.report.documents.page import DOCUMENTS_PAGE
+
+        return self._of(self.html, DOCUMENTS_PAGE)
+
+    def _of(self, path: str | None, kind: OutputKind) -> Output | None:
+        from rdc.files.own.output_file import Output
+
+        return None if path is None else Output(os.fsencode(path), kind, self.overwrite)
 
 
 def read_document_options(
@@ -72,10 +113,14 @@ def read_document_options(
     shingle = _value(words, "--shingle") or SHINGLE_UNITS[0]
     if shingle not in SHINGLE_UNITS:
         raise UsageError(f"--shingle={shingle}: {' or '.join(SHINGLE_UNITS)} is expected")
+    format_ = _value(words, "--format") or FORMATS[0]
+    if format_ not in FORMATS:
+        raise UsageError(f"--format={format_}: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is expected")
     return DocumentOptions(
         rules=rules,
         one_file_system=words.has("--one-file-system"),
         field=_value(words, "--field") or "text",
+        format=format_,
         shingle=shingle,
         threshold=_threshold(words),
         against=_value(words, "--against"),
@@ -85,19 +130,21 @@ def read_document_options(
     )
 
 
-def read_document_output(words: Words) -> DocumentOutput:
-    """Reads where the results go. Raises UsageError for an empty name."""
+def read_document_output(words: Words, *, merged: bool = False) -> DocumentOutput:
+    """Read where the results go. `merged`: those of a merge. Raises UsageError for an empty name."""
     return DocumentOutput(
         words.has("--json"),
         words.has("--quiet"),
-        _value(words, "--keep"),
+        _value(words, "--write-kept"),
         _value(words, "--output"),
         _value(words, "--html"),
+        words.has("--overwrite"),
+        merged,
     )
 
 
 def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
-    """Raises UsageError if an option of `group` is given. `why` completes `--keep: `."""
+    """Raises UsageError if an option of `group` is given. `why` completes `--write-kept: `."""
     for option in group.options:
         if words.has(option.key):
             raise UsageError(f"{option.key}: {why}")
@@ -106,7 +153,9 @@ def refuse_document_options(words: Words, group: OptionGroup, why: str) -> None:
 def refuse_beside_slices(words: Words, *, cluster: bool) -> None:
     """Raises UsageError for an option that means nothing beside --slice, or `cluster` beside --cluster."""
     refused = (
-        ("--stage",) if cluster else ("--stage", "--keep", "--against", "--html", "--threshold", "--json")
+        ("--stage",)
+        if cluster
+        else ("--stage", "--write-kept", "--against", "--html", "--threshold", "--json")
     )
     for key in refused:
         if words.has(key):

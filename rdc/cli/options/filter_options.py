@@ -73,7 +73,11 @@ def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule |
             continue
         action = RuleAction.INCLUDE if given.key.startswith("--include") else RuleAction.EXCLUDE
         if given.key.endswith("-from"):
-            builder.add_lines(read_rule_file(given.value), action, name=given.value)
+            data = read_rule_file(given.value)
+            try:
+                builder.add_lines(data, action, name=given.value)
+            except UsageError as error:
+                raise UsageError(f"{given.key}={error}") from error
         elif given.key == "--filter":
             builder.add_filter(os.fsencode(given.value))
         else:
@@ -115,5 +119,8 @@ def read_rule_file(
         except OSError as error:
             raise RdcError(f"{name}: cannot read {of}: {error.strerror}", code=ExitCode.FILE_IO) from error
     if len(data) > limit:
-        raise UsageError(f"{name}: more than {limit} bytes of {of}; rdc takes no more")
+        raise UsageError(
+            f"{name}: more than {limit:,} bytes of {of}, which are the most: name directories rather than"
+            " what is in them, or sync parts one by one"
+        )
     return data

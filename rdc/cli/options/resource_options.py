@@ -20,6 +20,7 @@ __all__ = [
     "DEPTH",
     "MAX_MEMORY",
     "MAX_RATE",
+    "OVERWRITE",
     "SLICE",
     "SLICES",
     "Slicing",
@@ -52,6 +53,8 @@ CLUSTER = Option(
 SLICES = Option(
     ("--slices",), "their number (default: four a worker thread, or as the parts that are there)", "N"
 )
+
+OVERWRITE = Option(("--overwrite",), "let results also replace files that are none; never one that is read")
 
 SLICE = Option(("--slice",), "read slice I of N alone, 1/N to N/N, each in a job of its own; needs -o", "I/N")
 

@@ -12,6 +12,7 @@ from rdc.cli.options.resource_options import (
     CLUSTER,
     DEPTH,
     MAX_RATE,
+    OVERWRITE,
     SLICE,
     SLICES,
     read_depth,
@@ -54,6 +55,7 @@ OUTPUT_GROUP = OptionGroup(
         Option(("--csv",), f"one table as CSV on stdout: {', '.join(TABLES)}", "TABLE"),
         Option(("--html",), "a page with pictures, complete in one file (needs plotly)", "FILE"),
         Option(("--parquet",), "all tables as Parquet files in DIR (needs pyarrow)", "DIR"),
+        OVERWRITE,
         Option(("-q", "--quiet"), "show no progress"),
         Option(("--help",), "show this text"),
     ),
@@ -112,6 +114,7 @@ class Output:
     parquet: str | None = None
     html: str | None = None
     quiet: bool = False
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,7 @@ def read_output(words: Words) -> Output:
         parquet=None if parquet is None else parquet.value,
         html=None if page is None else page.value,
         quiet=words.has("--quiet"),
+        overwrite=words.has("--overwrite"),
     )
 
 

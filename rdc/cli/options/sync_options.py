@@ -51,6 +51,11 @@ SYNC_OPTIONS = (
             Option(("-t", "--times"), "keep modification times"),
             Option(("-g", "--group"), "keep groups where owners are kept"),
             Option(("-o",), "keep owners where the receiving side runs as root"),
+            Option(
+                ("--no-perms", "--no-p"), "keep the permissions of DST; new entries get SRC's less the umask"
+            ),
+            Option(("--no-times", "--no-t"), "set no modification times; compare contents where they differ"),
+            Option(("--no-group", "--no-g"), "keep owners without their groups"),
             Option(("--chmod",), "change permissions on the way, such as D755,F644 or go-w", "CHANGES"),
             Option(("-c", "--checksum"), "compare content, not size and time"),
             Option(("-u", "--update"), "leave files alone that are newer at DST"),
@@ -74,7 +79,9 @@ SYNC_OPTIONS = (
     OptionGroup(
         "Deleting",
         (
-            Option(("--delete",), "remove what SRC does not have; happens last, not after a read error"),
+            Option(
+                ("--delete",), "remove what SRC does not have; happens last, once all that is new arrived"
+            ),
             Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
             Option(("--delete-after",), "the same; rule files at DST count as they are then"),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
@@ -88,7 +95,7 @@ SYNC_OPTIONS = (
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
             Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
             Option(("--remove-source-files",), "remove from SRC what DST has for certain; no directories"),
-            Option(("--ignore-errors",), "delete even after a read error: what was not read counts as gone"),
+            Option(("--ignore-errors",), "delete although something could not be read or did not arrive"),
         ),
     ),
     OptionGroup(
@@ -218,7 +225,10 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
             min_size=_size(words, "--min-size") or 0,
             max_size=_size(words, "--max-size"),
             hard_links=words.has("--hard-links"),
-            acls=words.has("--acls"),
+            acls=_acls(words),
+            perms=_choice(words, "--perms", "--no-perms") is not False,
+            times=_choice(words, "--times", "--no-times") is not False,
+            group=_choice(words, "--group", "--no-group") is not False,
             xattrs=words.has("--xattrs"),
             sparse=read_sparse(words),
             one_file_system=words.has("--one-file-system"),
@@ -246,6 +256,12 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
 def _choice(words: Words, yes: str, no: str) -> bool | None:
     last = words.last(yes, no)
     return None if last is None else last.key == yes
+
+
+def _acls(words: Words) -> bool:
+    if words.has("--acls") and _choice(words, "--perms", "--no-perms") is False:
+        raise UsageError("--acls and --no-perms exclude each other: an ACL holds the permissions, too")
+    return words.has("--acls")
 
 
 def _backup(words: Words) -> Backup | None:

@@ -7,6 +7,7 @@ import os
 from rdc.cluster.engines import opened_engine
 from rdc.cluster.part_directory import slices_in
 from rdc.errors import ExitCode, FileError, StoppedError, printable
+from rdc.files.own.opened_path import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def cluster_parts(
     """
     directory = os.fsencode(out)
     try:
-        os.makedirs(directory, exist_ok=True)
+        make_directory(directory)
     except OSError as error:
         name = printable(directory)
         raise FileError(

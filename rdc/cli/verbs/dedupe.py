@@ -31,7 +31,7 @@ Examples:
   rdc dedupe data/                       show what would be shared, and the space that would win
   rdc dedupe --apply data/               share it: files stay files of their own (btrfs, XFS)
   rdc dedupe --chunks --apply images/    equal parts of disk images, databases and files that grew, too
-  rdc dedupe --hardlink --keep master/ --apply work/
+  rdc dedupe --hardlink --keep-in master/ --apply work/
                                          names below work/ become hard links, those below master/ stay
   rdc dedupe --from dupes.json --apply data/
 

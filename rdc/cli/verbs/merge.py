@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.document_options import (
+    FORMER_DOCUMENT_OPTIONS,
     MERGED_DOCUMENT_GROUP,
     read_document_options,
     read_document_output,
@@ -13,7 +15,7 @@ from rdc.cli.options.document_options import (
 )
 from rdc.cli.options.scan_options import OUTPUT_GROUP, read_memory, read_output, read_part
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
-from rdc.cli.verbs.scan import check_outputs, print_report
+from rdc.cli.verbs.scan import claim_results, print_report
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.scan import DEFAULT_MEMORY, MergeOptions
 
@@ -44,7 +46,8 @@ Usage: rdc merge [OPTIONS] PART...
 Examples:
   rdc merge a.rdcscan b.rdcscan         what two machines hold in common, and each of them twice
   rdc merge --json *.rdcscan | jq .     for programs
-  rdc merge --keep=kept.jsonl *.rdcdocs near-duplicates among the documents of several machines
+  rdc merge --write-kept=kept.jsonl *.rdcdocs
+                                        near-duplicates among the documents of several machines
 
 Counts and estimates are those of one scan of everything, however the files were divided among the parts.
 Tables that outgrow --memory are sampled. Hard links between machines are not seen. Parts must have been made
@@ -67,7 +70,7 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc merge` with the words after it. Raises RdcError, which the caller prints."""
-    parsed = parse_words(words, OPTIONS, {}, command="rdc merge")
+    parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc merge")
     if parsed.has("--help"):
         environment.show_help(help_text())
         return ExitCode.OK
@@ -78,12 +81,14 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if _are_documents(parsed.operands):
         return _merge_documents(parsed, environment)
     refuse_document_options(parsed, MERGED_DOCUMENT_GROUP, "these are parts of scans; it is for documents")
+    from rdc.survey.parts.sections import MERGED_SCAN
+
     memory, part, output = read_memory(parsed), read_part(parsed), read_output(parsed)
-    check_outputs(part, output)
+    claim_results(part, output, MERGED_SCAN).check_named(map(os.fsencode, parsed.operands))
 
     from rdc.library.merge import merge
 
-    report = merge(parsed.operands, MergeOptions(memory), part=part)
+    report = merge(parsed.operands, MergeOptions(memory), part=part, overwrite=output.overwrite)
     print_report(report, output, environment)
     return report.exit
 
@@ -103,16 +108,17 @@ def _are_documents(names: Sequence[str]) -> bool:
 
 
 def _merge_documents(words: Words, environment: Environment) -> ExitCode:
-    from rdc.cli.verbs.similar_text import print_documents
+    from rdc.cli.verbs.similar_text import claim_results, print_documents
 
     for key in _SCANS_ONLY:
         if words.has(key):
             raise UsageError(f"{key}: these are parts of documents; it is for scans")
-    options, output = read_document_options(words), read_document_output(words)
+    options, output = read_document_options(words), read_document_output(words, merged=True)
+    claims = claim_results(output)
 
     def search(reporter: Reporter) -> DocumentReport:
-        from rdc.library.similar_documents import merge_documents
+        from rdc.library.similar_documents import merge_claimed
 
-        return merge_documents(words.operands, options, part=output.part, reporter=reporter)
+        return merge_claimed(words.operands, options, output.part_output, claims, reporter=reporter)
 
     return print_documents(search, output, environment)

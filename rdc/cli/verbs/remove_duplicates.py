@@ -7,7 +7,6 @@ import os
 from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.instances.events import DedupeReporter
-from rdc.instances.leftovers import REMOVALS_PREFIX
 from rdc.instances.remove import Remover
 from rdc.instances.tree import is_below
 from rdc.library.dedupe_operands import Operands, open_operands
@@ -61,7 +60,7 @@ def remove_duplicates(
 
     with reporting(output):
         output.start()
-        operands = _in_order(open_operands(paths, request.keep_in), paths)
+        operands = open_operands(paths, request.keep_in)
         try:
             remover = Remover(operands.trees, _options(request, operands, paths, environment), output)
             try:
@@ -76,19 +75,6 @@ def remove_duplicates(
             operands.close()
         output.finish(report, remover.journal)
     return report.exit
-
-
-def _in_order(operands: Operands, paths: list[bytes]) -> Operands:
-    """The operands in the order of the PATHs, and then those of --keep-in. "First" means this order."""
-    real = [os.path.realpath(path) for path in paths]
-
-    def position(top: bytes) -> int:
-        # An outer PATH, or --keep-in directory, stands for the first PATH inside it.
-        return next((at for at, path in enumerate(real) if is_below(path, top)), len(real))
-
-    # PATHs before directories of --keep-in that begin elsewhere; sorted() keeps the rest as it is.
-    ordered = sorted(operands.all, key=lambda one: position(os.path.join(one.tree.real, one.only or b"")))
-    return Operands(tuple(ordered), operands.keep)
 
 
 def _options(
@@ -147,7 +133,7 @@ def _journal_path(directory: str | None) -> bytes:
 
     if directory is None:
         raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
-    name = f"{REMOVALS_PREFIX.decode()}{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
+    name = f"dupes-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
     return os.fsencode(os.path.join(directory, name))
 
 

@@ -11,13 +11,17 @@ from rdc.cli.options.scan_options import SCAN_OPTIONS, Output, ScanRequest, pars
 from rdc.cli.options.table import options_help
 from rdc.cli.verbs.stop_requests import stop_requests
 from rdc.errors import ExitCode
+from rdc.files.objects.object_url import is_url
+from rdc.files.own.claims import Claims
+from rdc.files.own.output_file import Output as OutputFile
+from rdc.files.own.output_file import OutputKind, claim_outputs
 from rdc.report.trouble import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanReport
 
-__all__ = ["OPTIONS", "SUMMARY", "check_outputs", "help_text", "print_report", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "claim_results", "help_text", "print_report", "run"]
 
 OPTIONS = SCAN_OPTIONS
 
@@ -57,15 +61,22 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if parsed.has("--help"):
         environment.show_help(help_text())
         return ExitCode.OK
-    request = read_scan(parsed, lambda name: read_rule_file(name, environment))
-    check_outputs(None if request.cluster else request.part, request.output)
-    report = _perform(request, environment)
+    rule_files: list[bytes] = []
+
+    def read_rules(name: str) -> bytes:
+        rule_files.append(os.fsencode(name))
+        return read_rule_file(name, environment)
+
+    request = read_scan(parsed, read_rules)
+    claims = claim_results(None if request.cluster else request.part, request.output)
+    claims.check_named(rule_files)
+    report = _perform(request, claims, environment)
     print_report(report, request.output, environment)
     return report.exit
 
 
-def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
-    from rdc.library.scan import scan
+def _perform(request: ScanRequest, claims: Claims, environment: Environment) -> ScanReport:
+    from rdc.library.scan import scan_claimed
 
     quiet = request.output.quiet
     talk = Trouble(environment.talk, environment.progress(quiet=quiet), quiet=quiet)
@@ -73,13 +84,15 @@ def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
         if request.cluster is not None:
             from rdc.cli.verbs.cluster_scan import cluster_scan
 
+            claims.check_below(path for path in map(os.fsencode, request.paths) if not is_url(path))
             with stop_requests() as stop:
                 return cluster_scan(request, talk, stop)
         with stop_requests() as stop, request.catalog.store() as catalog:
-            return scan(
-                request.paths,
+            return scan_claimed(
+                [os.fsencode(path) for path in request.paths],
                 request.options,
-                part=request.part,
+                _part(request.part, request.output),
+                claims,
                 catalog=catalog,
                 reporter=talk,
                 stop=stop,
@@ -89,17 +102,31 @@ def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
         talk.close()
 
 
-def check_outputs(part: str | None, output: Output) -> None:
-    """Raises RdcError if a requested output file cannot be written. Runs before a scan of hours."""
-    from rdc.files.own.output_file import check_output
+def claim_results(part: str | None, output: Output, kind: OutputKind | None = None) -> Claims:
+    """Look at the places of all requested files before a scan of hours. `kind`: of the part, if it is not
+    that of a scan. Raises RdcError if one cannot or may not be written."""
+    wanted = [one for one in (_part(part, output, kind), _page(output)) if one is not None]
+    if output.parquet is not None:
+        from rdc.report.scan.parquet_tables import parquet_outputs
 
-    for name in (part, output.html):
-        if name is not None:
-            check_output(os.fsencode(name))
-    if output.html is not None:
-        from rdc.report.scan.page_file import check_page
+        # The directory is created when it is needed.
+        if os.path.lexists(output.parquet):
+            wanted += parquet_outputs(output.parquet, overwrite=output.overwrite)
+    return claim_outputs(wanted)
 
-        check_page(output.html)
+
+def _part(part: str | None, output: Output, kind: OutputKind | None = None) -> OutputFile | None:
+    from rdc.survey.parts.sections import SCAN_PART
+
+    return None if part is None else OutputFile(os.fsencode(part), kind or SCAN_PART, output.overwrite)
+
+
+def _page(output: Output) -> OutputFile | None:
+    if output.html is None:
+        return None
+    from rdc.report.scan.html_page import SCAN_PAGE
+
+    return OutputFile(os.fsencode(output.html), SCAN_PAGE, output.overwrite)
 
 
 def print_report(report: ScanReport, output: Output, environment: Environment) -> None:
@@ -111,11 +138,12 @@ def print_report(report: ScanReport, output: Output, environment: Environment) -
     if output.parquet is not None:
         from rdc.report.scan.parquet_tables import write_parquet
 
-        write_parquet(report, output.parquet)
-    if output.html is not None:
+        write_parquet(report, output.parquet, overwrite=output.overwrite)
+    page = _page(output)
+    if page is not None:
         from rdc.report.scan.html_page import write_html
 
-        write_html(report, output.html)
+        write_html(report, page)
 
 
 def _print_report(report: ScanReport, output: Output, environment: Environment) -> None:

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
-from rdc.cli.options.document_options import DOCUMENT_GROUP, refuse_document_options
+from rdc.cli.options.document_options import (
+    DOCUMENT_GROUP,
+    FORMER_DOCUMENT_OPTIONS,
+    refuse_document_options,
+)
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.options.sizes import read_size
@@ -77,15 +81,17 @@ Examples:
   rdc similar documents/                      groups of files that resemble each other
   rdc similar --to=report.txt documents/      what resembles this file, the most alike first
   rdc similar --folders backup/ old-backup/   directories with much in common
-  rdc similar --text --keep=kept.jsonl corpus/*.jsonl.zst    near-duplicates among documents
+  rdc similar --text --write-kept=kept.jsonl corpus/*.jsonl.zst
+                                              near-duplicates among documents
 
 The figure before a file says which part of its content and that of the file most like it, taken together,
 both hold. Candidates are found by samples of their content, then compared chunk by chunk. Identical files
 stand as one, the others behind an equals sign; rdc dupes is for them.
 
 With --text, documents are compared by shingles: five words in a row, whatever their case and punctuation. A
-document is a plain file, or a row of a .jsonl, .jsonl.gz, .jsonl.zst or .parquet file. The first figure is
-the exact part of shingles in common, the second one what 128 samples estimate.
+document is a plain file, or a row of a .jsonl, .ndjson, .json or .parquet file; the first three may be
+packed, as .jsonl.gz or .json.zst. The first figure is the exact part of shingles in common, the second one
+what 128 samples estimate.
 """
 
 _FORMATS = ("--null", "--csv", "--json")
@@ -98,7 +104,7 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc similar` with the words after it. Raises RdcError, which the caller prints."""
-    parsed = parse_words(words, OPTIONS, {}, command="rdc similar")
+    parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc similar")
     if parsed.has("--help"):
         environment.show_help(help_text())
         return ExitCode.OK

@@ -16,18 +16,20 @@ from rdc.cli.options.filter_options import read_rule_file, read_rules
 from rdc.cli.options.resource_options import Slicing, read_slicing
 from rdc.cli.options.table import Words
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.files.own.output_file import check_output, write_output
+from rdc.files.objects.object_url import is_url
+from rdc.files.own.claims import Claims
+from rdc.files.own.output_file import claim_outputs, write_output
 from rdc.records import replace
 from rdc.report.trouble import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.model.documents import DocumentOptions, DocumentReport
     from rdc.progress import Reporter
 
-__all__ = ["print_documents", "run_text"]
+__all__ = ["claim_results", "print_documents", "run_text"]
 
 _OTHERS = (
     "--to",
@@ -47,22 +49,42 @@ def run_text(words: Words, environment: Environment) -> ExitCode:
     for key in _OTHERS:
         if words.has(key):
             raise UsageError(f"{key} and --text exclude each other (see rdc similar --help)")
-    options = read_document_options(words, read_rules(words, lambda name: read_rule_file(name, environment)))
+    rule_files: list[bytes] = []
+
+    def read_file(name: str) -> bytes:
+        rule_files.append(os.fsencode(name))
+        return read_rule_file(name, environment)
+
+    options = read_document_options(words, read_rules(words, read_file))
     output = read_document_output(words)
     slicing = read_slicing(words, output.part, "rdcdocs")
     if slicing.slice is not None:
         refuse_beside_slices(words, cluster=False)
+        claim_results(output).check_named(rule_files)
         return _write_slice(words, options, slicing, output, environment)
     if slicing.cluster is not None:
         refuse_beside_slices(words, cluster=True)
+        claims = claim_results(replace(output, part=None))
+        claims.check_named(rule_files)
+        claims.check_below(path for path in map(os.fsencode, words.operands) if not is_url(path))
         return _on_cluster(words, options, slicing, output, environment)
+    from rdc.library.similar_documents import search_claimed, stage_of
+
+    claims = claim_results(output, stage_of(options))
+    claims.check_named(rule_files)
 
     def search(reporter: Reporter) -> DocumentReport:
-        from rdc.library.similar_documents import similar_documents
-
-        return similar_documents(words.operands, options, part=output.part, reporter=reporter)
+        given = [os.fsencode(path) for path in words.operands]
+        return search_claimed(given, options, output.part_output, claims, reporter=reporter)
 
     return print_documents(search, output, environment)
+
+
+def claim_results(output: DocumentOutput, filled: Sequence[bytes] = ()) -> Claims:
+    """Look at the places of all requested files before anything is read. `filled`: directories that the
+    search fills. Raises RdcError if a result cannot or may not be written."""
+    wanted = (output.list_output, output.part_output, output.html_output)
+    return claim_outputs([one for one in wanted if one is not None], filled)
 
 
 def _write_slice(
@@ -74,11 +96,17 @@ def _write_slice(
 
     assert slicing.slice is not None  # noqa: S101 - the caller asked
     assert output.part is not None  # noqa: S101 - read_slicing refuses it
-    check_output(os.fsencode(output.part))
     _keep_freed_memory()
     terminal = Trouble(environment.talk, environment.progress(quiet=output.quiet))
     try:
-        found = document_slice(words.operands, slicing.slice, output.part, options, reporter=terminal)
+        found = document_slice(
+            words.operands,
+            slicing.slice,
+            output.part,
+            options,
+            overwrite=output.overwrite,
+            reporter=terminal,
+        )
     finally:
         terminal.close()
     if not output.quiet:
@@ -113,21 +141,17 @@ def print_documents(
     search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
 ) -> ExitCode:
     """Runs a search, writes its results in the forms that `output` asks for, and returns the exit code."""
-    names = [name for name in (output.keep, output.part, output.html) if name is not None]
-    if len({os.path.realpath(name) for name in names}) < len(names):
-        raise UsageError(f"{names[-1]}: two results cannot go to one file")
-    for name in names:
-        check_output(os.fsencode(name))
     _keep_freed_memory()
     report = _as_json(search, environment) if output.json else _as_text(search, output, environment)
-    if output.keep is not None:
+    listed, page = output.list_output, output.html_output
+    if listed is not None:
         from rdc.report.documents.keep_lines import keep_lines
 
-        write_output(os.fsencode(output.keep), keep_lines(report.kept))
-    if output.html is not None:
+        write_output(listed, keep_lines(report.kept))
+    if page is not None:
         from rdc.report.documents.page import documents_page
 
-        write_output(os.fsencode(output.html), documents_page(report))
+        write_output(page, documents_page(report))
     return report.exit
 
 

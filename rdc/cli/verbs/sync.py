@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment
@@ -96,11 +97,19 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
             from rdc.cli.source_listing import list_operand
 
             return list_operand(parsed, environment)
-        request = read_request(
-            parsed,
-            lambda name: read_rule_file(name, environment),
-            read_list=lambda name: read_rule_file(name, environment, limit=SELECTED_LIST_BYTES, of="paths"),
-        )
+        named: list[str] = []
+
+        def read_rules(name: str) -> bytes:
+            named.append(name)
+            return read_rule_file(name, environment)
+
+        def read_list(name: str) -> bytes:
+            named.append(name)
+            return read_rule_file(name, environment, limit=SELECTED_LIST_BYTES, of="paths")
+
+        request = read_request(parsed, read_rules, read_list=read_list)
+        if request.log is not None:
+            _check_log(request.log.path, request, named)
     if syncer is None:
         from rdc.session.sync import sync
 
@@ -117,6 +126,14 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
     return perform_guarded(
         guarded, environment, lambda each, watch: _perform(each, environment, syncer, watch)
     )
+
+
+def _check_log(path: str, request: SyncRequest, named: Sequence[str]) -> None:
+    """Raise UsageError if the log is a file that this run reads: a SRC that is a file, or one of `named`."""
+    from rdc.files.own.claims import claim_log
+
+    local = [source.path for source in request.sources if source.host is None]
+    claim_log(os.fsencode(path)).check_named([*local, *map(os.fsencode, named)])
 
 
 def _perform(

@@ -21,11 +21,13 @@ BATCH = 1_024
 
 
 class BandKeys:
-    """One column of keys for each band, on disk. Eight bytes a document and band."""
+    """One column of keys for each band, and a byte of each sample, on disk: eight bytes a document and band,
+    and 128 a document."""
 
     def __init__(self, threshold: float) -> None:
         self.banding = Banding.plan(threshold, SAMPLES)
         self._file = NamelessFile()
+        self._low = NamelessFile()
         self._counts: list[int] = []
         """Documents of each batch."""
 
@@ -58,6 +60,7 @@ class BandKeys:
         return keys
 
     def _add(self, samples: bytes, count: int) -> None:
+        self._low.append([samples[::4]])  # little-endian at rest
         bands, rows = self.banding.bands, self.banding.rows
         used = 4 * bands * rows
         if used < SAMPLE_BYTES:
@@ -69,6 +72,11 @@ class BandKeys:
         keys = names[::step]
         self._file.append([keys[band::bands] for band in range(bands)])
         self._counts.append(count)
+
+    def low_bytes(self) -> memoryview:
+        """Map the lowest byte of each sample, those of one document after another. Equal samples have equal
+        bytes, and of others one in 256 has."""
+        return self._low.mapped()
 
     def band(self, band: int) -> array[int]:
         """The keys of one band, by position."""

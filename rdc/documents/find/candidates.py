@@ -7,17 +7,17 @@ from bisect import bisect_left
 
 from rdc.documents.find.equal_keys import equal_key_groups
 from rdc.documents.nameless_file import NamelessFile
-from rdc.kernel.overlaps import neighbour_pairs, sorted_pairs
+from rdc.kernel.overlaps import missing_pairs, neighbour_pairs, sorted_pairs
 from rdc.limits.documents import PAIRS, WINDOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from rdc.documents.find.band_keys import BandKeys
     from rdc.survey.walk.equal_groups import Groups
 
-__all__ = ["candidate_batches"]
+__all__ = ["WaitingPairs", "neighbours", "without"]
 
 _FILES = 64
 """Files that pairs wait in, at most. Each has the pairs of one range of documents."""
@@ -29,30 +29,43 @@ _MEMBERS = 1 << 14
 """Members of groups whose pairs are made at a time: 4 MiB at most."""
 
 
-def candidate_batches(
-    keys: BandKeys, count: int, is_old: Callable[[int], bool] | None = None
-) -> Iterator[Sequence[int]]:
-    """Yields candidate pairs in increasing order: a position times 2^32 plus a larger position.
+def neighbours(keys: BandKeys, count: int, is_old: Callable[[int], bool] | None = None) -> WaitingPairs:
+    """Return the pairs of documents that are next to each other in a band.
 
     `count`: the number of positions. With `is_old`, which tells documents of an older corpus, only pairs of
-    a new document and an old one are yielded. A batch has PAIRS pairs or the pairs of one document.
+    a new document and an old one are returned.
     """
-    waiting = _WaitingPairs(count)
+    waiting = WaitingPairs(count)
     for band in range(keys.banding.bands):
         for groups in equal_key_groups(keys.band(band)):
             if is_old is None:
                 _add_neighbours(groups, waiting)
             else:
                 _add_across(groups, is_old, waiting)
-    yield from waiting.batches()
+    return waiting
 
 
-def _add_neighbours(groups: Groups, waiting: _WaitingPairs) -> None:
+def without(batches: Iterable[array[int]], known: WaitingPairs) -> Iterator[array[int]]:
+    """Yield batches of pairs in increasing order, without those that `known` has."""
+    others = known.batches()
+    other = next(others, None)
+    for batch in batches:
+        left = batch
+        while other is not None and other[0] <= batch[-1]:
+            left = array("Q", missing_pairs(left, other))
+            if other[-1] > batch[-1]:
+                break  # the next batch needs it as well
+            other = next(others, None)
+        if left:
+            yield left
+
+
+def _add_neighbours(groups: Groups, waiting: WaitingPairs) -> None:
     for at in range(0, len(groups.members), _MEMBERS):
         waiting.add(neighbour_pairs(groups.members, groups.counts, WINDOW, at, at + _MEMBERS))
 
 
-def _add_across(groups: Groups, is_old: Callable[[int], bool], waiting: _WaitingPairs) -> None:
+def _add_across(groups: Groups, is_old: Callable[[int], bool], waiting: WaitingPairs) -> None:
     """Each new document with the old ones next to it in order, half of WINDOW on either side."""
     for positions in groups:
         old = [position for position in positions if is_old(position)]
@@ -66,8 +79,9 @@ def _add_across(groups: Groups, is_old: Callable[[int], bool], waiting: _Waiting
             waiting.add(array("Q", pairs).tobytes())
 
 
-class _WaitingPairs:
-    """Pairs divided by their first document, on disk where they are many."""
+class WaitingPairs:
+    """Pairs divided by their first document, on disk where they are many: a position times 2^32 plus a larger
+    position each."""
 
     def __init__(self, count: int) -> None:
         self._span = max(1 << 16, -(-count // _FILES))
@@ -105,17 +119,20 @@ class _WaitingPairs:
         self._ends[number].append(file.size)
         del waiting[:]
 
-    def batches(self) -> Iterator[Sequence[int]]:
+    def batches(self) -> Iterator[array[int]]:
+        """Yield the different pairs in increasing order, as often as needed. A batch has PAIRS pairs or the
+        pairs of one document."""
         for number, waiting in enumerate(self._waiting):
             file = self._files[number]
             if file is None:
                 if waiting:
                     yield array("Q", sorted_pairs(waiting))
                 continue
-            self._write(number)
+            if waiting:
+                self._write(number)
             yield from self._from_file(file, number)
 
-    def _from_file(self, file: NamelessFile, number: int) -> Iterator[Sequence[int]]:
+    def _from_file(self, file: NamelessFile, number: int) -> Iterator[array[int]]:
         """Reads the file once for each PAIRS pairs in it, with the pairs of a part of the documents each
         time."""
         passes = -(-file.size // (8 * PAIRS))

@@ -13,7 +13,7 @@ from rdc.survey.read.ordered_threads import ALONE, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from rdc.documents.find.corpus import Corpus
 
@@ -28,16 +28,16 @@ class Compared:
     """Some candidate pairs."""
 
     pairs: array[int]
-    """The pairs that candidate_batches() yields, in its order."""
+    """Pairs of a batch of WaitingPairs, in its order."""
     resemblances: array[float]
     """The Jaccard resemblance of each: the shingles that both have, divided by those that either has. It is 0
     for pairs below the threshold."""
 
 
 def compared_pairs(
-    corpus: Corpus, compared: array[int], batches: Iterable[Sequence[int]], threshold: float, workers: int
+    corpus: Corpus, compared: array[int], batches: Iterable[array[int]], threshold: float, workers: int
 ) -> Iterator[Compared]:
-    """Compares all pairs of the batches that candidate_batches() yields, in their order."""
+    """Compares all pairs of the batches of WaitingPairs, in their order."""
     return in_order(
         partial(_compare, threshold=threshold), _comparisons(corpus, compared, batches, workers), workers
     )
@@ -77,7 +77,7 @@ def _compare(comparison: _Comparison, threshold: float) -> Compared:
 
 
 def _comparisons(
-    corpus: Corpus, compared: array[int], batches: Iterable[Sequence[int]], workers: int
+    corpus: Corpus, compared: array[int], batches: Iterable[array[int]], workers: int
 ) -> Iterator[_Comparison]:
     """The pairs of all batches, divided so that the shingles of those in progress take OVERLAP_BYTES."""
     count = 0

@@ -8,8 +8,9 @@ from itertools import compress
 from operator import eq
 
 from rdc.documents.find.band_keys import BandKeys
-from rdc.documents.find.candidates import candidate_batches
+from rdc.documents.find.candidates import neighbours, without
 from rdc.documents.find.corpus import Corpus
+from rdc.documents.find.crowded_bands import SKIP, CrowdedBands
 from rdc.documents.find.distinct import COPIED, COPY, distinct_documents
 from rdc.documents.find.forest import Forest
 from rdc.documents.find.resemblances import compared_pairs
@@ -49,6 +50,8 @@ class Search:
         self._like = array("I", [_NONE]) * count
         self.candidates = 0
         self.pairs = 0
+        self.pairs_left_out = 0
+        """Candidate pairs that were not compared, at most."""
 
     def run(self, reporter: Reporter, stop: StopSignal | None) -> None:
         """Compares all candidates. Raises StoppedError."""
@@ -56,15 +59,40 @@ class Search:
         check_stop(stop)
         keys = BandKeys.of(self._corpus, compared, self._threshold)
         check_stop(stop)
-        is_old = self._is_old if self._across else None
-        batches = candidate_batches(keys, len(compared), is_old)
+        known = [neighbours(keys, len(compared), self._is_old if self._across else None)]
+        for done in self._compare(known[0].batches(), stop):
+            reporter(Progressed("compare", done, len(compared)))
+        crowded = CrowdedBands(keys, len(compared), self._threshold, self._workers, lambda: check_stop(stop))
+        while (level := crowded.next_level(self._labels())) is not None:
+            batches = level.batches()
+            for one in known:
+                batches = without(batches, one)
+            for _ in self._compare(batches, stop):
+                pass
+            known.append(level)
+        self.pairs_left_out = crowded.left_out(self._labels())
+        reporter(Progressed("compare", len(compared), len(compared)))
+
+    def _compare(self, batches: Iterator[array[int]], stop: StopSignal | None) -> Iterator[int]:
+        """Compare pairs, and yield how far they are."""
+        compared = self.distinct.compared
         for done in compared_pairs(self._corpus, compared, batches, self._threshold, self._workers):
             check_stop(stop)
             self.candidates += len(done.pairs)
             for pair, one in compress(zip(done.pairs, done.resemblances, strict=True), done.resemblances):
                 self._add(pair >> 32, pair & _NONE, one)
-            reporter(Progressed("compare", done.pairs[-1] >> 32, len(compared)))
-        reporter(Progressed("compare", len(compared), len(compared)))
+            yield done.pairs[-1] >> 32
+
+    def _labels(self) -> array[int]:
+        """Return what tells documents apart that need no comparison: their group. Across, new documents from
+        old ones; those that have a match need none any more."""
+        positions = range(len(self._like))
+        if not self._across:
+            return array("I", map(self._forest.top, positions))
+        return array(
+            "I",
+            [0 if self._is_old(one) else SKIP if self._like[one] != _NONE else 1 for one in positions],
+        )
 
     def _is_old(self, position: int) -> bool:
         return self._corpus.is_old(self.distinct.compared[position])
@@ -138,7 +166,8 @@ class Search:
             candidates=self.candidates,
             pairs=self.pairs,
             kept=documents - grouped + groups,
-            left_out=left_out,
+            left_out=left_out + self.pairs_left_out,
+            pairs_left_out=self.pairs_left_out,
         )
 
     def _group_counts(self) -> tuple[int, int]:

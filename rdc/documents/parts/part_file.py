@@ -14,6 +14,7 @@ from rdc.documents.parts.block import COUNTS, SAMPLES, SEED, BlockLayout
 from rdc.documents.parts.range_section import decode_range
 from rdc.documents.parts.slice_head import DocumentHead, decode_slice
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.files.own.output_file import OutputKind
 from rdc.limits.documents import PART_BLOCK_BYTES, PART_NAMES, READ_BYTES, SLICE_HEAD_BYTES
 from rdc.model.entries import little_endian_integers
 from rdc.progress import Problem
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from rdc.documents.read.range_outcome import RangeOutcome
 
 __all__ = [
+    "DOCUMENT_PART",
     "MAGIC",
     "MAGIC_OF_SLICES",
+    "MERGED_DOCUMENTS",
     "Block",
     "DocumentPartError",
     "Part",
@@ -46,6 +49,9 @@ MAGIC = b"RDCDOCS\x01"
 
 MAGIC_OF_SLICES = b"RDCDOCS\x02"
 """The first bytes of a part of a slice."""
+
+DOCUMENT_PART = OutputKind("a part of documents", lambda head: head.startswith(MAGIC[:-1]))
+MERGED_DOCUMENTS = OutputKind("a part of documents", None)
 
 _SECTION = struct.Struct("<4sQ32s")
 """Tag, bytes of content, BLAKE3-256 of tag and content."""

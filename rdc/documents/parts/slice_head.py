@@ -27,6 +27,9 @@ _COUNTS = struct.Struct("<8Q")
 """Number of the slice, number of slices, files, bytes and directories walked, bytes to read, number of paths,
 bytes of paths."""
 
+NUMBER_LIMIT = (1 << 64) - 1
+"""The largest of these numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentHead:
@@ -64,6 +67,7 @@ def shared_options(options: DocumentOptions) -> str:
             ("-x", "on" if options.one_file_system else "off"),
             ("--field", field),
             ("--shingle", options.shingle),
+            *([] if options.format == "auto" else [("--format", options.format)]),
         )
     )
 
@@ -75,8 +79,10 @@ def encode_slice(head: DocumentHead) -> bytes:
     names = b"".join([path + b"\0" for path in head.paths])
     options = slices.options.encode()
     totals = slices.most
-    walked = (totals.files, totals.bytes, totals.directories)
-    counts = _COUNTS.pack(slices.numbers[0], slices.of, *walked, head.size, len(head.paths), len(names))
+    # Bytes are only compared and added up for progress: those of enough sparse files are cut.
+    walked = (totals.files, min(totals.bytes, NUMBER_LIMIT), totals.directories)
+    size = min(head.size, NUMBER_LIMIT)
+    counts = _COUNTS.pack(slices.numbers[0], slices.of, *walked, size, len(head.paths), len(names))
     return b"".join([counts, little_endian(array("Q", slices.roots)), names, options])
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from rdc.documents.read.json_lines import JSON_ENDINGS
-from rdc.documents.read.parquet_rows import PARQUET_ENDING, check_pyarrow
+from rdc.documents.read.file_kinds import FileKind, begins_json_lines, kind_of
+from rdc.documents.read.file_stream import opened_stream
+from rdc.documents.read.parquet_rows import check_pyarrow
+from rdc.errors import RdcError
 from rdc.files.objects.object_url import is_url
 from rdc.model.entries import Kind
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.walk_paths import walk_paths
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rdc.documents.read.file_range import FileRange
     from rdc.documents.read.object_columns import JoinedFiles
     from rdc.documents.read.slice_files import SliceFiles
+    from rdc.files.own.claims import Claims
     from rdc.model.documents import DocumentOptions
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
@@ -40,17 +43,10 @@ class FileUnit:
     """As the user would type them."""
     bytes: int
     """Bytes to read."""
+    kind: FileKind
+    """What its files hold. A file with rows is a unit of its own."""
     range: FileRange | None = None
     """The part of its only file that a slice reads; None: the unit is read whole."""
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether it is a JSONL or Parquet file."""
-        return self.paths[0].endswith((*JSON_ENDINGS, PARQUET_ENDING))
-
-    @property
-    def is_parquet(self) -> bool:
-        return self.paths[0].endswith(PARQUET_ENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,19 @@ class UnitList:
     rows: list[int]
     """In the order of their paths."""
     bytes: int
+    format: str
+    """One of FORMATS."""
+    lines: frozenset[int]
+    """Rows of the files .json that hold JSON lines."""
     slice: SliceFiles | None = None
     """The slice that these files are of; None for all."""
+
+    def kind(self, row: int) -> FileKind:
+        """Return what a file holds."""
+        found = kind_of(self.files.shown(row), self.format)
+        if found is FileKind.LINES_OR_TEXT:
+            return FileKind.LINES if row in self.lines else FileKind.TEXT
+        return found
 
     def __iter__(self) -> Iterator[FileUnit]:
         rows: list[int] = []
@@ -71,18 +78,19 @@ class UnitList:
         for row in self.rows:
             path = self.files.shown(row)
             one = self.files.sizes[row]
-            alone = path.endswith((*JSON_ENDINGS, PARQUET_ENDING))
+            kind = self.kind(row)
+            alone = kind is not FileKind.TEXT
             if rows and (alone or len(rows) == UNIT_FILES or size + one > UNIT_BYTES):
-                yield FileUnit(rows, paths, size)
+                yield FileUnit(rows, paths, size, FileKind.TEXT)
                 rows, paths, size = [], [], 0
             if alone:
-                yield _alone(self, row, path, one)
+                yield _alone(self, row, path, one, kind)
                 continue
             rows.append(row)
             paths.append(path)
             size += one
         if rows:
-            yield FileUnit(rows, paths, size)
+            yield FileUnit(rows, paths, size, FileKind.TEXT)
 
 
 def list_units(
@@ -91,9 +99,12 @@ def list_units(
     reporter: Reporter,
     stop: StopSignal | None,
     slice_: SliceFiles | None = None,
+    claims: Claims | None = None,
 ) -> UnitList:
-    """All files at and below `paths`, or those of a slice. What cannot be listed is reported. Raises
-    UsageError if pyarrow is needed and missing."""
+    """All files at and below `paths`, or those of a slice. What cannot be listed is reported.
+
+    Raises UsageError if pyarrow is needed and missing, and for a file that a result would replace, by
+    `claims`."""
     urls = [path for path in paths if is_url(path)]
     use = StorageUse(options.depth, options.max_rate)
     tree = walk_paths(
@@ -104,6 +115,7 @@ def list_units(
         use=use,
         stop=stop,
         choice=slice_,
+        claims=claims,
     )
     files: FileColumns | JoinedFiles
     files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])
@@ -115,16 +127,33 @@ def list_units(
     if urls:
         # An object that a URL names may lie below another URL as well.
         rows = [next(same) for _, same in groupby(rows, files.shown)]
-    for row in rows:
-        if files.shown(row).endswith(PARQUET_ENDING):
+    units = UnitList(files, rows, 0, options.format, _lines(files, rows, options), slice_)
+    size = sum(files.sizes if slice_ is None else [unit.bytes for unit in units])
+    return replace(units, bytes=size)
+
+
+def _lines(files: FileColumns | JoinedFiles, rows: Sequence[int], options: DocumentOptions) -> frozenset[int]:
+    """The rows of the files .json that hold JSON lines. Raises UsageError if there are files of Parquet, and
+    pyarrow is missing."""
+    kinds = {row: kind_of(files.shown(row), options.format) for row in rows}
+    for row, kind in kinds.items():
+        if kind is FileKind.PARQUET:
             check_pyarrow(files.shown(row))
             break
-    units = UnitList(files, rows, 0, slice_)
-    size = sum(files.sizes if slice_ is None else [unit.bytes for unit in units])
-    return UnitList(files, rows, size, slice_)
+    maybe = [row for row, kind in kinds.items() if kind is FileKind.LINES_OR_TEXT]
+    return frozenset(row for row in maybe if _begins_lines(files, row, options.field))
 
 
-def _alone(units: UnitList, row: int, path: bytes, size: int) -> FileUnit:
+def _begins_lines(files: FileColumns | JoinedFiles, row: int, field: str) -> bool:
+    """Whether a file .json holds JSON lines. What cannot be read is reported when it is read."""
+    try:
+        with files.open(row) as source, opened_stream(source) as stream:
+            return begins_json_lines(stream, field)
+    except (RdcError, OSError):
+        return False
+
+
+def _alone(units: UnitList, row: int, path: bytes, size: int, kind: FileKind) -> FileUnit:
     """A JSONL or Parquet file."""
     found = None if units.slice is None else units.slice.range_of(path, size)
-    return FileUnit([row], [path], size if found is None else found.end - found.start, found)
+    return FileUnit([row], [path], size if found is None else found.end - found.start, kind, found)

@@ -6,7 +6,8 @@ import json
 from array import array
 
 from rdc.documents.read.batch_builder import BatchBuilder
-from rdc.documents.read.byte_stream import UNPACK_ERRORS, spans_of
+from rdc.documents.read.byte_stream import UNPACK_ERRORS, TrailingBytesError, spans_of
+from rdc.documents.read.json_decoder import json_decoder
 from rdc.documents.read.line_range import line_spans
 from rdc.errors import one_line, printable
 from rdc.kernel.json_fields import json_texts
@@ -23,13 +24,10 @@ if TYPE_CHECKING:
     from rdc.documents.read.row_problems import RowProblems
     from rdc.documents.read.text_batch import TextBatch
 
-__all__ = ["DIVIDED_JSON_ENDINGS", "JSON_ENDINGS", "JsonLines"]
+__all__ = ["BYTE_ORDER_MARK", "JsonLines"]
 
-DIVIDED_JSON_ENDINGS = (b".jsonl", b".ndjson")
-"""Endings of the names of JSONL files that can be read from any line on."""
-
-JSON_ENDINGS = tuple(kind + packing for kind in DIVIDED_JSON_ENDINGS for packing in (b"", b".gz", b".zst"))
-"""Endings of the names of JSONL files."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, which some programs put before the first line."""
 
 _BAD_LINE = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 """The exceptions of a line that is no object with a text in the field."""
@@ -64,6 +62,8 @@ class JsonLines:
         try:
             for block in _line_blocks(spans):
                 yield from lines.take(block)
+        except TrailingBytesError as error:
+            self._problems.note(str(error))
         except UNPACK_ERRORS as error:
             self.complete = False
             text = one_line(str(error) or type(error).__name__)
@@ -80,7 +80,7 @@ class _Lines:
         self._field = field
         self._name = field.encode("utf-8", "surrogatepass")
         self._problems = problems
-        self._loads = json.JSONDecoder().decode
+        self._loads = json_decoder().decode
 
     def take(self, block: Buffer | None) -> Iterator[TextBatch]:
         """Takes lines; None is one that is too long. Yields the batches that they fill."""
@@ -106,6 +106,9 @@ class _Lines:
         """Takes what the kernel left: a rare line or a bad one."""
         row = self.row
         self.row += 1
+        line = line.removeprefix(BYTE_ORDER_MARK)
+        if not line.strip():
+            return  # a file may have millions of empty ones
         try:
             text = self._loads(line.decode())[self._field].encode()
             if len(text) > DOCUMENT_BYTES:

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from rdc.documents.read.file_range import FileRange
     from rdc.documents.read.row_problems import RowProblems
 
-__all__ = ["PARQUET_ENDING", "check_pyarrow", "read_parquet"]
-
-PARQUET_ENDING = b".parquet"
+__all__ = ["check_pyarrow", "read_parquet"]
 
 STREAM_BYTES = 1 << 20
 """Bytes of a column that Arrow reads at a time."""

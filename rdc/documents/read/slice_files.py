@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from rdc.documents.read.file_kinds import is_divided
 from rdc.documents.read.file_range import FileRange
-from rdc.documents.read.json_lines import DIVIDED_JSON_ENDINGS
-from rdc.documents.read.parquet_rows import PARQUET_ENDING
 from rdc.kernel import name_ranks
 from rdc.limits.documents import RANGE_BYTES
 from rdc.model.entries import Kind, little_endian_integers, strings
@@ -23,9 +22,9 @@ _KEY = b"rdc survey slice"
 """The key of all slices. It is no secret: every machine must choose alike."""
 
 
-def ranges_of(path: bytes, size: int, slices: int) -> int:
-    """How many ranges a file has among so many slices. A packed file can only be read from its start."""
-    if not path.endswith((*DIVIDED_JSON_ENDINGS, PARQUET_ENDING)):
+def ranges_of(path: bytes, size: int, slices: int, format_: str = "auto") -> int:
+    """Return how many ranges a file has among so many slices, if it is read in this format."""
+    if not is_divided(path, format_):
         return 1
     return max(1, min(slices, size // RANGE_BYTES))
 
@@ -37,7 +36,9 @@ class SliceFiles:
     files of a directory do not stay together as in slices of a scan. Adds up what was walked meanwhile.
     """
 
-    def __init__(self, slice_: ScanSlice) -> None:
+    def __init__(self, slice_: ScanSlice, format_: str) -> None:
+        """`format_`: one of FORMATS."""
+        self._format = format_
         self._number = slice_.number - 1
         self._of = slice_.of
         self._files = self._bytes = self._directories = 0
@@ -55,7 +56,7 @@ class SliceFiles:
         """Counts a file, and returns whether it or a range of it belongs here."""
         self._files += 1
         self._bytes += size
-        return self._distance(self._first(path)) < ranges_of(path, size, self._of)
+        return self._distance(self._first(path)) < ranges_of(path, size, self._of, self._format)
 
     def rows(self, directory: bytes, listing: PackedListing) -> list[int]:
         """Counts the files of a directory, and returns the rows of those that are read here."""
@@ -75,7 +76,7 @@ class SliceFiles:
             # Most files have one range.
             if distance and sizes[row] >= 2 * RANGE_BYTES:
                 names = names or strings(listing.names)
-                if distance < ranges_of(names[row], sizes[row], self._of):
+                if distance < ranges_of(names[row], sizes[row], self._of, self._format):
                     chosen.append(row)
             elif not distance:
                 chosen.append(row)
@@ -83,7 +84,7 @@ class SliceFiles:
 
     def range_of(self, path: bytes, size: int) -> FileRange | None:
         """The range of a file of this slice; None for the whole file."""
-        ranges = ranges_of(path, size, self._of)
+        ranges = ranges_of(path, size, self._of, self._format)
         return None if ranges == 1 else FileRange.of_file(self._distance(self._first(path)), ranges, size)
 
     def _first(self, path: bytes) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from io import BufferedReader, FileIO, UnsupportedOperation
+from io import UnsupportedOperation
 
 from blake3 import blake3
 
-from rdc.documents.read.json_lines import JsonLines
+from rdc.documents.read.file_kinds import FileKind
+from rdc.documents.read.file_stream import opened_stream
+from rdc.documents.read.json_lines import BYTE_ORDER_MARK, JsonLines
 from rdc.documents.read.parquet_rows import read_parquet
 from rdc.documents.read.range_outcome import RangeOutcome
 from rdc.documents.read.row_problems import RowProblems
@@ -26,11 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from typing_extensions import Buffer
-
     from rdc.documents.read.file_units import FileUnit
     from rdc.documents.read.object_columns import JoinedFiles
-    from rdc.files.depth.read_rate import ReadRate
+    from rdc.documents.read.stored_bound import StoredBound
     from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["UnitReader"]
@@ -45,7 +45,10 @@ OBJECTS_AT_ONCE = 16
 class UnitReader:
     """Reads one unit. `problems` and `left_out` are complete when `batches` has ended."""
 
-    def __init__(self, files: FileColumns | JoinedFiles, unit: FileUnit, field: str) -> None:
+    def __init__(
+        self, files: FileColumns | JoinedFiles, unit: FileUnit, field: str, bound: StoredBound
+    ) -> None:
+        self._bound = bound
         self._files = files
         self._unit = unit
         self._field = field
@@ -59,7 +62,8 @@ class UnitReader:
     def key(self, method: bytes) -> str:
         """A name for what is read from the files as they are now, under `method`. Raises RdcError for a file
         that cannot be opened."""
-        digest = blake3(method + b"\0" + self._field.encode("utf-8", "surrogateescape"))
+        kind = self._unit.kind.value.encode()
+        digest = blake3(method + b"\0" + self._field.encode("utf-8", "surrogateescape") + b"\0" + kind)
         for row, path in zip(self._unit.rows, self._unit.paths, strict=True):
             with self._files.open(row) as source:
                 digest.update(b"\0" + path + b"\0" + _identity(source))
@@ -67,7 +71,8 @@ class UnitReader:
 
     def batches(self) -> Iterator[TextBatch]:
         """Yields the texts. A file that cannot be read or changes meanwhile is a problem."""
-        if not self._unit.has_rows:
+        self._bound.admit(len(self._unit.rows), self._unit.bytes)
+        if self._unit.kind is FileKind.TEXT:
             yield from self._plain()
             return
         path = self._unit.paths[0]
@@ -112,14 +117,15 @@ class UnitReader:
         source.rest()
         unit = self._unit
         before = 0 if unit.range is None else unit.range.start
-        with _stream(source) as stream:
-            if unit.is_parquet:
+        with opened_stream(source) as stream:
+            if unit.kind is FileKind.PARQUET:
                 found = read_parquet(unit.paths[0], stream, self._field, problems, unit.range)
             else:
                 found = lines.batches(stream)
             for batch in found:
                 at = _position(stream) - before
                 self.done = max(self.done, min(at, unit.bytes))
+                self._bound.count(unit.paths[0], batch)
                 yield batch
 
     def _plain(self) -> Iterator[TextBatch]:
@@ -166,7 +172,7 @@ class UnitReader:
                     text = source.whole()
                     source.check_unchanged()
                     str(text, "utf-8")
-                    return _Whole(row, path, text, [])
+                    return _Whole(row, path, text.removeprefix(BYTE_ORDER_MARK), [])
         except UnicodeDecodeError as error:
             problems.note(
                 f"expected UTF-8, found byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
@@ -186,27 +192,6 @@ class _Whole:
     path: bytes
     text: bytes | None
     problems: list[Problem]
-
-
-class _RatedFile(FileIO):
-    """A file whose reads count."""
-
-    def __init__(self, fd: int, rate: ReadRate) -> None:
-        super().__init__(fd, "rb")
-        self._rate = rate
-
-    def readinto(self, buffer: Buffer) -> int:
-        count = super().readinto(buffer) or 0
-        self._rate.take(count)
-        return count
-
-
-def _stream(source: SourceFile | ObjectFile) -> BinaryIO:
-    if isinstance(source, ObjectFile):
-        return source.stream()
-    if source.rate is not None:
-        return BufferedReader(_RatedFile(os.dup(source.fileno()), source.rate))
-    return os.fdopen(os.dup(source.fileno()), "rb")
 
 
 def _position(stream: BinaryIO) -> int:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import partial
 
-from rdc.files.base.entry_path import path_of_entry
+from rdc.files.base.entry_path import at_entry
 from rdc.files.base.metadata import set_mode_on_name
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL
 
@@ -28,7 +29,7 @@ _NONE = {errno.ENODATA, errno.EOPNOTSUPP, errno.ENOSYS}
 def read_acl(directory: int, name: bytes) -> bytes:
     """Return the access ACL of an entry of an open directory, or b"" if it has none. Raises OSError."""
     try:
-        return os.getxattr(path_of_entry(directory, name), ACCESS_ACL, follow_symlinks=False)
+        return at_entry(directory, name, partial(_get, attribute=ACCESS_ACL))
     except OSError as error:
         if error.errno in _NONE:
             return b""
@@ -38,7 +39,7 @@ def read_acl(directory: int, name: bytes) -> bytes:
 def shed_acls(name: bytes, directory: int) -> None:
     """Remove both ACLs from a directory that was just made. Raises OSError."""
     take_acl(name, directory, os.stat(name, dir_fd=directory, follow_symlinks=False))
-    _remove(path_of_entry(directory, name), DEFAULT_ACL)
+    at_entry(directory, name, partial(_remove, name=DEFAULT_ACL))
 
 
 def shed_acl(fd: int) -> None:
@@ -54,7 +55,7 @@ def take_acl(name: bytes, directory: int, now: os.stat_result) -> None:
     """
     if read_acl(directory, name):
         set_mode_on_name(name, directory, stat.S_IMODE(now.st_mode) & ~_OTHERS)
-        _remove(path_of_entry(directory, name), ACCESS_ACL)
+        at_entry(directory, name, partial(_remove, name=ACCESS_ACL))
 
 
 def take_acl_of(fd: int, now: os.stat_result) -> None:
@@ -72,10 +73,14 @@ def take_acl_of(fd: int, now: os.stat_result) -> None:
 def has_default_acl(directory: Directory) -> bool:
     """Return whether new entries of the directory inherit an ACL. True also if that cannot be found out."""
     try:
-        os.getxattr(path_of_entry(directory.fd, b"."), DEFAULT_ACL)
+        at_entry(directory.fd, b".", partial(_get, attribute=DEFAULT_ACL))
     except OSError as error:
         return error.errno not in _NONE
     return True
+
+
+def _get(path: bytes, attribute: bytes) -> bytes:
+    return os.getxattr(path, attribute, follow_symlinks=False)
 
 
 def _remove(file: bytes | int, name: bytes) -> None:

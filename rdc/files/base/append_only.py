@@ -6,15 +6,9 @@ import errno
 import os
 from _thread import allocate_lock  # threading costs each side of a remote sync 1.4 ms
 
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.taking_names import hold_free_name
 
-__all__ = ["CANNOT_LINK", "MadeEntries", "link_to_free_name", "rename_to_free_name"]
-
-_NO_PROMISE = {errno.ENOSYS, errno.EINVAL}
-"""Errors of old kernels, and of file systems (some network ones) that cannot promise to replace nothing."""
-
-CANNOT_LINK = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK})
-"""Errors of file systems without hard links, and of entries that may have no further name."""
+__all__ = ["MadeEntries", "rename_to_free_name"]
 
 
 class MadeEntries:
@@ -41,21 +35,7 @@ class MadeEntries:
 def rename_to_free_name(old: bytes, new: bytes, directory: int) -> None:
     """Rename the file or link `old` to `new` within `directory`, without ever replacing an entry.
 
-    Where rename(2) cannot promise that, link(2) is used, which fails if the name is taken. Raises OSError;
-    EEXIST if `new` is taken.
+    Raises OSError; EEXIST if `new` is taken, EOPNOTSUPP if the file system has no call that promises it.
     """
-    try:
-        rename_no_replace(old, new, directory)
-    except OSError as error:
-        if error.errno not in _NO_PROMISE:
-            raise
-        link_to_free_name(old, new, directory)
-
-
-def link_to_free_name(old: bytes, new: bytes, directory: int) -> None:
-    """Do so in two steps. `old` is our temporary: nobody else puts a file there, so the second loses none.
-
-    After a kill in between, a sweep removes the name that is left. Raises OSError; EEXIST if `new` is taken.
-    """
-    os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-    os.unlink(old, dir_fd=directory)
+    if not hold_free_name(old, new, directory):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))

@@ -11,6 +11,7 @@ from _thread import allocate_lock  # threading costs each side of a remote sync 
 from collections.abc import Callable
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.base.known_devices import same_entry
 from rdc.files.base.syscalls import open_directory_beneath
 
 __all__ = ["Directory", "DirectoryCache"]
@@ -57,8 +58,8 @@ class Directory:
         return os.fstat(self.fd).st_nlink == 0
 
     def same(self, other: Directory) -> bool:
-        """Return whether both are the same directory of the same file system."""
-        return os.path.samestat(os.fstat(self.fd), os.fstat(other.fd))
+        """Return whether both are the same directory of the same file system, as far as that tells."""
+        return same_entry(os.fstat(self.fd), os.fstat(other.fd))
 
 
 class DirectoryCache:

@@ -11,9 +11,11 @@ import errno
 import os
 import re
 import stat
+from functools import partial
 
-from rdc.files.base.entry_path import path_of_entry
+from rdc.files.base.entry_path import at_entry, leading_to
 from rdc.files.base.metadata import set_on_name
+from rdc.model.times import packed_time, real_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -50,7 +52,7 @@ class Faked:
 def read_faked(entry: bytes | int, found: os.stat_result) -> Faked | None:
     """Return what a file or directory stands for; None if it has no such attribute.
 
-    `entry`: a path such as `path_of_entry` gives, or an open file. `found` is its stat. Raises OSError,
+    `entry`: a path such as `at_entry` gives, or an open file. `found` is its stat. Raises OSError,
     ValueError for a value of another form."""
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
         return None
@@ -86,8 +88,9 @@ def set_faked_on_name(
     try:
         found = os.fstat(fd)
         if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
-            faked = new or read_faked(path_of_entry(directory, name), found)
-            _set(b"/proc/self/fd/%d" % fd, found, wanted, faked, owner=owner, timed=timed)
+            faked = new or at_entry(directory, name, partial(read_faked, found=found))
+            with leading_to(fd, directory, name) as entry:
+                _set(entry, found, wanted, faked, owner=owner, timed=timed)
         elif timed:
             # A link or special file that a run without --fake-super made: nothing can be kept of it.
             set_on_name(name, directory, found, wanted, owner=False)
@@ -95,18 +98,24 @@ def set_faked_on_name(
         os.close(fd)
 
 
-def set_faked_open(fd: int, wanted: Metadata, *, owner: bool) -> None:
+def set_faked_open(fd: int, wanted: Metadata, *, owner: bool, timed: bool = True) -> None:
     """Do that for the file open at `fd`."""
-    path, found = b"/proc/self/fd/%d" % fd, os.fstat(fd)
-    _set(path, found, wanted, read_faked(fd, found), owner=owner, timed=True)
+    found = os.fstat(fd)
+    _set(fd, found, wanted, read_faked(fd, found), owner=owner, timed=timed)
 
 
 def _set(
-    path: bytes, found: os.stat_result, wanted: Metadata, faked: Faked | None, *, owner: bool, timed: bool
+    path: bytes | int,
+    found: os.stat_result,
+    wanted: Metadata,
+    faked: Faked | None,
+    *,
+    owner: bool,
+    timed: bool,
 ) -> None:
-    """Set the metadata at a path below /proc, at which `faked` was kept."""
-    if timed and found.st_mtime_ns != wanted.mtime_ns:
-        os.utime(path, ns=(found.st_atime_ns, wanted.mtime_ns))
+    """Set the metadata of what a path below /proc, or a descriptor, leads to, of which `faked` was kept."""
+    if timed and packed_time(found.st_mtime_ns) != wanted.mtime_ns:
+        os.utime(path, ns=(found.st_atime_ns, real_time(wanted.mtime_ns)))
     format_ = stat.S_IFMT(found.st_mode if faked is None else faked.mode)
     mode = wanted.mode & 0o777 | (0o700 if stat.S_ISDIR(found.st_mode) else 0o600)
     if mode != stat.S_IMODE(found.st_mode):

@@ -12,6 +12,7 @@
 #ifdef __linux__
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -108,20 +109,45 @@ static PyObject *fallocate_(PyObject *module, PyObject *args)
     return done(failed);
 }
 
+static PyObject *refresh_stat(PyObject *module, PyObject *args)
+{
+    /* Values of linux/stat.h (Linux 4.11); the kernel's struct statx has 256 bytes. */
+    enum { BASIC_STATS = 0x7ff, FORCE_SYNC = 0x2000 };
+    uint64_t found[32];
+    int directory;
+    const char *name;
+    long failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iy:refresh_stat", &directory, &name))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = syscall(SYS_statx, directory, name, AT_SYMLINK_NOFOLLOW | FORCE_SYNC, BASIC_STATS, found);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
 static PyObject *set_access_time(PyObject *module, PyObject *args)
 {
-    const char *path;
     long long seconds;
     struct timespec times[2] = {{0, 0}, {0, UTIME_OMIT}};
-    int failed;
+    int fd, failed;
     (void)module;
-    if (!PyArg_ParseTuple(args, "yL:set_access_time", &path, &seconds))
+    if (!PyArg_ParseTuple(args, "iL:set_access_time", &fd, &seconds))
         return NULL;
     times[0].tv_sec = (time_t)seconds;
     Py_BEGIN_ALLOW_THREADS
-    failed = utimensat(AT_FDCWD, path, times, 0);
+    failed = utimensat(fd, "", times, AT_EMPTY_PATH);
     Py_END_ALLOW_THREADS
     return done(failed);
+}
+
+static PyObject *unshare_(PyObject *module, PyObject *args)
+{
+    int flags;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "i:unshare", &flags))
+        return NULL;
+    return done(unshare(flags));
 }
 
 static PyObject *fstatfs_type(PyObject *module, PyObject *args)
@@ -218,9 +244,11 @@ static PyMethodDef functions[] = {
     {"fchmodat2", fchmodat2_, METH_VARARGS, NULL},
     {"fstatfs_type", fstatfs_type, METH_VARARGS, NULL},
     {"openat2", openat2_, METH_VARARGS, NULL},
+    {"refresh_stat", refresh_stat, METH_VARARGS, NULL},
     {"renameat2", renameat2_, METH_VARARGS, NULL},
     {"set_access_time", set_access_time, METH_VARARGS, NULL},
     {"syncfs", syncfs_, METH_VARARGS, NULL},
+    {"unshare", unshare_, METH_VARARGS, NULL},
 #ifdef __GLIBC__
     {"mallopt", mallopt_, METH_VARARGS, NULL},
 #endif

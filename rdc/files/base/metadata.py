@@ -8,17 +8,23 @@ import os
 import stat
 from functools import partial
 
+from rdc.files.base.entry_path import leading_to
+from rdc.files.base.shortfalls import Shortfall, strictly
 from rdc.files.base.syscalls import chmod_no_follow
 from rdc.model.entries import Kind, Metadata
+from rdc.model.times import packed_time, real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rdc.files.base.shortfalls import Attempt
+
 __all__ = [
     "KIND_OF_FORMAT",
     "changes_access",
     "kind_of",
+    "metadata_of",
     "narrow_name",
     "narrowed",
     "narrowed_metadata",
@@ -45,6 +51,11 @@ def kind_of(mode: int) -> Kind:
     return Kind(KIND_OF_FORMAT[mode >> 12])
 
 
+def metadata_of(found: os.stat_result) -> Metadata:
+    """Return the metadata in a stat."""
+    return Metadata(stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid)
+
+
 def narrowed(mode: int, wanted: int) -> int:
     """Return permission bits `mode` without the rights of group and others that `wanted` does not grant.
 
@@ -64,7 +75,7 @@ def narrowed_metadata(
     if _is_chowned(now, wanted, owner=owner) and not stat.S_ISDIR(now.st_mode):
         # chown(2) clears setuid, and setgid where the group may execute.
         mode &= ~(stat.S_ISUID | (stat.S_ISGID if mode & stat.S_IXGRP else 0))
-    return Metadata(mode, now.st_mtime_ns, uid, gid)
+    return Metadata(mode, packed_time(now.st_mtime_ns), uid, gid)
 
 
 def changes_access(now: os.stat_result, wanted: Metadata, *, owner: bool) -> bool:
@@ -82,33 +93,47 @@ def _set_access(
     owner: bool,
     chown: Callable[[int, int], None],
     chmod: Callable[[int], None],
+    attempt: Attempt = strictly,
 ) -> None:
     """Set owner and mode of an entry, without granting more access at any moment than before or in the end.
 
     `now` is the entry's stat. If its owner changes, the mode is narrowed first, because the old mode may
     grant the new group more than the wanted one does. chown follows, because it clears setuid and setgid
-    bits. The wanted mode is set last.
+    bits. The wanted mode is set last, without these bits if the owner could not be set. It is not
+    set in vain: some file systems refuse that.
     """
-    mode = stat.S_IMODE(now.st_mode)
+    mode, final = stat.S_IMODE(now.st_mode), wanted.mode
     chowned = _is_chowned(now, wanted, owner=owner)
     if chowned:
         safe = narrowed(mode, wanted.mode)
-        if safe != mode:
-            chmod(safe)
-        chown(wanted.uid, wanted.gid)
-    if chowned or mode != wanted.mode:
-        chmod(wanted.mode)
+        if safe != mode and attempt(Shortfall.MODE, partial(chmod, safe)):
+            mode = safe
+        if not attempt(Shortfall.OWNER, partial(chown, wanted.uid, wanted.gid)):
+            final &= ~(stat.S_ISUID | stat.S_ISGID)
+    if mode != final or (chowned and final & (stat.S_ISUID | stat.S_ISGID)):
+        attempt(Shortfall.MODE, partial(chmod, final))
 
 
-def set_on_descriptor(fd: int, made: os.stat_result, wanted: Metadata, *, owner: bool) -> None:
+def set_on_descriptor(
+    fd: int,
+    made: os.stat_result,
+    wanted: Metadata,
+    *,
+    owner: bool,
+    timed: bool = True,
+    attempt: Attempt = strictly,
+) -> None:
     """Set the metadata of the file open at `fd`; `made` is its stat from before it was written. Raises
     OSError.
 
-    The mtime is always set. Writing moved it, even if the wanted mtime equals the one at creation, when both
-    fall in one tick of the clock. os.utime also wants an atime and gets the present one.
+    The mtime is always set, unless `timed` is false. Writing moved it, even if the wanted mtime equals the
+    one at creation, when both fall in one tick of the clock. os.utime also wants an atime and gets the
+    present one.
     """
-    _set_access(made, wanted, owner, partial(os.chown, fd), partial(os.chmod, fd))
-    os.utime(fd, ns=(made.st_atime_ns, wanted.mtime_ns))
+    _set_access(made, wanted, owner, partial(os.chown, fd), partial(os.chmod, fd), attempt)
+    if timed:
+        times = (made.st_atime_ns, real_time(wanted.mtime_ns))
+        attempt(Shortfall.TIME, partial(os.utime, fd, ns=times))
 
 
 def set_on_found(fd: int, now: os.stat_result, wanted: Metadata, *, owner: bool) -> None:
@@ -117,12 +142,20 @@ def set_on_found(fd: int, now: os.stat_result, wanted: Metadata, *, owner: bool)
 
     The mtime is set first, because it would hide a write made between the stat and this call.
     """
-    if now.st_mtime_ns != wanted.mtime_ns:
-        os.utime(fd, ns=(now.st_atime_ns, wanted.mtime_ns))
+    if packed_time(now.st_mtime_ns) != wanted.mtime_ns:
+        os.utime(fd, ns=(now.st_atime_ns, real_time(wanted.mtime_ns)))
     _set_access(now, wanted, owner, partial(os.chown, fd), partial(os.chmod, fd))
 
 
-def set_on_name(name: bytes, directory: int, now: os.stat_result, wanted: Metadata, *, owner: bool) -> None:
+def set_on_name(
+    name: bytes,
+    directory: int,
+    now: os.stat_result,
+    wanted: Metadata,
+    *,
+    owner: bool,
+    attempt: Attempt = strictly,
+) -> None:
     """Set the metadata of an entry of the open directory `directory`; `now` is its stat. Only differing
     values are set. Raises OSError.
 
@@ -131,20 +164,21 @@ def set_on_name(name: bytes, directory: int, now: os.stat_result, wanted: Metada
     if _is_chowned(now, wanted, owner=owner):
         chown = partial(os.chown, name, dir_fd=directory, follow_symlinks=False)
         if stat.S_ISLNK(now.st_mode):
-            chown(wanted.uid, wanted.gid)
+            attempt(Shortfall.OWNER, partial(chown, wanted.uid, wanted.gid))
         else:
-            _set_access(now, wanted, owner, chown, partial(set_mode_on_name, name, directory))
+            _set_access(now, wanted, owner, chown, partial(set_mode_on_name, name, directory), attempt)
     elif stat.S_IMODE(now.st_mode) != wanted.mode and not stat.S_ISLNK(now.st_mode):
-        set_mode_on_name(name, directory, wanted.mode)
-    if now.st_mtime_ns != wanted.mtime_ns:
-        times = (now.st_atime_ns, wanted.mtime_ns)
-        os.utime(name, ns=times, dir_fd=directory, follow_symlinks=False)
+        attempt(Shortfall.MODE, partial(set_mode_on_name, name, directory, wanted.mode))
+    if packed_time(now.st_mtime_ns) != wanted.mtime_ns:
+        times = (now.st_atime_ns, real_time(wanted.mtime_ns))
+        utime = partial(os.utime, name, ns=times, dir_fd=directory, follow_symlinks=False)
+        attempt(Shortfall.TIME, utime)
 
 
 def would_change(now: os.stat_result, wanted: Metadata, *, owner: bool) -> bool:
     """Return whether `set_on_name` would set anything on an entry whose stat is `now`."""
     return (
-        now.st_mtime_ns != wanted.mtime_ns
+        packed_time(now.st_mtime_ns) != wanted.mtime_ns
         or (owner and (now.st_uid != wanted.uid or now.st_gid != wanted.gid))
         or (stat.S_IMODE(now.st_mode) != wanted.mode and not stat.S_ISLNK(now.st_mode))
     )
@@ -178,6 +212,7 @@ def set_mode_on_name(name: bytes, directory: int, mode: int) -> None:
         try:
             # The kernel refuses fchmod on O_PATH descriptors, but accepts their path below /proc, which leads
             # to the object itself. If that is a symlink by now, chmod refuses it too.
-            os.chmod(b"/proc/self/fd/%d" % fd, mode)
+            with leading_to(fd, directory, name) as entry:
+                os.chmod(entry, mode)
         finally:
             os.close(fd)

@@ -6,8 +6,13 @@ import errno
 import os
 
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
+from rdc.files.base.entry_path import WithoutProcError
 
-__all__ = ["changed", "failure", "refused"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.base.error_causes import Cause
+
+__all__ = ["changed", "failure", "refused", "unreadable"]
 
 _STOPS_THE_RUN = {
     errno.ENOSPC: "free space on the destination and run again; every file is whole, old or new",
@@ -26,6 +31,9 @@ _FOUND = {
 }
 
 _ADVICE = {
+    errno.ENOSPC: "free space on the file system that is mounted there, then run again",
+    errno.EDQUOT: "free space or raise the quota on the file system that is mounted there, then run again",
+    errno.EROFS: "mount what is there read-write, or leave it out",
     errno.EACCES: "check its permissions and those of its directory, then run again",
     errno.EPERM: "run as its owner or as root, or leave out what needs it",
     errno.ENOENT: "run again once nothing else changes this tree",
@@ -46,17 +54,30 @@ _ADVICE = {
 }
 
 
-def failure(error: OSError, path: bytes, shown: bytes, doing: str, *, reading: bool = False) -> RdcError:
+def failure(
+    error: OSError,
+    path: bytes,
+    shown: bytes,
+    doing: str,
+    *,
+    reading: bool = False,
+    cause: Cause | None = None,
+    nested: bool = False,
+) -> RdcError:
     """Return the error to raise for a failed system call.
 
     `path` is relative to the root and travels in the error. `shown` is the path in the message. `doing`
     completes "cannot ...". With `reading`, a missing or replaced entry gives a FileChangedError (exit code
-    24).
+    24). `cause`: what is known beyond the errno. `nested`: it failed on a file system that is mounted below
+    the root. If that is full or read-only, its entries fail one by one; if the root's own is, the run ends.
     """
     number = error.errno or 0
     name = printable(shown)
     reason = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
-    if number in _STOPS_THE_RUN:
+    if cause is not None:
+        text = f"{name}: cannot {doing}: found {cause.found}; {cause.advice}"
+        return OutOfSpaceError(text) if number in _STOPS_THE_RUN and not nested else FileError(path, text)
+    if number in _STOPS_THE_RUN and not nested:
         return OutOfSpaceError(f"{name}: cannot {doing}: {reason}; {_STOPS_THE_RUN[number]}")
     if reading and number in _GONE:
         return FileChangedError(
@@ -64,12 +85,20 @@ def failure(error: OSError, path: bytes, shown: bytes, doing: str, *, reading: b
             f"{name}: cannot {doing}: expected it to be there still, but it vanished; "
             "run again to sync what is there now",
         )
+    if isinstance(error, WithoutProcError):
+        return FileError(path, f"{name}: cannot {doing}: /proc is not mounted; mount it and run again")
     found = _FOUND.get(number, reason)
     advice = _ADVICE.get(number, "look at the file and its file system, then run again")
     if reading and number == errno.EISDIR:
         advice = "name a file, or run again where it was one a moment ago"
     kind = FileChangedError if reading and number in _REPLACED else FileError
     return kind(path, f"{name}: cannot {doing}: found {found}; {advice}")
+
+
+def unreadable(error: OSError, path: bytes, shown: bytes) -> RdcError:
+    """Return the error to raise where the content of an open file cannot be read. No other entry can have
+    taken its place, so only ESTALE says that it vanished."""
+    return failure(error, path, shown, "read it", reading=error.errno == errno.ESTALE)
 
 
 def refused(path: bytes, shown: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:

@@ -10,7 +10,8 @@ An entry is our own temporary if all of these hold:
 
 An own regular file with one name is a partial copy: it may serve as a base, and it may be removed. One with
 several names is an unfinished hard link: only this name may be removed, and the content stays under the
-others. A directory is removed only when it is empty. No other entry with a reserved name is opened for
+others. A directory is removed only when it is empty, or has nothing but what a trial of the file system
+leaves after a kill (rdc.files.facts.learned_facts). No other entry with a reserved name is opened for
 writing, changed, renamed or removed.
 """
 

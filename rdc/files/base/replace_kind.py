@@ -7,32 +7,40 @@ between, a sweep finds it under the temporary name.
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import suppress
 
 from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.syscalls import rename_exchange
+from rdc.files.base.taking_names import is_refused
 from rdc.files.base.temporary_names import make_aside
 
-__all__ = ["directory_over_file", "file_over_directory"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-# Errors of old kernels, seccomp filters, and file systems that know only the plain rename.
-_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EPERM}
+__all__ = ["directory_over_file", "file_over_directory"]
 
 DIRECTORY_ATTEMPTS = 16
 """How often the directory is made. A sweep may remove a temporary directory, which cannot be locked, before
 the exchange."""
 
 
-def directory_over_file(name: bytes, directory: int, mode: int) -> None:
+def directory_over_file(
+    name: bytes, directory: int, mode: int, require: Callable[[], None] = lambda: None
+) -> None:
     """Make a directory (`mode` less the umask) in place of the file or link `name`. Raises OSError.
 
-    If another process has put a directory there meanwhile, it stays with its contents: a directory was
-    wanted.
+    `require` is called right before the two exchange their names; what it raises leaves all as it is. If
+    another process has put a directory there meanwhile, it stays with its contents: a directory was wanted.
     """
     for attempt in range(DIRECTORY_ATTEMPTS):
         temporary = make_aside(name, lambda aside: os.mkdir(aside, mode, dir_fd=directory))
+        try:
+            require()
+        except BaseException:
+            _rmdir_quietly(temporary, directory)
+            raise
         try:
             rename_exchange(temporary, name, directory)
         except FileNotFoundError:
@@ -41,7 +49,7 @@ def directory_over_file(name: bytes, directory: int, mode: int) -> None:
                 raise
         except OSError as error:
             _rmdir_quietly(temporary, directory)
-            if error.errno not in _NO_EXCHANGE:
+            if not is_refused(error):
                 raise
             os.unlink(name, dir_fd=directory)
             os.mkdir(name, mode, dir_fd=directory)
@@ -69,7 +77,7 @@ def file_over_directory(temporary: bytes, name: bytes, directory: int) -> None:
     try:
         rename_exchange(temporary, name, directory)
     except OSError as error:
-        if error.errno not in _NO_EXCHANGE:
+        if not is_refused(error):
             raise
         os.rmdir(name, dir_fd=directory)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)

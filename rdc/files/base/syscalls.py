@@ -17,12 +17,14 @@ __all__ = [
     "full_fsync",
     "open_directory_beneath",
     "punch_hole",
+    "refresh_stat",
     "rename_exchange",
     "rename_no_replace",
     "rename_no_replace_between",
     "set_access_time",
     "set_malloc_option",
     "syncfs",
+    "unshare_working_directory",
 ]
 
 _AT_SYMLINK_NOFOLLOW = 0x100
@@ -31,6 +33,7 @@ _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
+_CLONE_FS = 0x200
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 
@@ -129,10 +132,22 @@ def punch_hole(fd: int, start: int, length: int) -> None:
     _call("fallocate", fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, start, length)
 
 
-def set_access_time(path: bytes, seconds: int) -> None:
-    """Set the access time of what `path` leads to, in seconds since the epoch, and leave its modification
-    time. Raises OSError: ENOSYS on systems other than Linux."""
-    _call("set_access_time", path, seconds)
+def refresh_stat(name: bytes, directory: int) -> None:
+    """Have the kernel ask a file server for the state of an entry, so that the next stat is no old one.
+    Raises OSError: ENOSYS without the call (statx)."""
+    _call("refresh_stat", directory, name)
+
+
+def set_access_time(fd: int, seconds: int) -> None:
+    """Set the access time of an entry that is open, maybe as a path, in seconds since the epoch, and leave
+    its modification time. Raises OSError: EINVAL before Linux 5.8, ENOSYS on other systems."""
+    _call("set_access_time", fd, seconds)
+
+
+def unshare_working_directory() -> None:
+    """Give the calling thread a working directory of its own. Raises OSError: ENOSYS on systems other than
+    Linux."""
+    _call("unshare", _CLONE_FS)
 
 
 def file_system_type(fd: int) -> int:

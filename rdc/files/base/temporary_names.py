@@ -4,7 +4,14 @@
 Every name of the form `.rdc-<16 hex digits>.tmp` or `.old` is reserved, and no sync carries it. A reserved
 name alone proves nothing: rdc.files.base.own_temporary decides which entries rdc may remove.
 
-`.rdc-undo` is reserved, too. It is the directory at the top of a destination with what rdc.undoing keeps.
+Three more names are reserved:
+
+- `.rdc-undo`: the directory at the top of a destination with what rdc.undoing keeps.
+- `.rdc-unite`: the same for what a sync in both directions keeps.
+- `.rdc.parts`: the file in a directory of --partial-dir that says which parts rdc put there.
+
+A file system may take other names for these: in another letter case, with characters that it ignores, or as
+short names. No listing hides such a name, but no peer may use one: `stands_for_reserved` knows them.
 """
 
 from __future__ import annotations
@@ -17,29 +24,47 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "OWN_DIRECTORIES",
+    "PARTS_NAME",
     "RESERVED_PATTERN",
     "RESERVED_RANGE",
     "UNDO_NAME",
-    "has_reserved_name",
+    "UNITE_NAME",
     "is_reserved",
     "is_temporary",
     "is_temporary_of",
     "make_aside",
+    "refused_component",
+    "refused_rows",
     "reserved_rows",
+    "stands_for_reserved",
     "temporary_name",
 ]
 
 UNDO_NAME = b".rdc-undo"
 """The directory of what syncs keep to be undone (rdc.undoing)."""
 
-RESERVED_PATTERN = rb"\.rdc-(?:[0-9a-f]{16}\.(?:tmp|old)|undo)"
+UNITE_NAME = b".rdc-unite"
+"""The directory of what syncs in both directions keep."""
+
+PARTS_NAME = b".rdc.parts"
+"""The record of a directory of --partial-dir (rdc.files.replace.partial_directory)."""
+
+OWN_DIRECTORIES = (UNDO_NAME, UNITE_NAME)
+"""Directories that only rdc works in, and that no option and no link may lead into."""
+
+RESERVED_PATTERN = rb"\.rdc(?:-(?:[0-9a-f]{16}\.(?:tmp|old)|undo|unite)|\.parts)"
 """A regular expression for the whole name. In a temporary, 8 of the 16 digits are the CRC-32 of the target's
 name, 4 are random, and 4 check the others. O_EXCL detects two equal names."""
 
 _PREFIX = b".rdc-"
 
-RESERVED_RANGE = (_PREFIX, _PREFIX[:-1] + b".")
-"""Bounds of reserved names in byte order: first (inclusive) and last (exclusive). '.' follows '-'."""
+_START = b".rdc"
+"""How all reserved names begin."""
+
+RESERVED_RANGE = (_START + b"-", _START + b"/")
+"""Bounds of reserved names in byte order: first (inclusive) and last (exclusive). '.' follows '-', and '/'
+follows '.'."""
 
 ATTEMPTS = 64
 """Names tried if a drawn name is taken. For each existing temporary of the target, that has a probability of
@@ -48,7 +73,7 @@ ATTEMPTS = 64
 
 def is_reserved(name: bytes) -> bool:
     """Return whether `name` (one component) has the form that rdc reserves."""
-    if not name.startswith(_PREFIX):
+    if not name.startswith(_START):
         return False
     import re
 
@@ -57,16 +82,72 @@ def is_reserved(name: bytes) -> bool:
 
 def reserved_rows(names: Sequence[bytes]) -> list[int]:
     """The rows of sorted names that are reserved. Without any, the cost is one binary search."""
-    first = bisect_left(names, _PREFIX)
-    if first == len(names) or not names[first].startswith(_PREFIX):
+    first = bisect_left(names, RESERVED_RANGE[0])
+    if first == len(names) or names[first] >= RESERVED_RANGE[1]:
         return []
     last = bisect_left(names, RESERVED_RANGE[1])
     return [row for row in range(first, last) if is_reserved(names[row])]
 
 
-def has_reserved_name(path: bytes) -> bool:
-    """Return whether a component of the relative path is reserved."""
-    return _PREFIX in path and any(map(is_reserved, path.split(b"/")))
+# What is left of a non-ASCII name without these may be compared with their beginning: no letter of that
+# is the folded form of another character.
+_NOT_ASCII = bytes(range(0x80, 0x100))
+
+_SHORT_PATTERN = rb"rd(?:c-(?:un|[0-9a-f]{2})|c|[0-9a-f]{4})~[0-9]{1,6}(?:\.(?:tmp|old|par))?"
+"""Short names (8.3) that VFAT and NTFS give to reserved ones, and under which they find them."""
+
+
+def stands_for_reserved(name: bytes) -> bool:
+    """Return whether some file system takes `name` (one component) for a reserved name.
+
+    Such names differ in letter case, have characters that file systems ignore (Unicode's default ignorable
+    ones, dots and spaces at the end, what follows a colon), or are short names.
+    """
+    if name.isascii():
+        return (_START in name.lower() or b"~" in name) and _folds_to_reserved(name)
+    return _START in name.translate(None, _NOT_ASCII).lower() and _folds_to_reserved(_without_ignored(name))
+
+
+def refused_rows(names: Sequence[bytes]) -> list[int]:
+    """Return the rows of names that stand for reserved ones. Without any, it costs one search in all of
+    them."""
+    joined = b"\0".join(names)
+    ascii_part = joined if joined.isascii() else joined.translate(None, _NOT_ASCII)
+    if _START not in ascii_part.lower() and b"~" not in joined:
+        return []
+    return [row for row, name in enumerate(names) if stands_for_reserved(name)]
+
+
+def refused_component(path: bytes) -> bytes | None:
+    """Return the first component of a path that stands for a reserved name; None for none."""
+    if _START in path.translate(None, _NOT_ASCII).lower() or b"~" in path:
+        return next(filter(stands_for_reserved, path.split(b"/")), None)
+    return None
+
+
+def _folds_to_reserved(name: bytes) -> bool:
+    import re
+
+    folded = name.partition(b":")[0].lower().rstrip(b". ")
+    return is_reserved(folded) or re.fullmatch(_SHORT_PATTERN, folded) is not None
+
+
+def _without_ignored(name: bytes) -> bytes:
+    """Return a name as file systems compare it that fold case by Unicode and ignore characters."""
+    from unicodedata import category, normalize
+
+    text = normalize("NFD", name.decode("utf-8", "replace"))
+    kept = (each for each in text if category(each) != "Cf" and not _is_ignorable(ord(each)))
+    return "".join(kept).casefold().encode()
+
+
+def _is_ignorable(point: int) -> bool:
+    """Return whether Unicode says of a code point that is no format character (Cf) that it is ignored."""
+    ranges = (
+        (0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2065, 0x2065),
+        (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF),
+    )  # fmt: skip
+    return any(first <= point <= last for first, last in ranges)
 
 
 def is_temporary(name: bytes) -> bool:

@@ -24,6 +24,8 @@ class Placed(NamedTuple):
     """Descriptor of its directory."""
     new: os.stat_result | None
     """Its stat under a temporary name; None for a directory that is not made yet."""
+    ctime_ns: int
+    """If the entry is a file that gets a further name: the file's ctime before that. Otherwise 0."""
 
 
 class UndoKeeper(Protocol):
@@ -54,6 +56,10 @@ class UndoKeeper(Protocol):
         `attributes`: its extended attributes are about to change, too. Raises RdcError, or OSError if
         nothing is there.
         """
+
+    def changed(self, path: bytes, now: os.stat_result) -> None:
+        """Notes that this run has just changed a file's metadata, or given it a further name: `now` is its
+        stat. From its ctime the undo knows whether anybody else has touched it since."""
 
     def finish(self) -> list[str]:
         """Notes that the run came to its end. Returns notices for the user. Raises RdcError."""

@@ -58,7 +58,7 @@ static int check_column(const Py_buffer *column, size_t count, Py_ssize_t width,
 }
 
 /* One number of this machine's order a file and column: what the files are to replace, if they are to. */
-static int check_expected(const Py_buffer *columns, size_t count, rdc_expected *expected)
+static int check_expected(const Py_buffer *columns, size_t count, unsigned fields, rdc_expected *expected)
 {
     const uint64_t *numbers = columns->buf;
     if (!numbers)
@@ -70,7 +70,7 @@ static int check_expected(const Py_buffer *columns, size_t count, rdc_expected *
         return 0;
     }
     *expected = (rdc_expected){numbers, numbers + count, numbers + 2 * count, (const int64_t *)numbers + 3 * count,
-                               (const int64_t *)numbers + 4 * count};
+                               (const int64_t *)numbers + 4 * count, fields};
     return 1;
 }
 
@@ -132,20 +132,21 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
     rdc_expected looked_at = {0};
     rdc_rows_seen seen = {0};
     Py_buffer directories, names, sizes, mtimes, modes, uids, gids, content, random, expected = {0};
-    unsigned depth;
+    unsigned depth, fields;
+    unsigned long long hole;
     int done;
     size_t total;
     PyObject *fds = NULL, *temporaries = NULL, *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*y*z*I:stage_small", &directories, &names, &sizes, &mtimes, &modes,
-                          &uids, &gids, &ownership.owner, &content, &random, &expected, &depth))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*Ky*z*II:stage_small", &directories, &names, &sizes, &mtimes, &modes,
+                          &uids, &gids, &ownership.owner, &content, &hole, &random, &expected, &fields, &depth))
         return NULL;
     if (!measure(&sizes, (uint64_t)content.len, &files.count, &total) ||
         !check_names(names.buf, names.len, files.count) || !check_column(&mtimes, files.count, 8, "mtimes") ||
         !check_column(&modes, files.count, 2, "modes") || !check_column(&uids, files.count, 4, "uids") ||
         !check_column(&gids, files.count, 4, "gids") || !check_column(&random, files.count, 4, "random numbers") ||
-        !check_directories(&directories, files.count) || !check_expected(&expected, files.count, &looked_at))
+        !check_directories(&directories, files.count) || !check_expected(&expected, files.count, fields, &looked_at))
         goto done;
     if (total != (size_t)content.len) {
         PyErr_Format(PyExc_ValueError, "%zd bytes for files of %zu", content.len, total);
@@ -162,7 +163,7 @@ static PyObject *stage_small(PyObject *module, PyObject *args)
     if (!fds || !temporaries)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    done = rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, random.buf,
+    done = rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, hole, random.buf,
                     (int32_t *)(void *)PyBytes_AS_STRING(fds),
                     (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries), depth, &seen);
     Py_END_ALLOW_THREADS
@@ -188,19 +189,19 @@ static PyObject *rename_small(PyObject *module, PyObject *args)
     rdc_expected looked_at = {0};
     rdc_rows_seen seen = {0};
     Py_buffer directories, temporaries, names, fds, expected = {0};
-    unsigned depth;
+    unsigned depth, fields;
     int done;
     PyObject *errors = NULL, *result = NULL;
     (void)module;
 
-    if (!PyArg_ParseTuple(args, "y*y*y*y*z*I:rename_small", &directories, &temporaries, &names, &fds, &expected,
-                          &depth))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*z*II:rename_small", &directories, &temporaries, &names, &fds, &expected,
+                          &fields, &depth))
         return NULL;
     const size_t count = (size_t)fds.len / sizeof(int32_t);
     if (!check_names(names.buf, names.len, count) || !check_names(temporaries.buf, temporaries.len, count) ||
         !check_column(&temporaries, count, RDC_TEMPORARY_SIZE, "temporaries") ||
         !check_column(&fds, count, 4, "fds") || !check_directories(&directories, count) ||
-        !check_expected(&expected, count, &looked_at))
+        !check_expected(&expected, count, fields, &looked_at))
         goto done;
     errors = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
     if (!errors)

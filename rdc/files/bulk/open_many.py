@@ -119,7 +119,11 @@ class OpenedFiles:
     def identity(self, row: int) -> Identity:
         """Return the identity of an open row when it was opened."""
         return Identity(
-            self.devices[row], self.inodes[row], self.sizes[row], self.mtimes[row], self.ctimes[row]
+            self.devices[row],
+            self.inodes[row],
+            self.sizes[row],
+            self.mtimes[row],
+            self.ctimes[row],
         )
 
     def read(self, rows: Sequence[int]) -> tuple[bytes, bytes]:
@@ -147,7 +151,7 @@ class OpenedFiles:
         """
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
-        if self.root.append_only or self.root.undo is not None:
+        if self.root.append_only or self.root.undo is not None or not self.root.writes_in_bulk:
             # The caller repeats each file singly: a refusal names it, and an undo notes it.
             return bytes([FAILED]) * len(rows)
         fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)

@@ -188,13 +188,11 @@ static int set_metadata(int fd, const struct stat *now, const rdc_wanted_metadat
     const uint32_t uid = column_u32(wanted->uids, row), gid = column_u32(wanted->gids, row);
     const mode_t mode = column_u16(wanted->modes, row);
     const int64_t mtime = (int64_t)column_u64(wanted->mtimes, row);
-    struct timespec times[2] = {{0, UTIME_OMIT}, {mtime / 1000000000, mtime % 1000000000}};
+    struct timespec times[2] = {{0, UTIME_OMIT}};
     int chowned = 0;
 
-    if (times[1].tv_nsec < 0) {
-        times[1].tv_sec--;
-        times[1].tv_nsec += 1000000000;
-    }
+    if (!rdc_time_of(mtime, times + 1))
+        return 0; /* a distant time: left to Python */
     if (rdc_nanoseconds(now->st_mtim) != mtime && (now->st_nlink > 1 || futimens(fd, times)))
         return 0;
     if (wanted->owner && (now->st_uid != uid || now->st_gid != gid)) {

@@ -3,6 +3,7 @@ listed."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from array import array
@@ -10,6 +11,7 @@ from array import array
 from rdc.files.base.os_errors import changed, failure
 from rdc.files.depth.depth import RowsSeen
 from rdc.model.entries import strings
+from rdc.model.times import packed_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -78,7 +80,9 @@ def read_contents(
 def content_error(outcome: int, path: bytes, shown: bytes) -> RdcError:
     """Return the error for an outcome other than 0. `shown` is the path in the message."""
     if outcome > 0:
-        return failure(OSError(outcome, os.strerror(outcome)), path, shown, "read it", reading=True)
+        # No link is read here, so EINVAL tells of no entry that took the place of one.
+        error, gone = OSError(outcome, os.strerror(outcome)), outcome != errno.EINVAL
+        return failure(error, path, shown, "read it", reading=gone)
     return changed(path, shown, *_FOUND[outcome])
 
 
@@ -137,7 +141,7 @@ def _read_open(fd: int, device: int, inode: int, size: int, head: int, tail: int
         after.st_size,
     )
     read = len(data) == content_bytes(size, head, tail)
-    return data, 0 if same and read else TOUCHED, min(max(after.st_ctime_ns, -(1 << 63)), (1 << 63) - 1)
+    return data, 0 if same and read else TOUCHED, packed_time(after.st_ctime_ns)
 
 
 def _built() -> ModuleType | None:

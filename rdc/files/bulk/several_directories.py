@@ -45,7 +45,7 @@ def stage_together(
     sizes = [one.listing.total_size for one in files]
     entries = sum([one.listing.count for one in files])
     runs: list[StagedFiles | None] = [None] * len(files)
-    if built is None or root.stages_singly or not root.may_spend(sum(sizes), entries=entries):
+    if built is None or not root.writes_in_bulk or not root.may_spend(sum(sizes), entries=entries):
         return runs
     directories = _opened(root, files)
     starts = list(accumulate(sizes, initial=0))
@@ -64,8 +64,10 @@ def stage_together(
         *(b"".join(map(attrgetter(column), listings)) for column in COLUMNS),
         owner,
         content if len(parts) == len(files) else b"".join(parts),
+        root.least_hole,
         os.urandom(4 * len(fds)),
         None,
+        0,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))
@@ -114,6 +116,7 @@ def rename_together(runs: Sequence[StagedFiles], passed_over: Sequence[Set[int]]
         b"".join([each.names for each in columns]),
         fds,
         None,
+        0,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))

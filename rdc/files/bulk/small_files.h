@@ -29,7 +29,11 @@ typedef struct {
 typedef struct {
     const uint64_t *devices, *inodes, *sizes;
     const int64_t *mtimes, *ctimes;
+    unsigned fields; /* which of them count: RDC_INODE and the others */
 } rdc_expected;
+
+/* The bits of ComparedFields (rdc/model/entries.py); a test compares them. Devices count with inodes. */
+enum { RDC_INODE = 1, RDC_MTIME = 2, RDC_CTIME = 4, RDC_BYTES = 8 };
 
 /* In place of the descriptor of a file that was not written because another one than expected is there. */
 #define RDC_NOT_EXPECTED (-2)
@@ -48,11 +52,12 @@ size_t rdc_read_small(int directory, const rdc_small_files *files, uint8_t *cont
  * Writes each file under a new temporary name in its directory, locked, with its final metadata: what a Replacement
  * (rdc/files/replace/replacement.py) does. `directories`: an open descriptor a file, O_PATH is enough. `random`: 4 bytes a file.
  * fds[i] stays open, or is -1 where file i failed, of which nothing is left; temporaries[i] is its name. `expected`:
- * NULL, or what each file is to replace; where something else is there now, fds[i] is RDC_NOT_EXPECTED. `depth`: files
- * in work at a time. Returns 0 if there was no memory, and nothing was done then.
+ * NULL, or what each file is to replace; where something else is there now, fds[i] is RDC_NOT_EXPECTED. `hole`:
+ * bytes of the shortest run of zeros, in whole blocks, that becomes a hole; 0: none does. `depth`: files in work at a
+ * time. Returns 0 if there was no memory, and nothing was done then.
  */
 int rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
-                     const rdc_expected *expected, const uint8_t *content, const uint8_t *random, int32_t *fds,
+                     const rdc_expected *expected, const uint8_t *content, uint64_t hole, const uint8_t *random, int32_t *fds,
                      char (*temporaries)[RDC_TEMPORARY_SIZE], unsigned depth, rdc_rows_seen *seen);
 
 /*

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, PackedListing
+    from rdc.model.identity_columns import IdentityColumns
 
 __all__ = [
     "NewVersions",
@@ -69,7 +70,7 @@ def stage_small(
     where they would inherit ACLs that must be removed.
     """
     size = memoryview(content).nbytes
-    if _extension is None or root.stages_singly or not root.may_spend(size, entries=listing.count):
+    if _extension is None or not root.writes_in_bulk or not root.may_spend(size, entries=listing.count):
         return None
     try:
         opened = root.directory(directory)
@@ -91,8 +92,10 @@ def stage_small(
         listing.gids,
         owner,
         content,
+        root.least_hole,
         os.urandom(4 * listing.count),
         None,
+        0,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))
@@ -113,8 +116,8 @@ class NewVersions:
     """Files to be replaced, in any directories, and their new metadata; columns as in a PackedListing."""
 
     paths: Sequence[bytes]
-    expected: Sequence[Identity]
-    """The present entries. An entry that changes before the commit is not replaced."""
+    expected: IdentityColumns
+    """The entries to be replaced. One that changes before the commit is not replaced."""
     modes: bytes
     sizes: bytes
     mtimes: bytes
@@ -128,7 +131,7 @@ class NewVersions:
         """Return files [first, stop)."""
         return NewVersions(
             self.paths[first:stop],
-            self.expected[first:stop],
+            self.expected.chosen(range(first, stop)),
             self.modes[2 * first : 2 * stop],
             self.sizes[8 * first : 8 * stop],
             self.mtimes[8 * first : 8 * stop],
@@ -141,11 +144,10 @@ def stage_versions(
     root: Root, versions: NewVersions, content: Buffer, *, owner: bool
 ) -> StagedVersions | None:
     """Write new versions of files in any directories under temporary names; otherwise like `stage_small`."""
-    if root.append_only or root.stages_singly:
+    if root.append_only or not root.writes_in_bulk:
         return None  # the caller repeats each file singly, and its refusal names the file
     size = memoryview(content).nbytes
-    expected = _columns(versions.expected)
-    if _extension is None or expected is None or not root.may_spend(size, entries=len(versions)):
+    if _extension is None or not root.may_spend(size, entries=len(versions)):
         return None
     parents = [path.rpartition(b"/")[0] for path in versions.paths]
     directories: dict[bytes, Directory] = {}
@@ -160,6 +162,7 @@ def stage_versions(
     root.spend(b"", size, entries=len(versions))
     where = [directories[parent] for parent in parents]
     names = b"".join([path.rpartition(b"/")[2] + b"\0" for path in versions.paths])
+    expected = versions.expected.packed()
     depth = root.depths.writing
     fds, temporaries, seen = _extension.stage_small(
         array("i", [directory.fd for directory in where]),
@@ -171,27 +174,14 @@ def stage_versions(
         versions.gids,
         owner,
         content,
+        root.least_hole,
         os.urandom(4 * len(versions)),
         expected,
+        root.check.fields.bits,
         depth.now,
     )
     depth.saw(RowsSeen(*seen))
     return StagedVersions(root, versions, where, names, expected, fds, temporaries)
-
-
-def _columns(expected: Sequence[Identity]) -> bytes | None:
-    """Return the identities as the C function takes them, or None if a time does not fit 64 bits."""
-    try:
-        columns = (
-            array("Q", [identity.device for identity in expected]),
-            array("Q", [identity.inode for identity in expected]),
-            array("Q", [identity.size for identity in expected]),
-            array("q", [identity.mtime_ns for identity in expected]),
-            array("q", [identity.ctime_ns for identity in expected]),
-        )
-    except OverflowError:
-        return None
-    return b"".join(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +201,24 @@ class RenameColumns:
 class StagedFiles:
     """Files of one directory under temporary names, open and locked. The bulk form of Replacement."""
 
-    __slots__ = ("_fds", "_names", "_temporaries", "_unrenamed", "depth", "directory", "names", "path")
+    __slots__ = (
+        "_fds",
+        "_names",
+        "_temporaries",
+        "_unrenamed",
+        "check",
+        "depth",
+        "directory",
+        "names",
+        "path",
+    )
 
     def __init__(
         self, root: Root, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
     ) -> None:
         self.depth = root.depths.renaming
         """How many files are renamed at a time."""
+        self.check = root.check
         self.path = path
         """Path of the directory."""
         self.directory = directory
@@ -282,6 +283,7 @@ class StagedFiles:
             columns.names,
             columns.fds,
             columns.expected,
+            self.check.fields.bits,
             self.depth.now,
         )
         self.depth.saw(RowsSeen(*seen))
@@ -309,14 +311,21 @@ class StagedFiles:
         """Record that the file of a row was renamed by other means."""
         self._unrenamed.discard(row)
 
+    def close(self, row: int) -> None:
+        """Close the file of a row, which keeps its temporary name."""
+        fd, self._fds[row] = self._fds[row], FAILED
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
+
     def drop(self, row: int) -> None:
         """Remove and close the file of a row."""
         fd, self._fds[row] = self._fds[row], FAILED
         self._unrenamed.discard(row)
+        # It is gone already, or a later sweep removes it: the lock ends with the descriptor.
+        with suppress(OSError):
+            os.unlink(self.temporary(row), dir_fd=self.directory_of(row).fd)
         if fd >= 0:
-            # It is gone already, or a later sweep removes it: the lock ends with the descriptor.
-            with suppress(OSError):
-                os.unlink(self.temporary(row), dir_fd=self.directory_of(row).fd)
             with suppress(OSError):
                 os.close(fd)
 

@@ -26,6 +26,7 @@
 #include "depth/rows_at_once.h"
 
 #define CREATING (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
+#define HOLE_BYTES 4096 /* as rdc/files/root/entry_writer.py */
 #define NO_REPLACE 1 /* RENAME_NOREPLACE of linux/fs.h */
 
 /* CRC-32 as zlib has it, half a byte at a time: names are short. */
@@ -52,10 +53,10 @@ static int lock(int fd)
     return errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
 }
 
-static int write_whole(int fd, const uint8_t *content, uint64_t size)
+static int write_range(int fd, const uint8_t *content, uint64_t at, uint64_t stop)
 {
-    for (uint64_t at = 0; at < size;) {
-        ssize_t put = pwrite(fd, content + at, size - at, (off_t)at);
+    while (at < stop) {
+        ssize_t put = pwrite(fd, content + at, stop - at, (off_t)at);
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
@@ -63,6 +64,33 @@ static int write_whole(int fd, const uint8_t *content, uint64_t size)
         at += (uint64_t)put;
     }
     return 1;
+}
+
+static int is_zeros(const uint8_t *content, uint64_t size)
+{
+    return !content[0] && !memcmp(content, content + 1, size - 1);
+}
+
+/* All but runs of at least `hole` blocks of zeros, which become holes; the last block may be shorter. 0: no run does. */
+static int write_content(int fd, const uint8_t *content, uint64_t size, uint64_t hole)
+{
+    uint64_t written = 0, blocks = 0, run = 0; /* the blocks of zeros that begin at `run` */
+
+    for (uint64_t at = 0; hole && at < size; at += HOLE_BYTES) {
+        const uint64_t stop = size - at < HOLE_BYTES ? size : at + HOLE_BYTES;
+        const int zeros = is_zeros(content + at, stop - at);
+        if (zeros && !blocks++)
+            run = at;
+        if (zeros && stop < size)
+            continue;
+        if (blocks >= hole) {
+            if (!write_range(fd, content, written, run))
+                return 0;
+            written = zeros ? stop : at;
+        }
+        blocks = 0;
+    }
+    return written < size || !size ? write_range(fd, content, written, size) : !ftruncate(fd, (off_t)size);
 }
 
 /* chown before chmod: the kernel clears setuid and setgid bits when the owner changes, and until then the file is its
@@ -73,13 +101,11 @@ static int set_metadata(int fd, const struct stat *made, const rdc_small_files *
     const uint32_t uid = column_u32(wanted->uids, row), gid = column_u32(wanted->gids, row);
     const mode_t mode = column_u16(wanted->modes, row);
     const int64_t mtime = (int64_t)column_u64(files->mtimes, row);
-    struct timespec times[2] = {made->st_atim, {mtime / 1000000000, mtime % 1000000000}};
+    struct timespec times[2] = {made->st_atim};
     int chowned = 0;
 
-    if (times[1].tv_nsec < 0) {
-        times[1].tv_sec--;
-        times[1].tv_nsec += 1000000000;
-    }
+    if (!rdc_time_of(mtime, times + 1))
+        return 0; /* a distant time: left to Python */
     if (wanted->owner && (made->st_uid != uid || made->st_gid != gid)) {
         if (fchown(fd, uid, gid))
             return 0;
@@ -90,14 +116,15 @@ static int set_metadata(int fd, const struct stat *made, const rdc_small_files *
     return !futimens(fd, times);
 }
 
-/* Whether the file is there that is to be replaced: what commit_group.py compares. `found` is what is there. */
+/* Whether the file is there that is to be replaced: what is_same_entry of rdc/model/entries.py compares. `found` is what is there. */
 static int is_expected(int directory, const char *name, const rdc_expected *expected, size_t row, struct stat *found)
 {
     return !fstatat(directory, name, found, AT_SYMLINK_NOFOLLOW) && S_ISREG(found->st_mode) &&
-           (uint64_t)found->st_dev == expected->devices[row] && (uint64_t)found->st_ino == expected->inodes[row] &&
-           (uint64_t)found->st_size == expected->sizes[row] &&
-           rdc_nanoseconds(found->st_mtim) == expected->mtimes[row] &&
-           rdc_nanoseconds(found->st_ctim) == expected->ctimes[row];
+           (!(expected->fields & RDC_BYTES) || (uint64_t)found->st_size == expected->sizes[row]) &&
+           (!(expected->fields & RDC_INODE) || ((uint64_t)found->st_dev == expected->devices[row] &&
+                                                (uint64_t)found->st_ino == expected->inodes[row])) &&
+           (!(expected->fields & RDC_MTIME) || rdc_nanoseconds(found->st_mtim) == expected->mtimes[row]) &&
+           (!(expected->fields & RDC_CTIME) || rdc_nanoseconds(found->st_ctim) == expected->ctimes[row]);
 }
 
 /* As temporary_name of rdc/files/base/temporary_names.py; a test compares. A name that is taken fails, and is left to Python. */
@@ -108,7 +135,7 @@ static void name_aside(char temporary[RDC_TEMPORARY_SIZE], const char *target, u
 }
 
 static int stage(int directory, const rdc_small_files *files, const rdc_ownership *ownership, size_t row,
-                 const uint8_t *content, const char *temporary)
+                 const uint8_t *content, uint64_t hole, const char *temporary)
 {
     struct stat made;
     int fd = openat(directory, temporary, CREATING, 0600);
@@ -116,7 +143,7 @@ static int stage(int directory, const rdc_small_files *files, const rdc_ownershi
     if (fd < 0)
         return -1;
     /* A sweep that was faster has left the file without a name. */
-    if (lock(fd) && !fstat(fd, &made) && made.st_nlink && write_whole(fd, content, column_u64(files->sizes, row)) &&
+    if (lock(fd) && !fstat(fd, &made) && made.st_nlink && write_content(fd, content, column_u64(files->sizes, row), hole) &&
         set_metadata(fd, &made, files, ownership, row))
         return fd;
     unlinkat(directory, temporary, 0);
@@ -154,6 +181,7 @@ typedef struct {
     const rdc_expected *expected;
     const char **names;
     const uint8_t **contents;
+    uint64_t hole;
     const uint8_t *random;
     int32_t *fds;
     char (*temporaries)[RDC_TEMPORARY_SIZE];
@@ -170,17 +198,18 @@ static void stage_row(void *context, size_t row)
         s->fds[row] = RDC_NOT_EXPECTED;
         return;
     }
-    s->fds[row] = stage(s->directories[row], s->files, s->ownership, row, s->contents[row], s->temporaries[row]);
+    s->fds[row] = stage(s->directories[row], s->files, s->ownership, row, s->contents[row], s->hole,
+                        s->temporaries[row]);
     if (s->fds[row] < 0)
         rdc_note_errno(s->seen);
 }
 
 int rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
-                    const rdc_expected *expected, const uint8_t *content, const uint8_t *random, int32_t *fds,
+                    const rdc_expected *expected, const uint8_t *content, uint64_t hole, const uint8_t *random, int32_t *fds,
                     char (*temporaries)[RDC_TEMPORARY_SIZE], unsigned depth, rdc_rows_seen *seen)
 {
     staging s = {directories, files, ownership, expected, starts_of(files->names, files->count),
-                 contents_of(content, files), random, fds, temporaries, seen};
+                 contents_of(content, files), hole / HOLE_BYTES, random, fds, temporaries, seen};
     const int ready = s.names && s.contents;
 
     if (ready)

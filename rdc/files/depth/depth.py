@@ -15,7 +15,7 @@ from rdc.limits.sessions import DEPTH_LIMIT
 from rdc.records import dataclass
 from rdc.typed import Protocol
 
-__all__ = ["Depth", "Depths", "Looking", "RowsSeen"]
+__all__ = ["Depth", "Depths", "Looking", "RowsSeen", "bound_depth"]
 
 DEPTH_MOST = 32
 """Most calls in flight unless a user asks for more."""
@@ -31,6 +31,16 @@ WINDOW_ROWS = 16
 
 STEADY_ROWS = 1024
 """Rows until a steady depth is tried once more: the storage may have been busy for others."""
+
+
+_bound = [DEPTH_LIMIT]
+"""Of this process."""
+
+
+def bound_depth(most: int) -> None:
+    """Have no more than `most` calls in flight on each tree that this process opens from now on, whatever is
+    asked for: in a process that serves one peer, as its other limits. The bound only decreases."""
+    _bound[0] = max(1, min(_bound[0], most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class Depth:
     def __init__(self, fixed: int = 0, first: int = 1) -> None:
         """`fixed`: the depth from the first call on, up to DEPTH_LIMIT; 0: by the waits. `first`: the depth
         until waits were measured."""
-        self.most = share_of_descriptors(min(fixed, DEPTH_LIMIT) or DEPTH_MOST)
+        self.most = share_of_descriptors(min(min(fixed, DEPTH_LIMIT) or DEPTH_MOST, _bound[0]))
         """What `now` never exceeds."""
         self.fixed = min(fixed, self.most)
         self.now = self.fixed or min(first, self.most)

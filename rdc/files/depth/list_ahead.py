@@ -18,13 +18,13 @@ from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rdc.files.depth.depth import Depths, Looking
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.model.listed import Listed
     from rdc.threads import Task, Threads
 
-__all__ = ["ListAhead", "Listed"]
+__all__ = ["ListAhead"]
 
 WINDOW_DIRECTORIES = 16
 """Directories that are looked at together. Half of them have to be slow, so that a processor that was busy
@@ -42,29 +42,10 @@ class Listable(Protocol):
         """Whether threads may list several directories at a time."""
 
     def list_unviewed(
-        self,
-        path: bytes,
-        on_temporary: Callable[[bytes], None],
-        *,
-        inodes: bool,
-        limit: int = DIRECTORY_BYTES,
-        looking: Looking | None = None,
-    ) -> tuple[PackedListing, PackedInodes | None]: ...
+        self, path: bytes, *, limit: int = DIRECTORY_BYTES, looking: Looking | None = None
+    ) -> Listed: ...
 
-    def viewed(
-        self, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One directory."""
-
-    listing: PackedListing
-    inodes: PackedInodes | None
-    """None unless they are wanted."""
-    reserved: list[bytes]
-    """Reserved names (rdc.files.base.temporary_names), which are not in the listing."""
+    def viewed(self, path: bytes, listed: Listed) -> Listed: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +93,9 @@ class _TimedLooks:
 class ListAhead:
     """For one walk over `root`, which lists each directory once."""
 
-    def __init__(self, root: Listable, *, inodes: bool, ahead: bool = True) -> None:
-        """`inodes`: whether the inodes are wanted. `ahead`: False if the walk leaves out directories of its
-        stack."""
+    def __init__(self, root: Listable, *, ahead: bool = True) -> None:
+        """`ahead`: False if the walk leaves out directories of its stack."""
         self._root = root
-        self._inodes = inodes
         self._may = ahead and root.lists_ahead
         self._depth = root.depths.listing
         self._looks = _TimedLooks(root.depths.looking)
@@ -147,11 +126,11 @@ class ListAhead:
         # A directory counts as one row, whose wait is that of a mean call.
         self._depth.saw(RowsSeen(1, 1, ahead.waited // calls, elapsed, ahead.no_descriptor, 0))
         if ahead.listed is None:
-            return self._viewed(path, self._list(path, DIRECTORY_BYTES))
-        return self._viewed(path, ahead.listed)
+            return self._root.viewed(path, self._root.list_unviewed(path))
+        return self._root.viewed(path, ahead.listed)
 
     def _list_alone(self, path: bytes) -> Listed:
-        listed = self._list(path, DIRECTORY_BYTES, self._looks)
+        listed = self._root.list_unviewed(path, looking=self._looks)
         waited, self._looks.elapsed = self._looks.elapsed, 0
         mean = waited // (1 + listed.listing.count)
         self._looked += 1
@@ -162,20 +141,7 @@ class ListAhead:
             counted = self._waited if 2 * self._slow >= self._looked else 0
             self._depth.saw(RowsSeen(self._looked, self._looked, counted, self._elapsed, 0, 0))
             self._slow = self._looked = self._elapsed = self._waited = 0
-        return self._viewed(path, listed)
-
-    def _list(self, path: bytes, limit: int, looking: Looking | None = None) -> Listed:
-        reserved: list[bytes] = []
-        listing, inodes = self._root.list_unviewed(
-            path, reserved.append, inodes=self._inodes, limit=limit, looking=looking
-        )
-        return Listed(listing, inodes, reserved)
-
-    def _viewed(self, path: bytes, listed: Listed) -> Listed:
-        listing, inodes = self._root.viewed(path, listed.listing, listed.inodes)
-        if listing is listed.listing and inodes is listed.inodes:
-            return listed
-        return Listed(listing, listed.inodes if inodes is None else inodes, listed.reserved)
+        return self._root.viewed(path, listed)
 
     def _submit(self, path: bytes, following: Sequence[bytes]) -> None:
         """Begin to list `path` and the next ones, as many as the depth and the bound let be."""
@@ -218,7 +184,7 @@ class ListAhead:
         begun = perf_counter_ns()
         listed, no_descriptor = None, False
         try:
-            listed = self._list(path, limit, looking)
+            listed = self._root.list_unviewed(path, limit=limit, looking=looking)
         except RdcError as error:
             cause = error.__cause__
             no_descriptor = isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from rdc.files.base.entry_path import leading_to
 from rdc.files.base.syscalls import set_access_time
 from rdc.files.facts.compared_entry import compared_entry
 from rdc.model.attributes import ACCESS_TIME, ACCESS_TIME_BYTES
@@ -50,7 +51,17 @@ def write_entry_access_time(
             now = entry.found
             if _access_time_of(now) != ((ACCESS_TIME, value),):
                 root.check_made(path, now, "set its access time")
-                _set(b"/proc/self/fd/%d" % entry.fd, now, int.from_bytes(value, "little", signed=True))
+                seconds = int.from_bytes(value, "little", signed=True)
+                try:
+                    set_access_time(entry.fd, seconds)
+                except OSError as error:
+                    if error.errno not in {errno.ENOSYS, errno.EINVAL}:
+                        raise
+                    # Python sets both times, so a modification time that is set now would be lost.
+                    with leading_to(entry.fd, directory, name) as target:
+                        os.utime(target, ns=(seconds * _NS, now.st_mtime_ns))
+                if root.undo is not None:
+                    root.undo.changed(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
 
     root.perform(path, "set its access time", write)
 
@@ -58,13 +69,3 @@ def write_entry_access_time(
 def _access_time_of(found: os.stat_result) -> Attributes:
     seconds = found.st_atime_ns // _NS
     return ((ACCESS_TIME, seconds.to_bytes(ACCESS_TIME_BYTES, "little", signed=True)),)
-
-
-def _set(path_below_proc: bytes, now: os.stat_result, seconds: int) -> None:
-    try:
-        set_access_time(path_below_proc, seconds)
-    except OSError as error:
-        if error.errno != errno.ENOSYS:
-            raise
-        # Python sets both times, so a modification time that is set at this moment would be lost.
-        os.utime(path_below_proc, ns=(seconds * _NS, now.st_mtime_ns))

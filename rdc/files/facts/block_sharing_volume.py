@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from fcntl import ioctl
 
 from rdc.records import dataclass
 
-__all__ = ["Volume", "volume_of"]
+__all__ = ["Volume", "inode_flags", "leave_out_checksums", "volume_of"]
 
 _BTRFS_IOC_FS_INFO = 0x8400941F
 _FS_INFO_BYTES = 1024
 _FSID = slice(16, 32)
+
+_FS_IOC_GETFLAGS = 0x80086601
+_FS_IOC_SETFLAGS = 0x40086602
+_NOT_COPIED_ON_WRITE = 0x800000  # FS_NOCOW_FL of linux/fs.h
 
 _BLOCK_MIN, _BLOCK_MAX = 512, 1 << 20
 """Bytes. The smallest unit a device writes, and more than the block size of any file system."""
@@ -21,7 +26,8 @@ _BLOCK_MIN, _BLOCK_MAX = 512, 1 << 20
 class Volume:
     id: bytes
     """Equal for files that can share blocks. All subvolumes of a btrfs have one id but different device
-    numbers."""
+    numbers. Its files without data checksums (`chattr +C`) have an id of their own: they share only with each
+    other."""
     block_size: int
     """Bytes. Offsets of shared ranges are multiples of it."""
     whole_extents: bool
@@ -39,7 +45,8 @@ def volume_of(fd: int) -> Volume:
         block = _BLOCK_MAX
     fsid = _btrfs_id(fd)
     if fsid is not None:
-        return Volume(b"btrfs " + fsid, block, True)
+        unchecked = b" +C" if inode_flags(fd) & _NOT_COPIED_ON_WRITE else b""
+        return Volume(b"btrfs " + fsid + unchecked, block, True)
     return Volume(b"device %d" % os.fstat(fd).st_dev, block, False)
 
 
@@ -51,3 +58,22 @@ def _btrfs_id(fd: int) -> bytes | None:
     except OSError:
         return None
     return bytes(answer[_FSID])
+
+
+def inode_flags(fd: int) -> int:
+    """Return the flags that lsattr(1) shows of an open file, 0 if the file system has none."""
+    answer = bytearray(8)
+    try:
+        ioctl(fd, _FS_IOC_GETFLAGS, answer, True)
+    except OSError:
+        return 0
+    # The kernel writes an int, whatever the size in the number of the call says.
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+def leave_out_checksums(fd: int, like: int) -> None:
+    """Have a new, empty file be without data checksums if the open file `like` is, so that the two can share
+    blocks. Raises OSError."""
+    if inode_flags(like) & _NOT_COPIED_ON_WRITE:
+        wanted = inode_flags(fd) | _NOT_COPIED_ON_WRITE
+        ioctl(fd, _FS_IOC_SETFLAGS, bytearray(wanted.to_bytes(4, sys.byteorder) + bytes(4)), True)

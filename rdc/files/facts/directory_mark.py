@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import struct
+import sys
 from functools import lru_cache
 
 from blake3 import blake3
+
+from rdc.files.base.entry_path import WithoutProcError
 
 __all__ = ["MARK_BYTES", "directory_mark"]
 
@@ -32,5 +35,8 @@ def _kernel() -> bytes:
     try:
         with open(_BOOT, "rb") as file:
             return file.read(64).strip()
-    except OSError:
+    except OSError as error:
+        if sys.platform == "linux":
+            # By another name for it, one kernel might be taken for two, and a directory for its own copy.
+            raise WithoutProcError from error
         return platform.node().encode()

@@ -1,7 +1,8 @@
 """Reads extended attributes of a directory's entries, of any kind, without opening their content.
 
 The C part takes the directory's descriptor and names, a directory at a time. Linux before 6.13 lacks a call
-for that. There a path below /proc/self/fd is used, whose last component is not followed if it is a link.
+for that. There a path to each entry is used, whose last component is not followed if it is a link
+(rdc.files.base.entry_path).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import errno
 import os
 from functools import lru_cache, partial
 
-from rdc.files.base.entry_path import path_of_entry
+from rdc.files.base.entry_path import at_entry, has_proc, in_directory
 from rdc.files.base.relative_path import check_path, join
 from rdc.files.facts.access_times import access_time_at
 from rdc.model.attributes import AttributeKinds
@@ -139,13 +140,13 @@ def read_entry_attributes(
     from rdc.files.facts.faked_acls import faked_acls_at
 
     others = _read_extended(directory, name, extended & ~AttributeKinds.ACL)
-    return tuple(sorted((*time, *faked_acls_at(path_of_entry(directory, name)), *others)))
+    return tuple(sorted((*time, *at_entry(directory, name, faked_acls_at), *others)))
 
 
 def _read_extended(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
     if not kinds:
         return ()
-    if _extension is None:
+    if _extension is None or not _lists_in_c():
         rows = _list_by_path(directory, [name])
     else:
         _, _, rows = _extension.list_xattrs(directory, b"", name + b"\0", 0, 0, _by_name)
@@ -156,14 +157,19 @@ def _read_extended(directory: int, name: bytes, kinds: AttributeKinds) -> Attrib
     return ()
 
 
-def read_attributes_at(path: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
-    """Return the attributes of these kinds at a path such as `path_of_entry` gives. Raises OSError."""
+def _lists_in_c() -> bool:
+    """Return whether the C part can list: it needs the call that goes by name, or /proc."""
+    return _extension is not None and (_by_name or has_proc())
+
+
+def read_attributes_at(path: bytes | int, kinds: AttributeKinds, *, follow: bool) -> Attributes:
+    """Return the attributes of these kinds of what a path or a descriptor leads to. Raises OSError."""
     listed = _list_at(path, follow=follow)
     return _values(_chosen(listed, kinds), partial(os.getxattr, path, follow_symlinks=follow))
 
 
 def _listed(root: Root, path: bytes, names: bytes) -> Iterator[tuple[int, bytes | int]]:
-    if _extension is None:
+    if _extension is None or not _lists_in_c():
         yield from _list_by_path(root.directory(path, reading=True).fd, strings(names))
         return
     row = offset = 0
@@ -179,10 +185,23 @@ def _listed(root: Root, path: bytes, names: bytes) -> Iterator[tuple[int, bytes 
 
 def _list_by_path(directory: int, names: list[bytes]) -> list[tuple[int, bytes | int]]:
     """Return what `_xattrs.list_xattrs` returns for a whole directory."""
+    if not has_proc():
+        return in_directory(directory, partial(_list_each, names, _call_by_name))
+    return _list_each(names, partial(at_entry, directory))
+
+
+def _call_by_name(name: bytes, call: Callable[[bytes], bytes]) -> bytes:
+    return call(name)
+
+
+def _list_each(
+    names: list[bytes], reach: Callable[[bytes, Callable[[bytes], bytes]], bytes]
+) -> list[tuple[int, bytes | int]]:
+    """List names one by one. `reach` calls with a path to a name."""
     rows: list[tuple[int, bytes | int]] = []
     for row, name in enumerate(names):
         try:
-            listed = _list_at(path_of_entry(directory, name), follow=False)
+            listed = reach(name, partial(_list_at, follow=False))
         except OSError as error:
             rows.append((row, error.errno or errno.EIO))
         else:
@@ -191,7 +210,7 @@ def _list_by_path(directory: int, names: list[bytes]) -> list[tuple[int, bytes |
     return rows
 
 
-def _list_at(path: bytes, *, follow: bool) -> bytes:
+def _list_at(path: bytes | int, *, follow: bool) -> bytes:
     """Return the attribute names, each followed by NUL. Raises OSError."""
     try:
         found = os.listxattr(path, follow_symlinks=follow)
@@ -211,7 +230,11 @@ def _chosen(listed: bytes, kinds: AttributeKinds) -> tuple[bytes, ...]:
 def _values_of(directory: int, name: bytes, attributes: tuple[bytes, ...]) -> Attributes:
     if _extension is not None and _by_name:
         return _values(attributes, partial(_extension.get_xattr, directory, name))
-    return _values(attributes, partial(os.getxattr, path_of_entry(directory, name), follow_symlinks=False))
+    return _values(attributes, partial(_value_at, directory, name))
+
+
+def _value_at(directory: int, name: bytes, attribute: bytes) -> bytes:
+    return at_entry(directory, name, partial(os.getxattr, attribute=attribute, follow_symlinks=False))
 
 
 def _values(attributes: tuple[bytes, ...], value: Callable[[bytes], bytes]) -> Attributes:

@@ -97,8 +97,8 @@ def stored_attributes(attributes: Attributes) -> Attributes:
     )
 
 
-def stored_acls_at(path: bytes, *, follow: bool) -> Attributes:
-    """Return what is kept of ACLs at a path below /proc, as it is. Raises OSError."""
+def stored_acls_at(path: bytes | int, *, follow: bool) -> Attributes:
+    """Return what is kept of the ACLs of what a path or a descriptor leads to, as it is. Raises OSError."""
     found = []
     for name in STORED_NAMES.values():
         try:
@@ -110,7 +110,7 @@ def stored_acls_at(path: bytes, *, follow: bool) -> Attributes:
 
 
 def faked_acls_at(path: bytes) -> Attributes:
-    """Return the ACLs that are kept at a path such as `path_of_entry` gives, in the kernel's form.
+    """Return the ACLs that are kept at a path such as `at_entry` gives, in the kernel's form.
 
     Raises OSError, also for an attribute that rsync would not write."""
     found = dict(stored_acls_at(path, follow=False))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from enum import Enum
 
+from rdc.files.base.entry_path import path_of_directory
+from rdc.files.base.known_devices import VOLATILE_TYPES
 from rdc.files.base.syscalls import file_system_type
 from rdc.records import dataclass
 
@@ -49,15 +51,6 @@ _LOCAL = {
     0x52654973: "reiserfs",
     0x3434: "nilfs2",
 }
-# FAT has no change time. FUSE and SMB return what their servers choose, often the mtime.
-_NONE = {
-    0x4D44: "vfat",
-    0x2011BAB0: "exfat",
-    0x65735546: "fuse",
-    0xFF534D42: "cifs",
-    0xFE534D42: "smb2",
-    0x517B: "smbfs",
-}
 
 
 def file_system_of(fd: int) -> FileSystem:
@@ -73,15 +66,20 @@ def file_system_of(fd: int) -> FileSystem:
     id_ = os.fstatvfs(fd).f_fsid or os.fstat(fd).st_dev
     kind = type_of(fd)
     times = (
-        ChangeTimes.LOCAL if kind in _LOCAL else ChangeTimes.NONE if kind in _NONE else ChangeTimes.DISTANT
+        ChangeTimes.LOCAL
+        if kind in _LOCAL
+        else ChangeTimes.NONE
+        if kind in VOLATILE_TYPES
+        else ChangeTimes.DISTANT
     )
     return FileSystem(id_ & 0xFFFF_FFFF_FFFF_FFFF, times)
 
 
 def path_of(fd: int) -> bytes:
-    """Return the absolute path of `fd` as this system sees it now, or b"" if it cannot tell."""
+    """Return the absolute path of `fd` as this system sees it now, or b"" if it cannot tell: without /proc,
+    it cannot of a file."""
     try:
-        return os.readlink(b"/proc/self/fd/%d" % fd)
+        return path_of_directory(fd)
     except OSError:
         return b""
 

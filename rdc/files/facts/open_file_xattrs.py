@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["read_attributes", "write_attributes"]
 
 
-def read_attributes(fd: int) -> Attributes:
-    """Return all attributes that the caller may see, () if the file system has none. Raises OSError."""
+def read_attributes(fd: int | bytes) -> Attributes:
+    """Return all attributes of an open file, or at a path, that the caller may see; () if the file system has
+    none. Raises OSError."""
     if not hasattr(os, "listxattr"):  # macOS
         return ()
     try:

@@ -17,10 +17,13 @@ import os
 import stat
 
 from rdc.errors import FileError
-from rdc.files.base.durability import sync_directory_at
+from rdc.files.base.durability import flush, sync_directory_at
+from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.relative_path import join
+from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import Kind, Metadata
+from rdc.model.times import packed_time
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -69,7 +72,10 @@ class Backups:
         self._is_wanted = is_wanted
 
     def _checked(self, top: Root) -> Root:
-        here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
+        try:
+            here, there = (_identity(os.fstat(root.fileno())) for root in (self._root, top))
+        except OSError as error:
+            raise top.failure(error, b"", "keep backups in it") from error
         if here != there:
             return top
         raise top.refused(
@@ -90,7 +96,10 @@ class Backups:
             found = self._root.identity(path)
         except FileError:
             return False
-        return (found.device, found.inode) == _identity(os.fstat(self._top.fileno()))
+        try:
+            return (found.device, found.inode) == _identity(os.fstat(self._top.fileno()))
+        except OSError:
+            return True  # it may be
 
     def keep(self, path: bytes, name: bytes, parent: int, *, copy: bool = False) -> None:
         """Gives the entry `name` of the open directory `parent`, at `path` of the tree, its backup.
@@ -101,6 +110,8 @@ class Backups:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISDIR(found.st_mode):
             return
+        if stands_for_reserved(name + self._suffix):
+            raise self._refused(path, "a name that rdc keeps for itself", "choose another --suffix")
         if self.beside:
             if self._is_wanted(path + self._suffix):
                 raise self._refused(
@@ -140,6 +151,7 @@ class Backups:
                 if _identity(there) != _identity(found):
                     os.unlink(target, dir_fd=directory)
                     os.link(name, target, src_dir_fd=parent, dst_dir_fd=directory, follow_symlinks=False)
+            self._root.check.note_named(identity_of(found), found_at(name, parent))
             if self._fsync:
                 sync_directory_at(b".", directory)
         except IsADirectoryError as error:
@@ -160,7 +172,9 @@ class Backups:
         if stat.S_ISREG(found.st_mode):
             self._copy(path, top, backup)
             return
-        metadata = Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+        metadata = Metadata(
+            stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
+        )
         if stat.S_ISLNK(found.st_mode):
             text = os.readlink(name, dir_fd=parent)
             top.replace_symlink(backup, text, metadata, owner=_is_root())
@@ -168,7 +182,7 @@ class Backups:
             from rdc.files.root.node_kinds import node_of
 
             kind, number = node_of(found)
-            top.replace_node(backup, kind, number, metadata, owner=_is_root(), new=False)
+            top.replace_node(backup, kind, number, metadata, owner=_is_root())
         if self._fsync:
             sync_directory_at(b".", top.locate(backup)[0].fd)
 
@@ -181,13 +195,16 @@ class Backups:
 
         with (
             self._root.open_read(path) as source,
-            Replacement(top, backup, expected_size=source.size, reserved=False) as copy,
+            Replacement(
+                top, backup, expected_size=source.size, allocated=source.taken, reserved=False
+            ) as copy,
         ):
             copy_whole(copy, source, source.size, cloned=may_clone(top, source.identity.device))
             source.check_unchanged()
             name, directory = backup.rpartition(b"/")[2], copy.directory
             try:
                 seal_like(copy, source.metadata, _copied_attributes(source.fileno()), owner=_is_root())
+                flush(copy.fileno())
                 os.rename(copy.temporary, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
                 copy.renamed()
                 if self._fsync:

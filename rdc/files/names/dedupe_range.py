@@ -17,7 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
 
-__all__ = ["NO_SHARING", "SLICE_BYTES", "can_share", "dedupe_range", "sharing_failure"]
+__all__ = [
+    "NO_SHARING",
+    "PAIR_ERRORS",
+    "SLICE_BYTES",
+    "TARGET_ERRORS",
+    "can_share",
+    "dedupe_range",
+    "sharing_failure",
+]
 
 SLICE_BYTES = 16 << 20
 """Bytes per call. btrfs handles so many at a time. Writers of both files and signals wait for one call, about
@@ -62,7 +70,13 @@ def can_share(source: int, destination: int) -> None:
 
 
 NO_SHARING = frozenset((errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS))
-"""Errors that concern a whole file system rather than one pair of files."""
+"""Errors that concern a whole file system rather than one pair of files, if `can_share` raises them."""
+
+PAIR_ERRORS = NO_SHARING | {errno.EINVAL, errno.EXDEV}
+"""Errors of a pair that do not fit each other. Each may fit another file."""
+
+TARGET_ERRORS = frozenset((errno.EPERM, errno.EACCES, errno.EROFS, errno.ETXTBSY))
+"""Errors of a file that cannot change. Other files may share with it."""
 
 _NO_SUPPORT = (
     "a file system that cannot share blocks",

@@ -6,7 +6,7 @@ can write to them unnoticed; writers wait. Each name takes these steps:
 1. `link` makes another name of the original file, beside the name it will take.
 2. `exchange` checks that both files are as they were compared, and exchanges the two names in one step
    (RENAME_EXCHANGE). If that displaced another file than the one compared, the file is put back.
-3. `sync_names` makes the directory durable.
+3. The caller makes the directory durable.
 4. `discard` checks once more whether a process that opened the displaced file wants to write to it. If so,
    the file is put back; otherwise it is removed. Only this step destroys anything.
 
@@ -26,29 +26,24 @@ from contextlib import suppress
 
 from rdc.errors import printable
 from rdc.files.base.durability import flush
+from rdc.files.base.entry_path import WithoutProcError, has_proc
 from rdc.files.base.os_errors import changed
-from rdc.files.base.syscalls import rename_exchange, syncfs
+from rdc.files.base.syscalls import rename_exchange
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.names.swap_names import put_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from rdc.errors import RdcError
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.names.leased_file import LeasedFile
     from rdc.files.root.root import Root
 
-__all__ = ["LinkSwap", "sync_contents", "sync_directories", "sync_directory", "sync_names"]
+__all__ = ["LinkSwap", "sync_directory"]
 
 STALL_SECONDS = 0.5
 """How long a check before an exchange stays valid. A lease delays writers for at least one second, whatever
 /proc/sys/fs/lease-break-time says."""
-
-SYNCFS_FROM = 16
-"""From this many files or directories on, one syncfs replaces their fsyncs. In a batch it is cheaper; for few
-files it would mostly wait for unrelated writes."""
 
 _NO_EXCHANGE = (
     "a file system that cannot let two names change places",
@@ -80,31 +75,44 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 class LinkSwap:
     """One name on its way from its own file, `old`, to the file `original`. Calls come in the order of the
-    module
-    docstring.
+    module docstring.
 
     The caller has compared the two LeasedFiles and holds them until the end. Each call raises FileError or
     FileChangedError and leaves the name with a whole file. After an error nothing remains to be done.
     """
 
-    def __init__(self, root: Root, path: bytes, old: LeasedFile, original: LeasedFile) -> None:
+    def __init__(
+        self,
+        root: Root,
+        path: bytes,
+        old: LeasedFile,
+        original: LeasedFile,
+        directory: Directory | None = None,
+    ) -> None:
+        """`directory`: that of `path`, opened a moment ago."""
         root.check_change(path, "link it")
         self.root = root
         self.path = path
         self._old = old
         self._original = original
-        directory, self.name = root.locate(path, fresh=True)
-        self.directory: Directory = directory
+        self.name = path.rpartition(b"/")[2]
+        self.directory: Directory = root.locate(path, fresh=True)[0] if directory is None else directory
         self.displaced = displaced_name(self.name, old.identity.size, old.metadata)
         """The name beside it, which first belongs to the new link and then to the old file."""
 
+        self.refusal: int | None = None
+        """The errno of `link` if it failed."""
+
     def link(self) -> None:
         try:
+            if not has_proc():
+                raise WithoutProcError
             # The path through the descriptor links the file that was compared, whichever name it has now.
             os.link(
                 b"/proc/self/fd/%d" % self._original.fileno(), self.displaced, dst_dir_fd=self.directory.fd
             )
         except OSError as error:
+            self.refusal = error.errno
             raise self._failure(error, "link it") from error
 
     def exchange(self) -> None:
@@ -124,12 +132,23 @@ class LinkSwap:
         stalled = time.monotonic() - looked > STALL_SECONDS
         self._check_displaced(stalled=stalled)
 
+    def depart(self, *, first: bool) -> None:
+        """Link and exchange. `first` does not matter here: a link changes the ctimes of both files."""
+        self.link()
+        self.exchange()
+
+    def check_departed(self) -> None:
+        """Raise, and give the name back, unless the file that lost it is the one that was compared."""
+        self._check_displaced()
+
     def discard(self) -> None:
         self._check_displaced()
         try:
             os.unlink(self.displaced, dir_fd=self.directory.fd)
         except OSError as error:
             raise self.root.failure(error, self.path, "remove the file that it replaced") from error
+
+    finish = discard
 
     def undo(self) -> None:
         """Put the old file back after `exchange`, because something else failed. Never raises.
@@ -189,7 +208,7 @@ class LinkSwap:
         put_back(self.displaced, self.name, self.directory.fd, os.fstat(self._original.fileno()))
 
     def _failure(self, error: OSError, doing: str) -> RdcError:
-        if error.errno not in _FOUND_AND_ADVICE:
+        if error.errno not in _FOUND_AND_ADVICE or isinstance(error, WithoutProcError):
             return self.root.failure(error, self.path, doing)
         found, advice = _FOUND_AND_ADVICE[error.errno]
         code = errno.errorcode.get(error.errno, error.errno)
@@ -208,34 +227,6 @@ class LinkSwap:
                 os.unlink(self.displaced, dir_fd=self.directory.fd)
 
 
-def sync_contents(files: Sequence[LeasedFile]) -> None:
-    """Make the original files durable before the files they replace are removed. Raises OSError."""
-    if not _sync_volumes([file.fileno() for file in files]):
-        for file in files:
-            flush(file.fileno())
-
-
-def sync_names(swaps: Sequence[LinkSwap]) -> None:
-    """Make the exchanged names durable. Raises OSError."""
-    sync_directories(swap.directory for swap in swaps)
-
-
-def sync_directories(directories: Iterable[Directory]) -> None:
-    """Make the names of several directories durable. Raises OSError."""
-    found: dict[tuple[int, int], Directory] = {}
-    for directory in directories:
-        now = os.fstat(directory.fd)
-        found[now.st_dev, now.st_ino] = directory
-    opened = [os.open(b".", _DIRECTORY, dir_fd=directory.fd) for directory in found.values()]
-    try:
-        if not _sync_volumes(opened):
-            for fd in opened:
-                _sync_directory(fd)
-    finally:
-        for fd in opened:
-            os.close(fd)
-
-
 def sync_directory(directory: Directory) -> None:
     """Make the names of one directory durable. Raises OSError."""
     fd = os.open(b".", _DIRECTORY, dir_fd=directory.fd)
@@ -252,16 +243,3 @@ def _sync_directory(fd: int) -> None:
         # Some network file systems do not sync directories: their renames are durable when they return.
         if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
             raise
-
-
-def _sync_volumes(fds: Sequence[int]) -> bool:
-    """Call syncfs once per file system. Return False if there are too few files for that, or it failed."""
-    if len(fds) < SYNCFS_FROM:
-        return False
-    one_of_each = {os.fstat(fd).st_dev: fd for fd in fds}
-    try:
-        for fd in one_of_each.values():
-            syncfs(fd)
-    except OSError:
-        return False
-    return True

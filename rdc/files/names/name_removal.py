@@ -3,15 +3,18 @@
 Both files are leased (rdc.files.names.leased_file) from before the comparison until the end. Each name
 takes these steps:
 
-1. `depart` checks that both files are as they were compared. Then it renames the duplicate: to a reserved
+1. `stage` writes the copy that `move` to another file system needs. The caller makes the copies of several
+   names durable. `place` reads a copy back, compares it and gives it its name. The caller makes the
+   directories of the copies durable.
+2. `depart` checks that both files are as they were compared. Then it renames the duplicate: to a reserved
    name beside its own, for `move` to its destination, for a symbolic link by an exchange with that link.
-2. It checks that the file renamed is the one compared, and that the file that stays still has its name. If
+3. It checks that the file renamed is the one compared, and that the file that stays still has its name. If
    not, the duplicate gets its name back.
-3. The caller makes the directories durable.
-4. `finish` checks both files once more, and removes the displaced duplicate. Only this step destroys
+4. The caller makes the directories durable.
+5. `finish` checks both files once more, and removes the displaced duplicate. Only this step destroys
    anything.
 
-The order of 1 and 2 protects the last copy. Two runs may have chosen each other's files. Each renames its
+The order of 2 and 3 protects the last copy. Two runs may have chosen each other's files. Each renames its
 duplicate before it looks for the other file. So at least one of the two finds that file gone, and puts back.
 """
 
@@ -22,20 +25,22 @@ import os
 from contextlib import suppress
 
 from rdc.errors import FileError, printable
+from rdc.files.base.durability import make_durable
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
+from rdc.files.facts.content_digest import spans_with_data
 from rdc.files.names.displaced_names import displaced_name
-from rdc.files.names.hard_link import sync_directory
-from rdc.files.names.seal_copy import seal_like
+from rdc.files.names.seal_copy import copy_of, seal_like
 from rdc.files.names.swap_names import put_back
-from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
+from rdc.model.times import real_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.errors import RdcError
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.names.leased_file import LeasedFile
+    from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
 
 __all__ = ["Deletion", "MoveAway", "NameRemoval", "SymlinkSwap"]
@@ -49,14 +54,26 @@ class NameRemoval:
 
     doing = "remove it"
 
-    def __init__(self, root: Root, path: bytes, duplicate: LeasedFile, original: LeasedFile) -> None:
+    def __init__(
+        self,
+        root: Root,
+        path: bytes,
+        duplicate: LeasedFile,
+        original: LeasedFile,
+        directories: tuple[Directory, Directory] | None = None,
+    ) -> None:
+        """`directories`: those of `path` and of the file that stays, opened a moment ago."""
         root.check_change(path, self.doing)
         self.root = root
         self.path = path
         self.duplicate = duplicate
         self.original = original
-        self.directory, self.name = root.locate(path, fresh=True)
-        self.original_directory, self._original_name = original.root.locate(original.path, fresh=True)
+        if directories is None:
+            there = original.root.locate(original.path, fresh=True)[0]
+            directories = root.locate(path, fresh=True)[0], there
+        self.directory, self.original_directory = directories
+        self.name = path.rpartition(b"/")[2]
+        self._original_name = original.path.rpartition(b"/")[2]
         self.displaced = displaced_name(self.name, duplicate.identity.size, duplicate.metadata)
 
     @property
@@ -65,7 +82,7 @@ class NameRemoval:
         return [self.directory]
 
     def depart(self, *, first: bool) -> None:
-        """Steps 1 and 2. `first`: no other name of this file was changed, so even its ctime must be as it
+        """Steps 2 and 3. `first`: no other name of this file was changed, so even its ctime must be as it
         was."""
         try:
             found = self._unlike_compared(self.directory, self.name)
@@ -86,8 +103,12 @@ class NameRemoval:
             self.undo()
             raise
 
+    def check_departed(self) -> None:
+        """Raise, and give the name back, unless both files are as they were compared."""
+        self._check_departed()
+
     def finish(self) -> None:
-        """Step 4."""
+        """Step 5."""
         self._check_departed()
         try:
             os.unlink(self.displaced, dir_fd=self.directory.fd)
@@ -178,9 +199,15 @@ class SymlinkSwap(NameRemoval):
     doing = "make it a symbolic link"
 
     def __init__(
-        self, root: Root, path: bytes, duplicate: LeasedFile, original: LeasedFile, text: bytes
+        self,
+        root: Root,
+        path: bytes,
+        duplicate: LeasedFile,
+        original: LeasedFile,
+        text: bytes,
+        directories: tuple[Directory, Directory] | None = None,
     ) -> None:
-        super().__init__(root, path, duplicate, original)
+        super().__init__(root, path, duplicate, original, directories)
         self._text = text
         self._link: os.stat_result | None = None
 
@@ -236,33 +263,36 @@ class MoveAway(NameRemoval):
         *,
         into: Root,
         destination: bytes,
+        directories: tuple[Directory, Directory] | None = None,
     ) -> None:
-        super().__init__(root, path, duplicate, original)
+        super().__init__(root, path, duplicate, original, directories)
         self._into = into
         self._destination = destination
-        _make_parents(into, destination)
-        self._destination_directory, self._destination_name = into.locate(destination, fresh=True)
+        self._destination_name = destination.rpartition(b"/")[2]
+        self._destination_directory: Directory | None = None
+        self._copy: Replacement | None = None
         self._copied: os.stat_result | None = None
 
     @property
     def directories(self) -> list[Directory]:
-        return [self._destination_directory, self.directory]
+        return [self._there(), self.directory]
 
-    def finish(self) -> None:
-        if self._copied is not None:
-            super().finish()
+    def _there(self) -> Directory:
+        """The directory of the destination. Raises RdcError."""
+        if self._destination_directory is None:
+            self._destination_directory = self._into.locate(self._destination, fresh=True)[0]
+        return self._destination_directory
 
-    def _rename(self) -> None:
-        if self._destination_directory_device() == self.duplicate.identity.device:
-            try:
-                rename_no_replace_between(
-                    self.name, self.directory.fd, self._destination_name, self._destination_directory.fd
-                )
-                return
-            except OSError as error:
-                # Bind mounts and subvolumes have one device number, or one that says little.
-                if error.errno != errno.EXDEV:
-                    raise
+    def stage(self) -> int | None:
+        """Write the copy, if the destination is on another file system. Return its descriptor, for the caller
+        to make it durable. Raises RdcError."""
+        try:
+            device = os.fstat(self._there().fd).st_dev
+        except OSError as error:
+            raise self._failure(error) from error
+        return None if device == self.duplicate.identity.device else self._stage()
+
+    def _stage(self) -> int:
         if self.duplicate.links > 1:
             raise self.root.refused(
                 self.path,
@@ -271,68 +301,95 @@ class MoveAway(NameRemoval):
                 found=f"{self.duplicate.links} names",
                 advice="the file was left alone",
             )
-        self._copy()
+        duplicate = self.duplicate
+        self._copy = copy = copy_of(
+            self._into, self._destination, duplicate.fileno(), duplicate.identity.size
+        )
         try:
-            rename_no_replace(self.name, self.displaced, self.directory.fd)
-        except BaseException:
-            self._remove_copy()
-            raise
-
-    def _destination_directory_device(self) -> int:
-        return os.fstat(self._destination_directory.fd).st_dev
-
-    def _copy(self) -> None:
-        duplicate, size = self.duplicate, self.duplicate.identity.size
-        with Replacement(self._into, self._destination, expected_size=size) as copy:
-            copy.copy_from(duplicate.fileno(), 0, size)
             seal_like(copy, duplicate.metadata, duplicate.attributes)
+        except OSError as error:
+            self.drop()
+            raise self._failure(error) from error
+        except BaseException:
+            self.drop()
+            raise
+        return copy.fileno()
+
+    def place(self) -> Directory | None:
+        """Compare the durable copy with the duplicate, and give it its name. Return the directory to be made
+        durable then; None if there is no copy. Raises RdcError."""
+        copy, duplicate, size = self._copy, self.duplicate, self.duplicate.identity.size
+        if copy is None:
+            return None
+        try:
             # From the disk, where the kernel lets go of what it remembers.
             os.posix_fadvise(copy.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            for offset in range(0, max(size, 1), SPAN_BYTES):
-                if copy.pread(offset, SPAN_BYTES) != duplicate.pread(offset, min(SPAN_BYTES, size - offset)):
+            for offset, length in spans_with_data((copy.fileno(), duplicate.fileno()), size, SPAN_BYTES):
+                if copy.pread(offset, length) != duplicate.pread(offset, length):
                     raise self._changed("that its copy differs")
-            os.utime(copy.fileno(), ns=(duplicate.atime_ns, duplicate.metadata.mtime_ns))
+            if copy.pread(size, 1):
+                raise self._changed("that its copy differs")
+            os.utime(copy.fileno(), ns=(duplicate.atime_ns, real_time(duplicate.metadata.mtime_ns)))
             rename_no_replace(copy.temporary, self._destination_name, copy.directory.fd)
             self._copied = os.fstat(copy.fileno())
             copy.renamed()
-            sync_directory(copy.directory)
+        except OSError as error:
+            raise self._failure(error) from error
+        finally:
+            self.drop()
+        return copy.directory
+
+    def drop(self) -> None:
+        """Remove a copy that did not get its name. Never raises."""
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.abandon()
+
+    def finish(self) -> None:
+        if self._copied is not None:
+            super().finish()
+
+    def _rename(self) -> None:
+        if self._copied is None:
+            try:
+                rename_no_replace_between(
+                    self.name, self.directory.fd, self._destination_name, self._there().fd
+                )
+                return
+            except OSError as error:
+                # Bind mounts and subvolumes have one device number, or one that says little.
+                if error.errno != errno.EXDEV:
+                    raise
+            make_durable([self._stage()])
+            there = self.place()
+            make_durable([], [] if there is None else [there])
+        try:
+            rename_no_replace(self.name, self.displaced, self.directory.fd)
+        except BaseException:
+            self.remove_copy()
+            raise
 
     def _give_back(self) -> None:
         if self._copied is None:
-            rename_no_replace_between(
-                self._destination_name, self._destination_directory.fd, self.name, self.directory.fd
-            )
+            rename_no_replace_between(self._destination_name, self._there().fd, self.name, self.directory.fd)
             return
         rename_no_replace(self.displaced, self.name, self.directory.fd)
-        self._remove_copy()
+        self.remove_copy()
 
-    def _remove_copy(self) -> None:
-        """Remove the copy if it is still the one made here."""
-        with suppress(OSError):
-            made = self._copied
-            now = os.stat(
-                self._destination_name, dir_fd=self._destination_directory.fd, follow_symlinks=False
-            )
-            if made is not None and (now.st_ino, now.st_mtime_ns) == (made.st_ino, made.st_mtime_ns):
-                os.unlink(self._destination_name, dir_fd=self._destination_directory.fd)
+    def remove_copy(self) -> None:
+        """Remove the copy if it is still the one made here. Never raises."""
+        made, self._copied = self._copied, None
+        if made is not None:
+            with suppress(OSError, FileError):
+                there = self._there().fd
+                now = os.stat(self._destination_name, dir_fd=there, follow_symlinks=False)
+                if (now.st_ino, now.st_mtime_ns) == (made.st_ino, made.st_mtime_ns):
+                    os.unlink(self._destination_name, dir_fd=there)
 
     def _departed_to(self) -> tuple[Directory, bytes]:
         if self._copied is None:
-            return self._destination_directory, self._destination_name
+            return self._there(), self._destination_name
         return self.directory, self.displaced
 
     def _taken_name(self) -> bytes:
         return self._into.shown(self._destination)
-
-
-def _make_parents(into: Root, destination: bytes) -> None:
-    """Make the directories above `destination`, each durable before the next. Raises RdcError."""
-    parts = destination.split(b"/")[:-1]
-    for count in range(1, len(parts) + 1):
-        path = b"/".join(parts[:count])
-        if into.make_directory(path):
-            directory, _ = into.locate(path, fresh=True)
-            try:
-                sync_directory(directory)
-            except OSError as error:
-                raise into.failure(error, path, "make it durable") from error

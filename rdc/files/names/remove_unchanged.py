@@ -7,6 +7,7 @@ change after the listing gives it a later one: a run lists nothing before the cl
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -15,6 +16,7 @@ from contextlib import suppress
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.file_clock import outlast
 from rdc.files.root.confined_access import stat_entry
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,14 +56,25 @@ class UnchangedRemoval:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise self._root.failure(error, path, "remove it") from error
+            failed = self._root.failure(error, path, "remove it")
+            if isinstance(failed, FileError):
+                raise failed from error
+            # A full or read-only source stops no run: it only keeps what it has.
+            raise self._root.refused(
+                path,
+                "remove it from the source",
+                expected="a source that may be changed",
+                found=f"{os.strerror(error.errno or 0)} ({errno.errorcode.get(error.errno or 0)})",
+                advice="it is at the destination, and stays here; mount the source read-write, or leave out"
+                " --remove-source-files",
+            ) from error
         return True
 
     def _is_listed(self, found: os.stat_result, listed: Identity) -> bool:
         if (found.st_dev, found.st_ino) != (listed.device, listed.inode):
             return False
         # Symlinks may be listed without their times (--omit-link-times). Their ctime tells of a change, too.
-        if stat.S_ISREG(found.st_mode) and (found.st_size, found.st_mtime_ns) != (
+        if stat.S_ISREG(found.st_mode) and (found.st_size, packed_time(found.st_mtime_ns)) != (
             listed.size,
             listed.mtime_ns,
         ):

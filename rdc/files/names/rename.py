@@ -11,10 +11,14 @@ import os
 import stat
 from enum import Enum
 
+from rdc.files.base.durability import CANNOT_SYNC
+from rdc.files.base.entry_check import found_at, identity_of
+from rdc.files.base.known_devices import honours_no_replace
 from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
-from rdc.files.root.source_file import identity_of
+from rdc.files.base.taking_names import is_refused
 from rdc.model.entries import Metadata
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +28,6 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity
 
 __all__ = ["Moved", "make_durable", "move_directory", "move_file"]
-
-# Errors of renames across file systems, of missing rights, of old kernels, and of file systems that cannot
-# promise to replace nothing.
-_CANNOT = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL}
-
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -64,12 +63,15 @@ def move_file(
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         except FileNotFoundError:
             return Moved.CHANGED
-        if not stat.S_ISREG(found.st_mode) or identity_of(found) != expected:
+        if not stat.S_ISREG(found.st_mode) or not root.check.is_still(expected, identity_of(found)):
             return Moved.CHANGED
         if found.st_nlink > 1:
             return Moved.SHARED
         if found.st_dev != os.fstat(here.fd).st_dev:
             return Moved.IMPOSSIBLE
+        if not (honours_no_replace(here.fd) and root.storage.facts.steady):
+            return Moved.IMPOSSIBLE  # the rename could replace an entry, or would change the mtime
+        before = identity_of(found)
         if root.undo is not None:
             closed = found.st_mode
             if root.sheds_acls:
@@ -84,8 +86,12 @@ def move_file(
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
+        root.check.note_named(before, found_at(new_name, here.fd))
+        if root.undo is not None:
+            root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
     except OSError as error:
-        if error.errno in _CANNOT:
+        # Across file systems, without the rights, or where a rename cannot promise to replace nothing.
+        if error.errno == errno.EXDEV or is_refused(error):
             return Moved.IMPOSSIBLE
         raise root.failure(error, new, "move a file there") from error
     return Moved.DONE
@@ -105,14 +111,14 @@ def move_directory(root: Root, old: bytes, new: bytes) -> bool:
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        if not stat.S_ISDIR(found.st_mode):
+        if not (stat.S_ISDIR(found.st_mode) and honours_no_replace(here.fd)):
             return False
         if root.undo is not None:
-            now = stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid
+            now = stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
             root.undo.moving(old, new, found, Metadata(*now))
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
-        if error.errno in _CANNOT:
+        if error.errno == errno.EXDEV or is_refused(error):
             return False
         raise root.failure(error, new, "move a directory there") from error
     finally:
@@ -133,7 +139,7 @@ def make_durable(root: Root, directories: Iterable[bytes]) -> None:
         try:
             syncfs(fd)
         except OSError as error:
-            if error.errno != errno.ENOSYS:
+            if error.errno not in CANNOT_SYNC:
                 raise root.failure(error, path, "make the moves into it durable") from error
             os.sync()
         finally:

@@ -1,4 +1,11 @@
-"""Gives a removed duplicate its name back, from where it lies or by a copy of the file that stayed.
+"""Gives a file its name back: from where it lies, or as a copy of a file with the same content.
+
+Each return takes these steps, and those of many names share their syncs:
+
+1. `stage` writes a copy aside, if one is needed. The caller makes copies durable.
+2. `take` gives the name to the file.
+3. The caller makes `directories` durable.
+4. `finish` removes what the file replaces.
 
 Nothing is overwritten: a name is taken only while it is free, or while the symbolic link that stands for the
 file has it. In that case two names are exchanged, and what was displaced is looked at before it is removed.
@@ -12,23 +19,309 @@ from contextlib import suppress
 
 from blake3 import blake3
 
+from rdc.errors import FileError, printable
+from rdc.files.base.durability import make_durable
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
-from rdc.files.names.hard_link import sync_directories, sync_directory
-from rdc.files.names.seal_copy import seal_like
+from rdc.files.facts.content_digest import ContentDigest, spans_with_data
+from rdc.files.names.hard_link import sync_directory
+from rdc.files.names.leased_file import LeasedFile, same_bytes
+from rdc.files.names.seal_copy import copy_of, seal_like
+from rdc.files.names.swap_names import put_back
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
+from rdc.model.times import real_time
+from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
 
-__all__ = ["is_link_with", "remove_spare_link", "return_copy", "return_displaced", "return_moved"]
+__all__ = [
+    "CopiedReturn",
+    "CopyReturn",
+    "Digest",
+    "DisplacedReturn",
+    "MovedReturn",
+    "NameReturn",
+    "OldReturn",
+    "Returned",
+    "differs",
+    "is_link_with",
+    "remove_spare_link",
+    "remove_twin",
+    "return_displaced",
+]
 
 _DOING = "bring it back"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The digest that a content must have."""
+
+    value: bytes
+    of_all: bool
+    """Whether it is BLAKE3 of all bytes, and no ContentDigest."""
+
+    def is_of(self, content: bytes) -> bool:
+        """Return whether this is the whole content that was meant."""
+        if self.of_all:
+            return blake3(content).digest() == self.value
+        digest = ContentDigest(len(content))
+        digest.add(0, content)
+        return digest.digest() == self.value
+
+    def is_of_copy(self, copy: Replacement) -> bool:
+        """Return whether this is the digest of a temporary, which is read from the disk or the page cache.
+        Raises RdcError."""
+        if self.of_all:
+            hasher = blake3()
+            for offset in range(0, copy.size, SPAN_BYTES):
+                hasher.update(copy.pread(offset, min(SPAN_BYTES, copy.size - offset)))
+            return hasher.digest() == self.value
+        digest = ContentDigest(copy.size)
+        for offset, length in spans_with_data((copy.fileno(),), copy.size, SPAN_BYTES):
+            digest.add(offset, copy.pread(offset, length))
+        return digest.digest() == self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a file that comes back gets besides its content."""
+
+    metadata: Metadata
+    attributes: Attributes
+    atime_ns: int
+
+
+class NameReturn:
+    """One name that gets its file back. Each call raises RdcError, and the name is as before then."""
+
+    def __init__(self, root: Root, path: bytes, directory: Directory, text: bytes = b"") -> None:
+        """`directory`: that of `path`, opened a moment ago. `text`: of the symbolic link that may have the
+        name."""
+        root.check_change(path, _DOING)
+        self.root = root
+        self.path = path
+        self.directory = directory
+        self.name = path.rpartition(b"/")[2]
+        self._text = text
+
+    @property
+    def directories(self) -> list[Directory]:
+        """Those whose names `take` changed."""
+        return [self.directory]
+
+    def stage(self) -> int | None:
+        """Step 1. Return the descriptor of the copy, None if none is needed."""
+        return None
+
+    def take(self) -> None:
+        """Step 2."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Step 4."""
+
+    def drop(self) -> None:
+        """Remove a copy that did not get the name. Never raises."""
+
+    def _take(self, beside: bytes) -> None:
+        try:
+            _take(beside, self.name, self.directory.fd, self._text)
+        except OSError as error:
+            raise self.root.failure(error, self.path, _DOING) from error
+
+
+class DisplacedReturn(NameReturn):
+    """Renames the file that lies displaced beside its name."""
+
+    def __init__(
+        self, root: Root, path: bytes, directory: Directory, displaced: bytes, text: bytes = b""
+    ) -> None:
+        super().__init__(root, path, directory, text)
+        self._displaced = displaced
+
+    def take(self) -> None:
+        self._take(self._displaced)
+
+
+class OldReturn(NameReturn):
+    """Gives the name back to the file that lies displaced beside it, from the hard link that took it."""
+
+    def __init__(self, root: Root, path: bytes, directory: Directory, displaced: bytes) -> None:
+        super().__init__(root, path, directory)
+        self._displaced = displaced
+
+    def take(self) -> None:
+        with LeasedFile(self.root, self.path) as linked:
+            try:
+                # A lease does not protect names: the others may have been removed.
+                if os.fstat(linked.fileno()).st_nlink < 2:
+                    raise self.root.refused(
+                        self.path,
+                        _DOING,
+                        expected="a link to a file with other names",
+                        found="that it is its only one",
+                        advice=f"look at {printable(self._displaced)} beside it, and remove one of the two",
+                    )
+                put_back(self._displaced, self.name, self.directory.fd, os.fstat(linked.fileno()))
+            except OSError as error:
+                raise self.root.failure(error, self.path, _DOING) from error
+
+
+class MovedReturn(NameReturn):
+    """Renames the file that was moved, within a file system."""
+
+    def __init__(self, root: Root, path: bytes, directory: Directory, moved: tuple[Root, bytes]) -> None:
+        super().__init__(root, path, directory)
+        self._into, self._moved = moved
+        self._into.check_change(self._moved, _DOING)
+        self._there, self._moved_name = self._into.locate(self._moved, fresh=True)
+
+    @property
+    def directories(self) -> list[Directory]:
+        return [self.directory, self._there]
+
+    def take(self) -> None:
+        try:
+            rename_no_replace_between(self._moved_name, self._there.fd, self.name, self.directory.fd)
+        except OSError as error:
+            raise self.root.failure(error, self.path, _DOING) from error
+
+    @property
+    def is_near(self) -> bool:
+        """Whether both directories are on one file system, as far as device numbers say."""
+        return os.fstat(self._there.fd).st_dev == os.fstat(self.directory.fd).st_dev
+
+
+class CopiedReturn(NameReturn):
+    """A return that needs a copy. Subclasses say of what, and how it takes the name."""
+
+    def __init__(
+        self,
+        root: Root,
+        path: bytes,
+        directory: Directory,
+        returned: Returned,
+        content: bytes | None,
+        text: bytes = b"",
+    ) -> None:
+        """`content`: the whole content, if it is in memory."""
+        super().__init__(root, path, directory, text)
+        self.returned = returned
+        self.content = content
+        self._copy: Replacement | None = None
+        self._staged: tuple[bytes, int] | None = None
+        """Name and descriptor of a copy that was made among others (rdc.files.names.small_copies)."""
+
+    def stage(self) -> int:
+        self._copy = copy = self._written()
+        try:
+            seal_like(copy, self.returned.metadata, self.returned.attributes)
+            os.utime(copy.fileno(), ns=(self.returned.atime_ns, real_time(self.returned.metadata.mtime_ns)))
+            self._check()
+        except OSError as error:
+            self.drop()
+            raise self.root.failure(error, self.path, _DOING) from error
+        except BaseException:
+            self.drop()
+            raise
+        return copy.fileno()
+
+    def _written(self) -> Replacement:
+        """Return a temporary with the content. Raises RdcError."""
+        if self.content is None:
+            return self._copied()
+        copy = Replacement(self.root, self.path, expected_size=len(self.content))
+        copy.write(self.content)
+        return copy
+
+    def _copied(self) -> Replacement:
+        """Return a copy of the source. Raises RdcError."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        """Raise FileError if the source is not what was copied."""
+
+    def adopt(self, temporary: bytes, fd: int) -> None:
+        """Take over a complete copy in place of `stage`. Another object closes the descriptor."""
+        self._staged = temporary, fd
+
+    def take(self) -> None:
+        copy, staged = self._copy, self._staged
+        if staged is None:
+            if copy is None:
+                raise ValueError("a copy takes its name once it is staged")
+            staged = copy.temporary, copy.fileno()
+        try:
+            self._take_with(*staged)
+        except OSError as error:
+            raise self.root.failure(error, self.path, _DOING) from error
+        finally:
+            self.drop()
+
+    def _take_with(self, beside: bytes, fd: int) -> None:
+        """Give the name to the copy. Raises OSError, FileError."""
+        _take(beside, self.name, self.directory.fd, self._text)
+        self._renamed()
+
+    def _renamed(self) -> None:
+        """Take note that the copy's name is not its own any more."""
+        self._staged = None
+        if self._copy is not None:
+            self._copy.renamed()
+
+    def drop(self) -> None:
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.abandon()
+        staged, self._staged = self._staged, None
+        if staged is not None:
+            with suppress(OSError):
+                os.unlink(staged[0], dir_fd=self.directory.fd)
+
+
+class CopyReturn(CopiedReturn):
+    """Takes the name for a copy of a file, if that has the content that the name's file had."""
+
+    def __init__(
+        self,
+        root: Root,
+        path: bytes,
+        directory: Directory,
+        returned: Returned,
+        *,
+        source: SourceFile,
+        digest: Digest,
+        content: bytes | None = None,
+        text: bytes = b"",
+    ) -> None:
+        """`source`: closed by the caller, after `stage`. `content`: has this digest."""
+        super().__init__(root, path, directory, returned, content, text)
+        self._source = source
+        self._digest = digest
+
+    def _copied(self) -> Replacement:
+        copy = copy_of(self.root, self.path, self._source.fileno(), self._source.size)
+        try:
+            if copy.size != self._source.size or not self._digest.is_of_copy(copy):
+                raise differs(self.root, self.path, self._source.path)
+        except BaseException:
+            copy.abandon()
+            raise
+        return copy
+
+
+def differs(root: Root, path: bytes, source: bytes) -> FileError:
+    """Return the error of a name whose source, named by its path, has another content now."""
+    found = f"another in {printable(source)}"
+    return changed(path, root.shown(path), "the content that it had", found)
 
 
 def is_link_with(name: bytes, directory: int, text: bytes) -> bool:
@@ -51,77 +344,39 @@ def remove_spare_link(root: Root, path: bytes, displaced: bytes, text: bytes) ->
 
 
 def return_displaced(root: Root, path: bytes, displaced: bytes, text: bytes) -> None:
-    """Rename the file `displaced`, beside `path`, back to it. `text`: of the link that may have its name.
+    """Rename the file `displaced`, beside `path`, back to it, durably. `text`: of the link that may have its
+    name.
 
     Raises RdcError; the file then stays where it is.
     """
-    root.check_change(path, _DOING)
-    directory, name = root.locate(path, fresh=True)
+    one = DisplacedReturn(root, path, root.locate(path, fresh=True)[0], displaced, text)
+    one.take()
     try:
-        _take(displaced, name, directory.fd, text)
-        sync_directory(directory)
+        sync_directory(one.directory)
     except OSError as error:
         raise root.failure(error, path, _DOING) from error
 
 
-def return_moved(root: Root, path: bytes, into: Root, destination: bytes) -> bool:
-    """Rename the file at `destination` below `into` back to `path`.
-
-    Return False if they are on different file systems. Raises RdcError; the file then stays where it is.
-    """
-    root.check_change(path, _DOING)
-    into.check_change(destination, _DOING)
-    directory, name = root.locate(path, fresh=True)
-    there, moved = into.locate(destination, fresh=True)
-    try:
-        rename_no_replace_between(moved, there.fd, name, directory.fd)
-        sync_directories((directory, there))
-    except OSError as error:
-        if error.errno == errno.EXDEV:
+def remove_twin(into: Root, moved: bytes, root: Root, path: bytes) -> bool:
+    """Remove the copy at `moved` of the file at `path`, if both are equal and at rest. Return whether it was
+    removed. Raises RdcError."""
+    into.check_change(moved, "remove the copy")
+    with LeasedFile(into, moved) as copy, LeasedFile(root, path) as kept:
+        if copy.identity.inode == kept.identity.inode and copy.facts.device == kept.facts.device:
             return False
-        raise root.failure(error, path, _DOING) from error
-    return True
-
-
-def return_copy(
-    root: Root,
-    path: bytes,
-    source: SourceFile,
-    digest: bytes,
-    metadata: Metadata,
-    attributes: Attributes,
-    atime_ns: int,
-    text: bytes,
-) -> None:
-    """Give `path` a copy of `source`, if that has the content of `digest`. `text` as in `return_displaced`.
-
-    The copy is complete and durable before it takes the name. Raises RdcError; the name is as before then.
-    """
-    root.check_change(path, _DOING)
-    hasher = blake3()
-    with Replacement(root, path, expected_size=source.size) as copy:
-        for offset in range(0, source.size, SPAN_BYTES):
-            span = source.pread(offset, min(SPAN_BYTES, source.size - offset))
-            hasher.update(span)
-            copy.write(span)
-        if hasher.digest() != digest:
-            raise changed(path, root.shown(path), "the content that it had", f"another in {_name(source)}")
+        if not same_bytes(kept, copy):
+            return False
         try:
-            seal_like(copy, metadata, attributes)
-            os.utime(copy.fileno(), ns=(atime_ns, metadata.mtime_ns))
-            name = path.rpartition(b"/")[2]
-            temporary = copy.temporary
-            _take(temporary, name, copy.directory.fd, text)
-            copy.renamed()
-            sync_directory(copy.directory)
+            make_durable([kept.fileno()])
+            directory, name = into.locate(moved, fresh=True)
+            copy.check()
+            kept.check()
+            if not copy.is_at(name, directory.fd):
+                return False
+            os.unlink(name, dir_fd=directory.fd)
         except OSError as error:
-            raise root.failure(error, path, _DOING) from error
-
-
-def _name(source: SourceFile) -> str:
-    from rdc.errors import printable
-
-    return printable(source.path)
+            raise into.failure(error, moved, "remove the copy") from error
+    return True
 
 
 def _take(beside: bytes, name: bytes, directory: int, text: bytes) -> None:

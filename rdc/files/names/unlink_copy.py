@@ -1,22 +1,70 @@
-"""unlink_copy: replaces one hard link of a file by a copy with the same bytes, metadata and attributes."""
+"""Separation: replaces one hard link of a file by a copy with the same bytes, metadata and attributes."""
 
 from __future__ import annotations
 
 import os
 
+from rdc.files.base.durability import make_durable
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange
-from rdc.files.names.hard_link import sync_directory
 from rdc.files.names.leased_file import LeasedFile
-from rdc.files.names.seal_copy import seal_like
+from rdc.files.names.return_name import CopiedReturn, Returned
+from rdc.files.names.seal_copy import copy_of
 from rdc.files.names.swap_names import put_back
-from rdc.files.replace.replacement import Replacement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
 
-__all__ = ["unlink_copy"]
+__all__ = ["Separation", "unlink_copy"]
+
+_DOING = "make it a file of its own"
+
+
+class Separation(CopiedReturn):
+    """One name, a hard link to a leased file, that gets a copy of it. The file keeps its other names."""
+
+    def __init__(
+        self, root: Root, path: bytes, directory: Directory, linked: LeasedFile, content: bytes | None = None
+    ) -> None:
+        """`linked`: held by the caller until `finish`."""
+        returned = Returned(linked.metadata, linked.attributes, linked.atime_ns)
+        super().__init__(root, path, directory, returned, content)
+        self._linked = linked
+        self._beside = b""
+
+    def _copied(self) -> Replacement:
+        size = self._linked.identity.size
+        copy = copy_of(self.root, self.path, self._linked.fileno(), size)
+        if copy.size != size:
+            copy.abandon()
+            raise changed(self.path, self.root.shown(self.path), f"{size} bytes", "fewer")
+        return copy
+
+    def _check(self) -> None:
+        # The copy is complete: no process wrote to the file while the lease held.
+        self._linked.check()
+
+    def _take_with(self, beside: bytes, fd: int) -> None:
+        linked, directory, made = self._linked, self.directory.fd, os.fstat(fd)
+        rename_exchange(beside, self.name, directory)
+        # The temporary name belongs to the old link now, so abandoning the copy must not remove it.
+        self._renamed()
+        if not linked.is_at(beside, directory) or not linked.is_intact():
+            put_back(beside, self.name, directory, made)
+            raise changed(
+                self.path, self.root.shown(self.path), "the hard link that was copied", "that it was changed"
+            )
+        self._beside = beside
+
+    def finish(self) -> None:
+        try:
+            if self._beside and self._linked.is_at(self._beside, self.directory.fd):
+                os.unlink(self._beside, dir_fd=self.directory.fd)
+        except OSError as error:
+            raise self.root.failure(error, self.path, "remove the link that it replaced") from error
 
 
 def unlink_copy(root: Root, path: bytes, inode: int) -> int:
@@ -27,33 +75,18 @@ def unlink_copy(root: Root, path: bytes, inode: int) -> int:
     process moved to this name meanwhile is put back. Raises FileError, FileChangedError or OutOfSpaceError;
     the name then keeps its file.
     """
-    root.check_change(path, "make it a file of its own")
     with LeasedFile(root, path) as linked:
-        size = linked.identity.size
         if linked.identity.inode != inode or linked.links < 2:
             raise changed(path, root.shown(path), "a hard link", "a file of its own")
-        with Replacement(root, path, expected_size=size) as copy:
-            if copy.copy_from(linked.fileno(), 0, size) != size:
-                raise changed(path, root.shown(path), f"{size} bytes", "fewer")
-            try:
-                seal_like(copy, linked.metadata, linked.attributes)
-                # The copy is complete: no process wrote to the file while the lease held.
-                linked.check()
-                _take_name(root, path, copy, linked)
-            except OSError as error:
-                raise root.failure(error, path, "make it a file of its own") from error
-    return size
-
-
-def _take_name(root: Root, path: bytes, copy: Replacement, linked: LeasedFile) -> None:
-    """Exchange the copy with the name, and remove the old link. Raises OSError, FileChangedError."""
-    directory, name, beside = copy.directory, path.rpartition(b"/")[2], copy.temporary
-    made = os.fstat(copy.fileno())
-    rename_exchange(beside, name, directory.fd)
-    # The temporary name belongs to the old link now, so abandoning the copy must not remove it.
-    copy.renamed()
-    if not linked.is_at(beside, directory.fd) or not linked.is_intact():
-        put_back(beside, name, directory.fd, made)
-        raise changed(path, root.shown(path), "the hard link that was copied", "that it was changed")
-    sync_directory(directory)
-    os.unlink(beside, dir_fd=directory.fd)
+        one = Separation(root, path, root.locate(path, fresh=True)[0], linked)
+        copied = one.stage()
+        try:
+            make_durable([copied])
+            one.take()
+            make_durable([], one.directories)
+        except OSError as error:
+            raise root.failure(error, path, _DOING) from error
+        finally:
+            one.drop()
+        one.finish()
+        return linked.identity.size

@@ -7,8 +7,9 @@ import os
 import stat
 
 from rdc.errors import FileError, printable
-from rdc.files.base.durability import sync_directory_of
+from rdc.files.base.durability import sync_directory
 from rdc.files.base.os_errors import failure, refused
+from rdc.files.own.opened_path import OpenedPath
 
 __all__ = ["AppendLog", "read_log"]
 
@@ -20,14 +21,13 @@ class AppendLog:
     """A new log file, readable by its owner alone. An existing file is never overwritten."""
 
     def __init__(self, path: bytes) -> None:
-        """Create the file and missing directories above it. Raises RdcError."""
+        """Create the file and missing directories above it. No link of another user is followed. Raises
+        RdcError."""
         self.path = path
         try:
-            parent = os.path.dirname(path)
-            if parent:
-                os.makedirs(parent, mode=0o700, exist_ok=True)
-            self._fd = os.open(path, _CREATE, 0o600)
-            sync_directory_of(path)
+            with OpenedPath(path, make=0o700, last=False) as opened:
+                self._fd = os.open(opened.name, _CREATE, 0o600, dir_fd=opened.directory)
+                sync_directory(opened.directory, self._fd)
         except OSError as error:
             raise failure(error, path, path, "make the journal") from error
 

@@ -10,6 +10,7 @@ from array import array
 from collections import deque
 
 from rdc.files.replace.cloning import block_bytes, clone_into
+from rdc.files.replace.sparse import is_zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,6 +110,9 @@ class ClonedRanges:
     def put_repeated(self, content: bytes | bytearray, count: int) -> None:
         """Writes `content` `count` times, but for what is in place, from wherever: a run of zeros has them
         everywhere."""
+        if count > 1 and is_zeros(content):
+            self._put_zeros(len(content) * count)
+            return
         size = len(content)
         many = max(1, COMPARED_BYTES // size)
         repeated = bytes(content) * min(many, count)
@@ -122,6 +126,24 @@ class ClonedRanges:
                     start = stop = 0
             self._write(memoryview(repeated)[: size * times], ((start, stop),))
             done += times
+
+    def _put_zeros(self, length: int) -> None:
+        """Writes zeros, but for those that are in place. What is a hole there costs no time."""
+        temporary, stop = self._temporary, self._temporary.size + length
+        while temporary.size < stop:
+            at = temporary.size
+            start, end = self._cloned(stop - at)
+            if start == end:
+                temporary.write_zeros(stop - at)
+                return
+            if start:
+                temporary.write_zeros(start)
+                continue
+            for first, last in temporary.zero_runs(at, at + end):
+                while temporary.size < first:
+                    found = temporary.pread(temporary.size, min(first - temporary.size, COMPARED_BYTES))
+                    self._write(bytes(len(found)), ((0, len(found) if is_zeros(found) else 0),))
+                temporary.take_clone(last - first, hole=True)
 
     def _write(self, content: bytes | memoryview, kept: Sequence[tuple[int, int]]) -> None:
         """Writes `content` but for what is in place."""

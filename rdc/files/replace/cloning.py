@@ -109,5 +109,5 @@ def copy_whole(temporary: Replacement, source: SourceFile, size: int, *, cloned:
         return True
     if cloned:
         temporary.reserve()
-    temporary.copy_from(source.fileno(), 0, size, holes=source.allocated < source.size)
+    temporary.copy_from(source.fileno(), 0, size)
     return False

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import flush, sync_directory, sync_file_systems
+from rdc.files.base.entry_check import identity_of
+from rdc.files.base.taking_names import is_refused
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
-from rdc.files.root.source_file import identity_of
+from rdc.files.root.confined_access import stat_entry
 from rdc.model.entries import Identity, Metadata, little_endian_integers
 from rdc.typed import NamedTuple
 
@@ -22,10 +26,10 @@ if TYPE_CHECKING:
 
     from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.base.entry_check import Expected
     from rdc.files.base.undo_keeper import UndoKeeper
     from rdc.files.bulk.read_listed import ListedFiles
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
-    from rdc.files.replace.checked_rename import Anything
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedListing
@@ -51,7 +55,10 @@ class Staged(NamedTuple):
 
     replacement: Replacement
     path: bytes
-    expected: Identity | Anything | None
+    expected: Expected
+    metadata: Metadata | None
+    """What it was given; None if that was not done yet."""
+    owner: bool
 
 
 class _Renamed(NamedTuple):
@@ -60,6 +67,16 @@ class _Renamed(NamedTuple):
     path: bytes
     directory: Directory
     fd: int
+    """-1 if it had to be closed."""
+    staged: Staged | None
+    """None for a file of a run."""
+
+
+def _stat(item: _Renamed) -> os.stat_result:
+    """Return the stat of a file in place. Raises OSError."""
+    if item.fd < 0:
+        return stat_entry(item.path.rpartition(b"/")[2], item.directory.fd)
+    return os.fstat(item.fd)
 
 
 class CommitGroup:
@@ -112,7 +129,7 @@ class CommitGroup:
         path: bytes,
         metadata: Metadata,
         owner: bool,
-        expected: Identity | Anything | None,
+        expected: Expected,
     ) -> None:
         """Take over a finished Replacement of `path`, the path it was made for. Flushes when the group is
         full.
@@ -126,23 +143,19 @@ class CommitGroup:
         try:
             replacement.seal(metadata, owner=owner)
         except FileError as error:
-            self._report(error)
+            self._report(path, error)
             self._raise_collected()
             return
-        self._staged.append(Staged(replacement, path, expected))
+        self._staged.append(Staged(replacement, path, expected, metadata, owner))
         self._count(2 if replacement.keeps_inode else 1, replacement.size)
 
-    def set_metadata(
-        self, path: bytes, metadata: Metadata, owner: bool, is_meant: Callable[[Identity], bool]
-    ) -> None:
-        """Set the metadata of a file already in place, at once, if it is the intended one.
-
-        `is_meant` decides that from its identity. A change that this group itself made under another name of
-        the file does not count. Raises FileError otherwise.
+    def set_metadata(self, path: bytes, metadata: Metadata, owner: bool, expected: Identity) -> None:
+        """Set the metadata of a file already in place, at once, if it is the expected one. Raises FileError
+        otherwise.
         """
         from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
 
-        set_metadata_if_unchanged(self._root, self._renamer, path, metadata, owner=owner, is_meant=is_meant)
+        set_metadata_if_unchanged(self._root, path, metadata, owner=owner, expected=expected)
 
     def part(self, path: bytes, metadata: Metadata, owner: bool, expected: Identity) -> None:
         """Give one name of a file a copy with its own metadata; the other names keep theirs.
@@ -151,7 +164,7 @@ class CommitGroup:
         """
         from rdc.files.replace.set_metadata_if_unchanged import copy_file
 
-        self.add(copy_file(self._root, self._renamer, path, expected), path, metadata, owner, expected)
+        self.add(copy_file(self._root, path, expected), path, metadata, owner, expected)
 
     def add_small(self, directory: bytes, listing: PackedListing, content: Buffer, owner: bool) -> list[int]:
         """Write and stage small files of one directory, at paths where nothing was. Flushes whenever the
@@ -167,8 +180,6 @@ class CommitGroup:
             self._runs.append(ahead)
             self._count(len(ahead), memoryview(content).nbytes)
             return failed
-        if self._has_hole(content):
-            return list(range(listing.count))
         failed = []
         view = memoryview(content)
         first = at = 0
@@ -201,7 +212,7 @@ class CommitGroup:
                 break
             taken.append(one)
             size += one.listing.total_size
-        if len(taken) < 2 or self._has_hole(content[:size]):
+        if len(taken) < 2:
             return len(taken)
         from rdc.files.bulk.several_directories import stage_together
 
@@ -210,14 +221,6 @@ class CommitGroup:
             if run is not None:
                 self._ahead[one.directory] = run
         return len(taken)
-
-    def _has_hole(self, content: Buffer) -> bool:
-        """Return whether runs of zeros in the content are to become holes."""
-        if not self._root.sparse:
-            return False
-        from rdc.files.replace.sparse import has_hole
-
-        return has_hole(content)
 
     def add_versions(
         self, versions: NewVersions, content: Buffer, owner: bool
@@ -229,8 +232,6 @@ class CommitGroup:
         """
         everything = list(range(len(versions)))
         if not (self._root.backups is None and self._root.undo is None) or self._root.overwrites:
-            return [], everything
-        if self._has_hole(content):
             return [], everything
         changed: list[int] = []
         failed: list[int] = []
@@ -272,12 +273,16 @@ class CommitGroup:
             renamed = self._rename(staged) + self._rename_runs(runs)
             if self._root.append_only:
                 for item in renamed:
-                    self._root.note_made(os.fstat(item.fd))
+                    try:
+                        self._note_made(item)
+                    except OSError as error:
+                        self._fail(item.path, error, "look at the new file, which is in place")
             if self._fsync:
                 renamed = self._sync_directories(renamed)
+            renamed = self._settle(renamed)
             for item in renamed:
                 if self._on_identity is not None:
-                    self._on_identity(item.path, identity_of(os.fstat(item.fd)))
+                    self._note_identity(item, self._on_identity)
                 self._on_commit(item.path)
         finally:
             # Closes renamed files and removes the others, also after an exception.
@@ -347,9 +352,11 @@ class CommitGroup:
             try:
                 # fsync, not fdatasync: the inode is written anyway for its new size, and fsync also promises
                 # mode and mtime.
-                flush(fd)
+                unsynced = flush(fd)
             except OSError as error:
                 return error
+            if unsynced:
+                self._root.storage.unsynced = unsynced
             return None
 
         return calls_at_once(try_to_flush, fds, self._root.depths)
@@ -362,11 +369,15 @@ class CommitGroup:
             try:
                 if item.expected is not None:
                     self._renamer.keep_backup(
-                        item.path, item.replacement.directory.fd, backups, copy=item.replacement.keeps_inode
+                        item.path,
+                        item.replacement.directory.fd,
+                        item.expected,
+                        backups,
+                        copy=item.replacement.keeps_inode,
                     )
             except FileError as error:
                 item.replacement.abandon()
-                self._report(error)
+                self._report(item.path, error)
             except OSError as error:
                 item.replacement.abandon()
                 self._fail(item.path, error, "keep a backup of it")
@@ -378,9 +389,19 @@ class CommitGroup:
         from rdc.files.replace.note_group import note_group
 
         replacements = [item.replacement for item in staged]
-        refused = note_group(self._renamer, replacements, runs, undo)
-        for error in refused.values():
-            self._report(error)
+        try:
+            refused = note_group(replacements, runs, undo)
+        except OSError as unseen:
+            for path in (
+                *(item.path for item in staged),
+                *(run.path_of(row) for run in runs for row in run.live),
+            ):
+                self._fail(path, unseen, "keep an undo of what it replaces")
+            self._discard(staged, runs)
+            runs.clear()
+            return []
+        for path, error in refused.items():
+            self._report(path, error)
         return [item for item in staged if item.path not in refused]
 
     # Step 2: one atomic rename per path makes the new file visible. An Overwrite writes into the old one.
@@ -398,13 +419,22 @@ class CommitGroup:
                 landed = replacement.land(self._renamer, item.expected, fsync=self._fsync)
             except FileError as error:
                 replacement.abandon()
-                self._report(error)
+                self._report(path, error)
             except OSError as error:
                 replacement.abandon()
                 self._fail(path, error, "put its new content in place")
             else:
-                renamed.append(_Renamed(path, replacement.directory, landed))
+                renamed.append(_Renamed(path, replacement.directory, landed, item))
         return renamed
+
+    def _note_made(self, item: _Renamed) -> None:
+        self._root.note_made(_stat(item))
+
+    @staticmethod
+    def _note_identity(item: _Renamed, note: Callable[[bytes, Identity], None]) -> None:
+        """Tell the identity of a file in place, unless it is gone again."""
+        with suppress(FileNotFoundError):
+            note(item.path, identity_of(_stat(item)))
 
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
         renamed = []
@@ -425,7 +455,9 @@ class CommitGroup:
             unrenamed = passed_over.union(failed)
             if unrenamed:
                 live = [row for row in live if row not in unrenamed or self._renamed_singly(run, row)]
-            renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
+            renamed += [
+                _Renamed(run.path_of(row), run.directory_of(row), run.fileno(row), None) for row in live
+            ]
         return renamed
 
     def _try_to_rename(self, runs: list[StagedFiles], passed_over: list[set[int]]) -> list[list[int]]:
@@ -462,10 +494,17 @@ class CommitGroup:
         try:
             directory = run.directory_of(row)
             self._renamer.check_directory(path, path.rpartition(b"/")[0], directory)
-            self._renamer.rename(path, directory.fd, run.temporary(row), run.expected(row))
+            name, expected = run.temporary(row), run.expected(row)
+            try:
+                self._renamer.rename(path, directory.fd, name, expected, displaces=False)
+            except OSError as error:
+                if not (is_refused(error) or error.errno == errno.EEXIST):
+                    raise
+                run.close(row)  # as in Replacement.land
+                self._renamer.rename(path, directory.fd, name, expected)
         except FileError as error:
             run.drop(row)
-            self._report(error)
+            self._report(path, error)
         except OSError as error:
             run.drop(row)
             self._fail(path, error, "put its new content in place")
@@ -496,22 +535,43 @@ class CommitGroup:
         groups = list(by_directory.values())
         for items, error in zip(groups, calls_at_once(sync, groups, self._root.depths), strict=True):
             if error is not None:
+                doing = "make its replacement durable (the new file is in place)"
                 for item in items:
-                    self._fail(item.path, error, "make its replacement durable (the new file is in place)")
+                    self._fail(item.path, error, doing)
             else:
                 durable += items
         return durable
+
+    # Step 4: where a file system is known to keep less than it is told, each file is looked at once more.
+
+    def _settle(self, renamed: list[_Renamed]) -> list[_Renamed]:
+        settled = []
+        for item in renamed:
+            staged = item.staged
+            if staged is None or staged.metadata is None or not staged.replacement.is_unsettled:
+                settled.append(item)
+                continue
+            try:
+                staged.replacement.settle(staged.metadata, owner=staged.owner)
+            except OSError as error:
+                self._fail(item.path, error, "set its metadata (the new content is in place)")
+            else:
+                settled.append(item._replace(fd=-1))
+        return settled
 
     # Failures
 
     def _fail(self, path: bytes, error: OSError, doing: str) -> None:
         problem = self._root.failure(error, path, doing)
         if isinstance(problem, FileError):
-            self._report(problem)
+            self._report(path, problem)
         else:
             self._fatal = self._fatal or problem
 
-    def _report(self, error: FileError) -> None:
+    def _report(self, path: bytes, error: FileError) -> None:
+        """Report an error of the file at `path`. It may be one of a directory above it."""
+        if error.path != path:
+            error = FileError(path, str(error), code=error.code)
         if self._on_error is not None:
             self._on_error(error)
         else:

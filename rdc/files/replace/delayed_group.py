@@ -12,18 +12,20 @@ import os
 from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
+from rdc.files.base.entry_check import identity_of
+from rdc.files.base.known_devices import stable_fields
 from rdc.files.base.relative_path import join
 from rdc.files.replace.commit_group import CommitGroup, Staged
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.replace.temporary_lock import lock_temporary
-from rdc.files.root.source_file import identity_of
+from rdc.model.entries import ComparedFields, is_same_entry
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.files.replace.checked_rename import Anything
+    from rdc.files.base.entry_check import Expected
     from rdc.files.replace.replacement import Replacement
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
@@ -41,7 +43,7 @@ class _Waiting:
     replacement: Replacement
     metadata: Metadata
     owner: bool
-    expected: Identity | Anything | None
+    expected: Expected
     distant: bool
     """True if its temporary is in the directory of --temp-dir."""
     identity: Identity | None = None
@@ -59,9 +61,8 @@ class DelayedGroup(CommitGroup):
         on_commit: Callable[[bytes], None],
         on_error: Callable[[FileError], None],
     ) -> None:
-        """Takes the arguments of CommitGroup. From then on, `root` writes each file as a Replacement."""
+        """Takes the arguments of CommitGroup. It is given Replacements alone: no small files in bulk."""
         super().__init__(root, fsync=fsync, on_commit=on_commit, on_error=on_error)
-        root.stages_singly = True
         self._delays = True
         self._open: dict[bytes, _Waiting] = {}
         self._waiting: dict[bytes, _Waiting] = {}
@@ -72,7 +73,7 @@ class DelayedGroup(CommitGroup):
         path: bytes,
         metadata: Metadata,
         owner: bool,
-        expected: Identity | Anything | None,
+        expected: Expected,
     ) -> None:
         """Like CommitGroup.add. Until `land`, the metadata are not set either."""
         if not self._delays:
@@ -90,10 +91,15 @@ class DelayedGroup(CommitGroup):
             return
         opened, self._open = self._open, {}
         self._taken()
-        staged = [Staged(one.replacement, path, one.expected) for path, one in opened.items()]
+        staged = [Staged(one.replacement, path, one.expected, None, False) for path, one in opened.items()]
         ready = self._sync_contents(staged, []) if self._fsync else staged
         for item in ready:
-            identity = identity_of(os.fstat(item.replacement.fileno()))
+            try:
+                identity = identity_of(os.fstat(item.replacement.fileno()))
+            except OSError as error:
+                item.replacement.abandon()
+                self._fail(item.path, error, "look at its new content")
+                continue
             _close(item.replacement)
             self._waiting[item.path] = replace(opened[item.path], identity=identity)
         self._raise_collected()
@@ -104,15 +110,41 @@ class DelayedGroup(CommitGroup):
             return
         self.flush()
         self._delays = False
-        waiting, self._waiting = self._waiting, {}
-        for path, item in waiting.items():
-            try:
-                self._open_again(path, item)
-            except FileError as error:
-                self._report(error)
-                continue
-            super().add(item.replacement, path, item.metadata, item.owner, item.expected)
+        for path, item in list(self._waiting.items()):
+            self._release(path, item.expected)
         super().flush()
+
+    def waits(self, path: bytes) -> bool:
+        """Return whether the content of `path` is held back."""
+        return path in self._waiting or path in self._open
+
+    def land_one(self, path: bytes, expected: Expected) -> None:
+        """Commit what was held back for `path`, if anything was. From here on nothing is held back that
+        `add` takes over. Raises RdcError."""
+        self.flush()
+        self._delays = False
+        self._release(path, expected)
+        super().flush()
+
+    def _release(self, path: bytes, expected: Expected) -> None:
+        item = self._waiting.pop(path, None)
+        if item is None:
+            return
+        try:
+            self._open_again(path, item)
+        except FileError as error:
+            self._report(path, error)
+        else:
+            super().add(item.replacement, path, item.metadata, item.owner, expected)
+
+    def _is_same(self, found: os.stat_result, closed: Identity | None) -> bool:
+        """Return whether a temporary is the one that was closed. Some file systems change times at that."""
+        if closed is None:
+            return False
+        fields = stable_fields(found.st_dev)
+        if not self._root.storage.facts.steady:
+            fields = fields.both(ComparedFields(mtime=False, ctime=False))
+        return is_same_entry(closed, identity_of(found), fields)
 
     def _open_again(self, path: bytes, one: _Waiting) -> None:
         """Open and lock a temporary. Raises RdcError if another one has its name by now."""
@@ -123,7 +155,7 @@ class DelayedGroup(CommitGroup):
             directory, _ = root.locate_to_write(path)
         try:
             fd = os.open(one.replacement.temporary, _OPEN, dir_fd=directory.fd)
-            if identity_of(os.fstat(fd)) == one.identity and lock_temporary(fd):
+            if self._is_same(os.fstat(fd), one.identity) and lock_temporary(fd):
                 one.replacement._fd, one.replacement.directory = fd, directory
                 return
             os.close(fd)
@@ -164,5 +196,6 @@ class DelayedGroup(CommitGroup):
 def _close(replacement: Replacement) -> None:
     """Close a temporary, and the descriptor of its directory, and keep its name."""
     fd, replacement._fd = replacement._fd, -1
-    os.close(fd)
+    with suppress(OSError):  # with fsync it is on disk, and without nobody asked
+        os.close(fd)
     del replacement.directory

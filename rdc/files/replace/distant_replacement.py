@@ -36,7 +36,10 @@ class DistantReplacement(Replacement):
     __slots__ = ()
 
     def _create(self, directory: Directory, target: bytes) -> None:
-        super()._create((self.root.distant or self.root).top(), self.path)
+        distant = (self.root.distant or self.root).top()
+        if self.root.undo is not None and self.root.distant_path is not None:
+            self.root.undo.entering(self.root.distant_path, distant.fd)
+        super()._create(distant, self.path)
 
     def seal(self, metadata: Metadata, *, owner: bool) -> None:
         """Move the content beside its target, then do what Replacement.seal does. Raises RdcError."""
@@ -68,7 +71,7 @@ class DistantReplacement(Replacement):
     def _copy(self, directory: Directory, target: bytes) -> None:
         """Begin anew beside the target, with a copy of what was written. Raises OSError, RdcError."""
         fd, name, distant, size = self._fd, self.temporary, self.directory, self.size
-        self._fd, self._name, self.size, self._cloned = -1, None, 0, 0
+        self._fd, self._name, self.size, self._cloned, self._hole = -1, None, 0, 0, (-1, -1)
         try:
             super()._create(directory, target)
             if self.copy_from(fd, 0, size, holes=True) != size:
@@ -86,9 +89,7 @@ class Leftovers:
         """Raises FileError if `distant` cannot be listed."""
         self._root = root
         self._distant = distant
-        found: list[bytes] = []
-        distant.list_packed(b"", on_temporary=found.append)
-        self._names = found
+        self._names = distant.listed(b"").reserved
 
     def of(self, path: bytes) -> bytes | None:
         """Return the longest that is a copy of the file at `path`; None for none."""
@@ -114,7 +115,7 @@ class Leftovers:
             return
         chosen = self._names if names is None else [path[1:] for path in names]
         sweep_temporaries(self._distant, b"", chosen)
-        self._names = [name for name in self._names if name not in chosen]
+        self._names = tuple([name for name in self._names if name not in chosen])
 
     def __bool__(self) -> bool:
         return bool(self._names)

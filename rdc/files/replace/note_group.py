@@ -6,7 +6,6 @@ import os
 
 from rdc.errors import FileError
 from rdc.files.base.undo_keeper import Placed
-from rdc.files.root.source_file import identity_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,27 +13,25 @@ if TYPE_CHECKING:
 
     from rdc.files.base.undo_keeper import UndoKeeper
     from rdc.files.bulk.small_files import StagedFiles
-    from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.replace.replacement import Replacement
 
 __all__ = ["note_group"]
 
 
 def note_group(
-    renamer: CheckedRename,
     replacements: Sequence[Replacement],
     runs: Sequence[StagedFiles],
     undo: UndoKeeper,
 ) -> dict[bytes, FileError]:
     """Tell `undo` of all staged files; drop those that it refuses, and return their errors by path.
 
-    An old version that gets a second name has another ctime then, which `renamer` explains. Raises RdcError.
+    Raises RdcError, and OSError if a file cannot be looked at.
     """
-    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno())) for each in replacements]
-    before = [renamer.found(arrival.path, arrival.parent) for arrival in arrivals]
+    arrivals = [Placed(each.path, each.directory.fd, os.fstat(each.fileno()), 0) for each in replacements]
     for run in runs:
         arrivals += [
-            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row))) for row in run.live
+            Placed(run.path_of(row), run.directory_of(row).fd, os.fstat(run.fileno(row)), 0)
+            for row in run.live
         ]
     refused: dict[bytes, FileError] = {}
     for path, error in undo.placing(arrivals).items():
@@ -43,10 +40,6 @@ def note_group(
         refused[path] = error
     if refused:
         _drop(set(refused), replacements, runs)
-    for arrival, old in zip(arrivals[: len(before)], before, strict=True):
-        now = renamer.found(arrival.path, arrival.parent)
-        if old is not None and now is not None and now != old:
-            renamer.own_changes.note(identity_of(old), identity_of(now))
     return refused
 
 

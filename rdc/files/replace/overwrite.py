@@ -15,14 +15,20 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from itertools import chain
 
 from rdc.files.base.durability import flush
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
-from rdc.files.base.metadata import changes_access, set_on_descriptor
+from rdc.files.base.known_devices import change_time, same_entry
+from rdc.files.base.metadata import changes_access
+from rdc.files.base.shortfalls import strictly
 from rdc.files.base.syscalls import punch_hole
-from rdc.files.replace.replacement import COPY_BY_HAND, COPY_BYTES, READ_BYTES, Replacement
-from rdc.files.replace.sparse import zero_spans
-from rdc.files.root.source_file import identity_of
+from rdc.files.facts.extents import holes
+from rdc.files.replace.block_runs import BlockRuns
+from rdc.files.replace.replacement import COPY_BYTES, READ_BYTES, Replacement, copies_by_hand
+from rdc.files.replace.sparse import data_and_holes, is_zeros, may_have_holes, zero_spans
+from rdc.model.times import packed_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +37,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from rdc.errors import FileError
-    from rdc.files.replace.checked_rename import Anything, CheckedRename
+    from rdc.files.base.entry_check import Expected
+    from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
@@ -41,6 +48,9 @@ BLOCK_BYTES = 4096
 """The unit in which contents are compared and written: the block size of most file systems. A smaller one
 would write no fewer blocks."""
 
+OLD, NEW, ZERO = range(3)
+"""Where a block of the new content is: in the old file, in the temporary, or nowhere, since it is zeros."""
+
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 _DOING = "write into it"
@@ -49,30 +59,33 @@ _DOING = "write into it"
 class Overwrite(Replacement):
     """A Replacement that takes no name: `land` writes what differs into the file that has it."""
 
-    __slots__ = ("_differs", "_metadata", "_old", "_old_fd", "_owner")
+    __slots__ = ("_blocks", "_metadata", "_old", "_old_fd", "_owner")
 
     keeps_inode = True
 
-    def __init__(self, root: Root, path: bytes, expected: Identity, *, size: int) -> None:
-        """Open the regular file at `path`, which will have at most `size` bytes.
+    def __init__(
+        self, root: Root, path: bytes, expected: Identity, *, size: int, allocated: int | None = None
+    ) -> None:
+        """Open the regular file at `path`, which will have at most `size` bytes. `allocated`: as in
+        Replacement.
 
         Raises FileError if it is not `expected`, or may not be written, and what a Replacement raises.
         """
         self._old_fd = -1
         self._old = expected
-        self._differs = bytearray()
-        """For each block of the new content, 1 if the temporary has it, 0 if the old file has it."""
+        self._blocks = BlockRuns()
+        """Where each block of the new content is: OLD, NEW or ZERO."""
         self._metadata: Metadata | None = None
         self._owner = False
-        super().__init__(root, path, expected_size=size, reserved=False)
+        super().__init__(root, path, expected_size=size, allocated=allocated, reserved=False)
         try:
             self._old_fd = root.perform(
                 path, _DOING, lambda name, parent: os.open(name, _OPEN, dir_fd=parent)
             )
-            found = os.fstat(self._old_fd)
-            if not stat.S_ISREG(found.st_mode) or identity_of(found) != expected:
+            found = root.perform(path, _DOING, lambda _name, _parent: os.fstat(self._old_fd))
+            if not stat.S_ISREG(found.st_mode) or not root.check.is_still(expected, identity_of(found)):
                 raise self._changed()
-            outlast(expected.ctime_ns)
+            outlast(change_time(expected))
         except BaseException:
             self.abandon()
             raise
@@ -83,8 +96,26 @@ class Overwrite(Replacement):
     def write(self, buffer: ReadableBuffer) -> None:
         view = memoryview(buffer).cast("B")
         self._admit(len(view))
-        self._put(self.size, view)
+        at = self.size
+        data, holes = [(0, len(view))], list[tuple[int, int]]()
+        if may_have_holes(view, self._least_hole):
+            data, holes = data_and_holes(view, at, self._least_hole)
+        self._spend(sum([stop - start for start, stop in data]))
+        spans = [(*span, False) for span in data] + [(*span, True) for span in holes]
+        for start, stop, hole in sorted(spans):
+            if hole:
+                self._put_zeros(at + start, at + stop)
+            elif start < stop:
+                self._put(at + start, view[start:stop])
         self.size += len(view)
+
+    def write_zeros(self, length: int) -> None:
+        if not self._least_hole:
+            super().write_zeros(length)
+            return
+        self._admit(length)
+        self._put_zeros(self.size, self.size + length)
+        self.size += length
 
     def write_parts(self, buffer: ReadableBuffer, parts: Iterable[tuple[int, int]]) -> None:
         self.write(buffer)
@@ -98,19 +129,32 @@ class Overwrite(Replacement):
     def pread(self, offset: int, length: int) -> bytes:
         parts, stop = [], min(offset + length, self.size)
         while offset < stop:
-            differs = self._differs[offset // BLOCK_BYTES]
-            turn = self._differs.find(1 - differs, offset // BLOCK_BYTES)
-            end = stop if turn < 0 else min(stop, turn * BLOCK_BYTES)
-            parts.append((super().pread if differs else self._read_old)(offset, end - offset))
+            state, turn = self._blocks.at(offset // BLOCK_BYTES)
+            end = min(stop, turn * BLOCK_BYTES)
+            if state == ZERO:
+                parts.append(bytes(end - offset))
+            else:
+                parts.append((super().pread if state == NEW else self._read_old)(offset, end - offset))
             offset = end
         return b"".join(parts)
+
+    def zero_runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        while start < stop:
+            state, turn = self._blocks.at(start // BLOCK_BYTES)
+            end = min(stop, turn * BLOCK_BYTES)
+            if state == ZERO:
+                yield start, end
+            elif state == OLD:
+                yield from holes(self._old_fd, end, start)
+            start = end
+        yield stop, stop
 
     def seal(self, metadata: Metadata, *, owner: bool) -> None:
         """Remember the metadata for `land`."""
         self._metadata, self._owner = metadata, owner
 
     def keep(self) -> None:
-        if 1 not in self._differs:
+        if not any(self._blocks.runs(NEW)):
             self.abandon()
         super().keep()
 
@@ -121,7 +165,7 @@ class Overwrite(Replacement):
                 os.close(fd)
         super().abandon()
 
-    def land(self, renamer: CheckedRename, expected: Identity | Anything | None, *, fsync: bool) -> int:
+    def land(self, renamer: CheckedRename, expected: Expected, *, fsync: bool) -> int:
         """Write the blocks that differ into the old file, then set its metadata.
 
         Raises FileError, and changes nothing, unless the file is the one that was opened and has not changed
@@ -130,18 +174,37 @@ class Overwrite(Replacement):
         """
         name = self.path.rpartition(b"/")[2]
         now, there = os.fstat(self._old_fd), os.stat(name, dir_fd=self.directory.fd, follow_symlinks=False)
-        if identity_of(now) != self._old or not os.path.samestat(now, there):
+        if not (same_entry(now, there) and self.root.check.is_still(self._old, identity_of(now))):
             raise self._changed()
-        for start, stop in self._ranges():
+        self.root.require(self.path, there, expected, _DOING)
+        # First the holes: what they give back may be the room for the rest.
+        for start, stop in self._ranges(ZERO):
+            self._clear_old(start, min(stop, now.st_size))
+        for start, stop in self._ranges(NEW):
             self._write_old(start, stop)
         if os.fstat(self._old_fd).st_size != self.size:
             os.ftruncate(self._old_fd, self.size)
         if fsync:
-            flush(self._old_fd)
+            self._flush()
         self._set_metadata()
         if fsync:
-            flush(self._old_fd)
+            self._flush()
+        after = os.fstat(self._old_fd)
+        if after.st_nlink > 1:
+            self._note_step(identity_of(now), identity_of(after))
         return self._old_fd
+
+    def _flush(self) -> None:
+        unsynced = flush(self._old_fd)
+        if unsynced:
+            self.root.storage.unsynced = unsynced
+
+    def _note_step(self, before: Identity, after: Identity) -> None:
+        """Have other names of the file know this step for one of this run. Size and mtime tell of most who
+        wrote to it meanwhile: then it is a stranger's under its other names."""
+        wanted = self.size, None if self._metadata is None else packed_time(self._metadata.mtime_ns)
+        if (after.size, after.mtime_ns) == wanted:
+            self.root.check.note(before, after)
 
     def _set_metadata(self) -> None:
         if self._metadata is None:
@@ -152,32 +215,38 @@ class Overwrite(Replacement):
 
             take_acl_of(self._old_fd, now)
             now = os.fstat(self._old_fd)
-        set_on_descriptor(self._old_fd, now, self._metadata, owner=self._owner)
+        attempt = self._attempt if self.root.storage.is_agreed else strictly
+        self.root.set_on_open(self._old_fd, now, self._metadata, owner=self._owner, attempt=attempt)
 
-    def _ranges(self) -> Iterator[tuple[int, int]]:
-        """Yields the ranges (start, stop) of the new content that the temporary has."""
-        at = self._differs.find(1)
-        while at >= 0:
-            stop = self._differs.find(0, at)
-            stop = len(self._differs) if stop < 0 else stop
-            yield at * BLOCK_BYTES, min(stop * BLOCK_BYTES, self.size)
-            at = self._differs.find(1, stop)
+    def _close(self) -> None:
+        fd, self._old_fd = self._old_fd, -1
+        if fd >= 0:
+            with suppress(OSError):  # an error of what was written has shown in `land`
+                os.close(fd)
+        super()._close()
+
+    def _ranges(self, state: int) -> Iterator[tuple[int, int]]:
+        """Yields the ranges (start, stop) of the new content that are in this state."""
+        for start, stop in self._blocks.runs(state):
+            yield start * BLOCK_BYTES, min(stop * BLOCK_BYTES, self.size)
 
     def _put(self, offset: int, new: memoryview) -> None:
         """Take new content at `offset`: what differs from the old content goes to the temporary."""
         stop = offset + len(new)
         blocks = range(offset // BLOCK_BYTES, -(-stop // BLOCK_BYTES))
-        self._differs += bytes(max(0, blocks.stop - len(self._differs)))
+        self._blocks.grow(blocks.stop)
         old = self._read_old(offset, len(new))
-        if old == new and not any(self._differs[blocks.start : blocks.stop]):
+        state, turn = self._blocks.at(blocks.start)
+        if old == new and state == OLD and turn >= blocks.stop:
             return
         begun = -1
         for block in blocks:
             start, end = max(offset, block * BLOCK_BYTES), min(stop, (block + 1) * BLOCK_BYTES)
             found, wanted = old[start - offset : end - offset], new[start - offset : end - offset]
-            if self._differs[block] or found != wanted:
-                if not self._differs[block]:
-                    self._move(block, end - start)
+            state, _ = self._blocks.at(block)
+            if state != OLD or found != wanted:
+                if state != NEW:
+                    self._move(block, end - start, state)
                 begun = start if begun < 0 else begun
             elif begun >= 0:
                 self._write_at(begun, new[begun - offset : start - offset])
@@ -185,11 +254,41 @@ class Overwrite(Replacement):
         if begun >= 0:
             self._write_at(begun, new[begun - offset :])
 
-    def _move(self, block: int, covered: int) -> None:
+    def _move(self, block: int, covered: int, state: int) -> None:
         """Have the temporary hold a block. What the caller does not write, `covered` bytes, is as it was."""
-        self._differs[block] = 1
-        if covered < BLOCK_BYTES and (old := self._read_old(block * BLOCK_BYTES, BLOCK_BYTES)):
-            self._write_at(block * BLOCK_BYTES, old)
+        self._blocks.set(block, block + 1, NEW)
+        if covered < BLOCK_BYTES and state == OLD:
+            old = self._read_old(block * BLOCK_BYTES, BLOCK_BYTES)
+            if old:
+                self._write_at(block * BLOCK_BYTES, old)
+
+    def _put_zeros(self, start: int, stop: int) -> None:
+        """Take zeros as new content. Whole blocks of them that the old file does not have become a hole."""
+        first, last = -(-start // BLOCK_BYTES), stop // BLOCK_BYTES
+        if first >= last:
+            self._put(start, memoryview(bytes(stop - start)))
+            return
+        if start < first * BLOCK_BYTES:
+            self._put(start, memoryview(bytes(first * BLOCK_BYTES - start)))
+        self._blocks.grow(last)
+        self._blocks.set(first, last, ZERO)
+        # Zeros that the old file has stay as they are: in a hole of it, or written.
+        at = first * BLOCK_BYTES
+        whole = self._old.size // BLOCK_BYTES * BLOCK_BYTES
+        end = min(last * BLOCK_BYTES, whole)
+        for hole, hole_end in chain(holes(self._old_fd, end, at), ((end, end),)):
+            while at < hole:
+                some = self._read_old(at, min(hole - at, READ_BYTES))
+                if len(some) % BLOCK_BYTES or not some:
+                    break
+                if is_zeros(some):
+                    self._blocks.set(at // BLOCK_BYTES, (at + len(some)) // BLOCK_BYTES, OLD)
+                at += len(some)
+            if hole % BLOCK_BYTES == hole_end % BLOCK_BYTES == 0 and hole < hole_end:
+                self._blocks.set(hole // BLOCK_BYTES, hole_end // BLOCK_BYTES, OLD)
+            at = hole_end
+        if last * BLOCK_BYTES < stop:
+            self._put(last * BLOCK_BYTES, memoryview(bytes(stop - last * BLOCK_BYTES)))
 
     def _read_old(self, offset: int, length: int) -> bytes:
         """Return bytes of the old file, fewer at its end. Raises RdcError."""
@@ -211,12 +310,23 @@ class Overwrite(Replacement):
             by_hand = by_hand or not done
             start += done or self._write_by_hand(start, min(stop - start, READ_BYTES))
 
+    def _clear_old(self, start: int, stop: int) -> None:
+        """Make a range of the old file zeros: a hole where it can have one. Raises OSError."""
+        if start >= stop:
+            return
+        try:
+            punch_hole(self._old_fd, start, stop - start)
+        except OSError:
+            zeros = bytes(min(stop - start, READ_BYTES))
+            while start < stop:
+                start += os.pwrite(self._old_fd, zeros[: stop - start], start)
+
     def _share(self, offset: int, length: int) -> int:
         """Have the kernel copy or share a range; return how much it did, 0 if it cannot. Raises OSError."""
         try:
             return os.copy_file_range(self._fd, self._old_fd, length, offset_src=offset, offset_dst=offset)
         except OSError as error:
-            if error.errno not in COPY_BY_HAND:
+            if not copies_by_hand(error):
                 raise
             return 0
 

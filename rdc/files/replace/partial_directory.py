@@ -2,8 +2,12 @@
 
 A relative directory is one beside each such file, and is made with mode 0700 when it is needed. An absolute
 one has the parts of all files. A part has the name of its file, as in rsync, so each can go on from the
-other's. It is a base: what is taken from it is verified. Only a part that rdc could have made is read,
-replaced or removed.
+other's: what rdc could have made is read as a base, and what is taken from it is verified.
+
+The option may name any directory that the user has. So only parts that the directory's record knows are
+replaced or removed (rdc.files.replace.parts_record), and a directory goes only if the record says that rdc
+made it. A name that somebody else's entry has stays free of parts: then the temporary stays where it was
+written.
 """
 
 from __future__ import annotations
@@ -12,14 +16,17 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 
-from rdc.errors import FileError
+from rdc.errors import FileError, RdcError
+from rdc.files.base.relative_path import join
+from rdc.files.base.syscalls import rename_no_replace_between
+from rdc.files.replace.parts_record import locked_record
 from rdc.files.root.confined_access import stat_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rdc.files.root.entry_reader import EntryReader
+    from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
 
 __all__ = ["PartialDirectory"]
@@ -28,20 +35,13 @@ _OPEN = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PartialDirectory:
-    """The parts of the files of one destination. Their paths here begin with two slashes."""
+    """The parts of the files of one destination. Their paths here begin with two slashes.
 
-    def __init__(
-        self,
-        root: EntryReader,
-        *,
-        name: bytes = b"",
-        top: EntryReader | None = None,
-        append_only: bool = False,
-    ) -> None:
-        """`name`: the directory beside each file. `top`: the one directory of all. `append_only`: nothing is
-        kept or removed."""
+    Below an append-only root nothing is kept or removed."""
+
+    def __init__(self, root: Root, *, name: bytes = b"", top: Root | None = None) -> None:
+        """`name`: the directory beside each file. `top`: the one directory of all."""
         self._root = root
-        self._append_only = append_only
         self._name = name
         self._top = top
         self._found: set[bytes] = set()
@@ -53,37 +53,62 @@ class PartialDirectory:
             self._top.release()
 
     @contextmanager
-    def _opened(self, path: bytes, *, make: bool = False) -> Iterator[int]:
+    def _opened(self, path: bytes) -> Iterator[int]:
         """Open the directory of the part of the file at `path`. No link is followed. Raises OSError,
         RdcError."""
         if self._top is not None:
             yield self._top.fileno()
             return
-        parent = self._root.directory(path.rpartition(b"/")[0]).fd
-        if make:
-            with suppress(FileExistsError):
-                os.mkdir(self._name, 0o700, dir_fd=parent)
-        fd = os.open(self._name, _OPEN, dir_fd=parent)
+        fd = os.open(self._name, _OPEN, dir_fd=self._parent(path))
         try:
             yield fd
         finally:
             os.close(fd)
 
+    def _parent(self, path: bytes) -> int:
+        return self._root.directory(path.rpartition(b"/")[0]).fd
+
+    def _made(self, path: bytes) -> bool:
+        """Make the directory of the part of the file at `path`. Return False if something is there. Raises
+        OSError, RdcError."""
+        if self._top is not None:
+            return False
+        parent, above = self._parent(path), path.rpartition(b"/")[0]
+        with suppress(FileNotFoundError):
+            stat_entry(self._name, parent)
+            return False
+        self._root.note_placing(join(above, self._name), parent, None)
+        os.mkdir(self._name, 0o700, dir_fd=parent)
+        return True
+
+    def _note_change(self, path: bytes, directory: int) -> None:
+        """Tell what keeps an undo that the directory of a part changes. Raises RdcError."""
+        if self._root.undo is not None and self._top is None:
+            self._root.undo.entering(join(path.rpartition(b"/")[0], self._name), directory)
+
     def keep(self, path: bytes, directory: int, temporary: bytes) -> None:
         """Move a temporary here, unless a longer part is there: then it goes. Where that cannot be done it
         stays, and the next run takes it up from there. Never raises."""
-        if self._append_only:
+        if self._root.append_only:
             return
         name = path.rpartition(b"/")[2]
-        with suppress(OSError, FileError), self._opened(path, make=True) as fd:
-            with suppress(FileNotFoundError):
-                found = stat_entry(name, fd)
-                if not _is_part(found, os.fstat(fd)):
+        with suppress(OSError, RdcError):
+            made = self._made(path)
+            with self._opened(path) as fd, locked_record(fd) as record:
+                self._note_change(path, fd)
+                taken = _is_there(name, fd)
+                if taken and not record.has(name):
                     return
-                if found.st_size > stat_entry(temporary, directory).st_size:
+                new = stat_entry(temporary, directory)
+                if taken and stat_entry(name, fd).st_size > new.st_size:
                     os.unlink(temporary, dir_fd=directory)
                     return
-            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=fd)
+                # The line comes first: a part without one would stay for ever.
+                record.with_part(name, new, made=made).write()
+                if taken:
+                    os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=fd)
+                else:
+                    rename_no_replace_between(temporary, directory, name, fd)
 
     def of(self, path: bytes) -> bytes | None:
         """Return the part of the file at `path`; None for none."""
@@ -105,20 +130,33 @@ class PartialDirectory:
         return self._root.open_read(b"/".join(filter(None, (above, self._name, name))))
 
     def remove(self, parts: list[bytes] | None = None) -> None:
-        """Remove these parts; None: all that were asked for. A directory that is empty then goes, too."""
-        if self._append_only:
+        """Remove those of these parts that are recorded; None: all that were asked for. A directory that rdc
+        made goes, too, when it is empty then."""
+        if self._root.append_only:
             return
         for path in sorted(self._found) if parts is None else [part[2:] for part in parts]:
-            with suppress(OSError, FileError):
-                name = path.rpartition(b"/")[2]
-                with self._opened(path) as fd:
-                    if _is_part(stat_entry(name, fd), os.fstat(fd)):
-                        os.unlink(name, dir_fd=fd)
-                if self._top is None:
-                    os.rmdir(self._name, dir_fd=self._root.directory(path.rpartition(b"/")[0]).fd)
+            name = path.rpartition(b"/")[2]
+            with suppress(OSError, RdcError):
+                with self._opened(path) as fd, locked_record(fd) as record:
+                    if not record.parts:
+                        continue
+                    self._note_change(path, fd)
+                    goes = record.remove(name).end()
+                if goes and self._top is None:
+                    above = path.rpartition(b"/")[0]
+                    if self._root.undo is not None:
+                        self._root.undo.removing((join(above, self._name),))
+                    os.rmdir(self._name, dir_fd=self._parent(path))
 
     def __bool__(self) -> bool:
         return True
+
+
+def _is_there(name: bytes, directory: int) -> bool:
+    with suppress(FileNotFoundError):
+        stat_entry(name, directory)
+        return True
+    return False
 
 
 def _is_part(found: os.stat_result, directory: os.stat_result) -> bool:

@@ -17,8 +17,8 @@ Small new files take the same steps in C, many at a time (rdc.files.bulk.small_f
 
 from __future__ import annotations
 
+from rdc.files.base.entry_check import ANYTHING, Anything
 from rdc.files.base.temporary_names import RESERVED_PATTERN, is_temporary
-from rdc.files.replace.checked_rename import ANYTHING, Anything
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.sweep_temporaries import sweep_temporaries

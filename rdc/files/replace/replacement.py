@@ -5,24 +5,31 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from itertools import chain
 from types import TracebackType
 
 from rdc.errors import RdcError
+from rdc.files.base.entry_check import identity_of
+from rdc.files.base.shortfalls import STOPS_THE_RUN, strictly
 from rdc.files.base.syscalls import punch_hole
+from rdc.files.base.taking_names import create_temporary, has_name, is_refused
 from rdc.files.base.temporary_names import make_aside
+from rdc.files.facts.extents import holes as holes_of
 from rdc.files.replace.reservation import Reservation
-from rdc.files.replace.sparse import data_and_holes, may_have_long_zeros, zero_spans
+from rdc.files.replace.sparse import data_and_holes, may_have_holes, zero_spans
 from rdc.files.replace.temporary_lock import lock_temporary
-from rdc.files.root.source_file import identity_of
+from rdc.files.root.entry_writer import HOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from _typeshed import ReadableBuffer
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.replace.checked_rename import Anything, CheckedRename
+    from rdc.files.base.entry_check import Expected
+    from rdc.files.base.shortfalls import Shortfall
+    from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
@@ -42,13 +49,11 @@ NAME_ATTEMPTS = 16
 """How often a temporary is made. A sweep can remove one between its creation and its lock. That happening 16
 times in a row is a fault."""
 
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# Errors of copy_file_range after which pread and pwrite do it: different file systems, old kernels, seccomp
-# filters, swap files, files opened for appending.
-COPY_BY_HAND = {
-    errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF,
-}  # fmt: skip
+def copies_by_hand(error: OSError) -> bool:
+    """Return whether pread and pwrite may do what copy_file_range did not: between file systems, on old
+    kernels, with seccomp filters, for swap files, where the server of a file system lacks it."""
+    return error.errno == errno.EXDEV or is_refused(error)
 
 
 class Replacement:
@@ -63,9 +68,12 @@ class Replacement:
         "_created",
         "_expected",
         "_fd",
+        "_hole",
+        "_least_hole",
         "_name",
         "_owned",
         "_reserved",
+        "_unsettled",
         "directory",
         "path",
         "root",
@@ -75,16 +83,23 @@ class Replacement:
     keeps_inode = False  # True: `land` writes into the old file, as an Overwrite does
 
     def __init__(
-        self, root: Root, path: bytes, *, expected_size: int | None = None, reserved: bool = True
+        self,
+        root: Root,
+        path: bytes,
+        *,
+        expected_size: int | None = None,
+        allocated: int | None = None,
+        reserved: bool = True,
     ) -> None:
         """Create the temporary beside `path`.
 
-        `expected_size` is the most bytes that will be written; a write beyond it is a FileError. None sets no
-        bound. `reserved`: space is reserved for them. Not if most will be cloned: call `reserve` if they are
-        not.
+        `expected_size` is the size that the file will have at most; a write beyond it is a FileError. None
+        sets no bound. `allocated`: the bytes that this content takes where it comes from, if it has holes
+        there; they are kept. `reserved`: space is reserved. Not if most will be cloned: call `reserve` if it
+        is not.
 
-        Raises FileError. Raises OutOfSpaceError if `expected_size` bytes do not fit on the disk, and RdcError
-        (exit code 11) if the write quota of `root` does not cover them.
+        Raises FileError. Raises OutOfSpaceError if what will be written does not fit on the disk, and
+        RdcError (exit code 11) if the write quota of `root` does not cover it.
         """
         self.root = root
         self.path = path
@@ -94,11 +109,22 @@ class Replacement:
         self._name: bytes | None = None
         self._owned = True
         self._by_hand = False
+        self._unsettled = False
         self._cloned = 0
         """Up to here the temporary may hold old content. What is written must cover it."""
-        self._reserved = Reservation(expected_size)
+        self._hole = (-1, -1)
+        """The last run of zeros that was not written: from, to. It may be within the reserved bytes."""
+        self._least_hole = root.least_hole
+        """Bytes of the shortest run of zeros that is not written. HOLE_BYTES: no block of zeros is. 0: all
+        are."""
+        needed = expected_size
+        if needed is not None and allocated is not None and not root.allocates:
+            needed = min(needed, allocated)
+        self._reserved = Reservation(needed)
         self._expected = expected_size
-        self._spend(0 if root.may_spend(expected_size or 0) else expected_size or 0, entries=1)
+        if allocated is not None:
+            self.keep_holes()
+        self._spend(0 if root.may_spend(needed or 0) else needed or 0, entries=1)
         directory, target = root.locate_to_write(path)
         try:
             try:
@@ -122,13 +148,21 @@ class Replacement:
     def device(self) -> int:
         return self._created.st_dev
 
+    def keep_holes(self) -> None:
+        """Make a hole of each block of zeros that is written from now on, unless all zeros are to be written:
+        the content has holes elsewhere."""
+        if self._least_hole or not self.root.allocates:
+            self._least_hole = HOLE_BYTES
+            self._reserved.end()
+
     def note_clone(self, stop: int) -> None:
         """Record that bytes behind those written, up to `stop`, begin with content of another file."""
         self._cloned = max(self._cloned, stop)
 
-    def take_clone(self, length: int) -> None:
-        """Append `length` bytes that were cloned. Raises RdcError."""
+    def take_clone(self, length: int, *, hole: bool = False) -> None:
+        """Append `length` bytes that were cloned. `hole`: they are one, and take nothing. Raises RdcError."""
         self._admit(length)
+        self._spend(0 if hole else length)
         self.size += length
 
     def reserve(self) -> None:
@@ -145,66 +179,128 @@ class Replacement:
         Raises RdcError."""
         view = memoryview(buffer).cast("B")
         self._admit(len(view))
+        self._spend(len(view))
         for start, stop in parts:
             self._write_at(self.size + start, view[start:stop])
         self._punch(view)
         self.size += len(view)
 
     def _punch(self, view: memoryview) -> None:
-        """Make holes of blocks of zeros that lie over something, if the file is to be sparse."""
-        if self.root.sparse:
+        """Make holes of blocks of zeros that lie over something, if the file is to have one for each."""
+        if self._least_hole == HOLE_BYTES and may_have_holes(view, HOLE_BYTES):
             for start, stop in zero_spans(view, self.size):
                 with suppress(OSError):  # they are zeros anyway
                     punch_hole(self._fd, self.size + start, stop - start)
 
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer`, any contiguous buffer of bytes. Raises RdcError."""
-        length = memoryview(buffer).nbytes
+        view = memoryview(buffer).cast("B")
+        self._admit(len(view))
+        at = self.size
+        # Where something was cloned, a skipped block of zeros would hold old content.
+        if at < self._cloned:
+            self._spend(len(view))
+            self._write_at(at, view)
+            self._punch(view)
+        elif may_have_holes(view, self._least_hole):
+            data, holes = data_and_holes(view, at, self._least_hole)
+            self._spend(sum([stop - start for start, stop in data]))
+            for start, stop in data:
+                self._write_data(at + start, view[start:stop])
+            for start, stop in holes:
+                self._note_hole(at + start, at + stop)
+        else:
+            self._spend(len(view))
+            self._write_data(at, view)
+        self.size += len(view)
+        self._extend()
+
+    def write_zeros(self, length: int) -> None:
+        """Append `length` zeros: as a hole, in the same time whatever the length, unless all zeros are to be
+        written. Raises RdcError."""
+        stop = self.size + length
         self._admit(length)
-        if self._reserved.size and self.size + length > self._reserved.size:
+        if self._least_hole and self.size < self._cloned:
+            end = min(stop, self._cloned)
+            with suppress(OSError):
+                punch_hole(self._fd, self.size, end - self.size)
+                self.size = end
+        zeros = bytes(min(length, READ_BYTES))
+        while self.size < stop and (not self._least_hole or self.size < self._cloned):
+            self.write(zeros[: stop - self.size])
+        if self.size < stop:
+            self._note_hole(self.size, stop)
+            self.size = stop
+        self._extend()
+
+    def _write_data(self, at: int, view: memoryview) -> None:
+        """Write what is no hole, and reserve space for what may follow. Raises RdcError."""
+        try:
+            self._reserved.ahead(self._fd, at + len(view))
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "write it") from error
+        self._write_at(at, view)
+
+    def _note_hole(self, start: int, stop: int) -> None:
+        """Note zeros that were not written. What is reserved of them is given back once the hole has ended:
+        a part of a block at the end of each of its parts would stay."""
+        if self._hole[1] != start:
+            self._end_hole()
+            self._hole = start, start
+            self._reserved.end()
+        self._hole = self._hole[0], stop
+
+    def _end_hole(self) -> None:
+        start, stop = self._hole[0], min(self._hole[1], self._reserved.size)
+        if start < stop:
+            with suppress(OSError):  # they are zeros anyway
+                punch_hole(self._fd, start, stop - start)
+
+    def _extend(self) -> None:
+        """Give the file its size if it ends in a hole, so that it can be read back. Raises RdcError."""
+        if self._hole[1] == self.size and self._hole[0] < self.size:
             try:
-                self._reserved.ahead(self._fd, self.size + length)
+                self._grow()
             except OSError as error:
                 self.abandon()
                 raise self.root.failure(error, self.path, "write it") from error
-        # Where something was cloned, a skipped block of zeros would hold old content.
-        least = self.root.long_holes
-        has_holes = self.root.sparse or (0 < least <= length and may_have_long_zeros(buffer, least))
-        if has_holes and self.size >= self._cloned:
-            self._write_sparsely(buffer)
-        else:
-            self._write_at(self.size, buffer)
-            self._punch(memoryview(buffer).cast("B"))
-            self.size += length
 
     def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
         """Overwrite bytes already written at `offset`. Raises RdcError."""
         self._write_at(offset, buffer)
 
-    def _write_sparsely(self, buffer: ReadableBuffer) -> None:
-        """Do what `write` does, but leave zeros as holes: blocks of them, or long runs. The file still gets
-        its full size, so it can be read back."""
-        view, at = memoryview(buffer).cast("B"), self.size
-        data, holes = data_and_holes(view, at, 0 if self.root.sparse else self.root.long_holes)
-        for start, stop in data:
-            self._write_at(at + start, view[start:stop])
-        self.size += len(view)
-        if holes and holes[-1][1] == len(view):
-            try:
-                os.ftruncate(self._fd, self.size)
-            except OSError as error:
-                self.abandon()
-                raise self.root.failure(error, self.path, "write it") from error
-        for start, stop in holes if self._reserved.size > at else ():
-            with suppress(OSError):  # they are zeros anyway
-                punch_hole(self._fd, at + start, stop - start)
+    def _grow(self) -> None:
+        """Give the file its size, of which the end is a hole. Raises OSError."""
+        try:
+            os.ftruncate(self._fd, self.size)
+        except OSError as error:
+            if not is_refused(error):
+                raise
+            self._fill(self.size)
+
+    def _fill(self, stop: int) -> None:
+        """Write zeros from the end of the file up to `stop`, where no holes can be made. Raises OSError."""
+        at = os.fstat(self._fd).st_size
+        while at < stop:
+            at += os.pwrite(self._fd, bytes(min(READ_BYTES, stop - at)), at)
+
+    def _pwrite(self, view: memoryview, offset: int) -> int:
+        """Write at `offset`, which may lie behind the end of the file. Raises OSError."""
+        try:
+            return os.pwrite(self._fd, view, offset)
+        except OSError as error:
+            if not is_refused(error) or offset <= os.fstat(self._fd).st_size:
+                raise
+        self._fill(offset)
+        return os.pwrite(self._fd, view, offset)
 
     def _write_at(self, offset: int, buffer: ReadableBuffer) -> int:
         view = memoryview(buffer)
         total = left = view.nbytes
         try:
             while True:
-                written = os.pwrite(self._fd, view, offset)
+                written = self._pwrite(view, offset)
                 offset += written
                 left -= written
                 if not left:
@@ -220,10 +316,11 @@ class Replacement:
         Returns how many were appended: fewer only if the source ends earlier. To hash them, read them back:
         they do not pass through this process. `holes`: the source is known to have some.
         """
-        if self.root.sparse or (holes and self.root.long_holes):
+        if self._least_hole == HOLE_BYTES or (holes and self._least_hole):
             return self._copy_sparsely(source, offset, length)
         done = 0
         self._admit(length)
+        self._spend(length)
         try:
             while done < length:
                 count = self._copy_some(source, offset + done, length - done)
@@ -237,20 +334,25 @@ class Replacement:
         return done
 
     def _copy_sparsely(self, source: int, offset: int, length: int) -> int:
-        """Do what `copy_from` does, with reads and writes: most file systems copy a hole as allocated
-        zeros."""
-        done = 0
-        while done < length:
-            try:
-                data = os.pread(source, min(length - done, READ_BYTES), offset + done)
-            except OSError as error:
-                self.abandon()
-                raise self.root.failure(error, self.path, "copy into it") from error
-            if not data:
-                break
-            self.write(data)
-            done += len(data)
-        return done
+        """Do what `copy_from` does, with reads and writes between the holes of the source: most file systems
+        copy a hole as allocated zeros."""
+        at = offset
+        try:
+            stop = min(offset + length, max(offset, os.fstat(source).st_size))
+            for start, end in chain(holes_of(source, stop, offset), [(stop, stop)]):
+                while at < start:
+                    data = os.pread(source, min(start - at, READ_BYTES), at)
+                    if not data:
+                        return at - offset
+                    self.write(data)
+                    at += len(data)
+                if at < end:
+                    self.write_zeros(end - at)
+                    at = end
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "copy into it") from error
+        return at - offset
 
     def pread(self, offset: int, length: int) -> bytes:
         """Return `length` bytes that were written before, or fewer at the end. Raises RdcError."""
@@ -268,16 +370,50 @@ class Replacement:
             raise self.root.failure(error, self.path, "read it back") from error
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def zero_runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield ranges of [start, stop) that are known to be zeros, in order, and at last an empty one at
+        `stop`. Only what is between them need be read."""
+        yield from holes_of(self._fd, stop, start)
+        yield stop, stop
+
     def seal(self, metadata: Metadata, *, owner: bool) -> None:
         """Set the final metadata of the temporary. A CommitGroup calls this; nothing is written afterwards.
         Raises RdcError."""
         try:
+            self._end_hole()
             if self._reserved.size > self.size:
                 os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
-            self.root.set_on_open(self._fd, self._created, metadata, owner=owner)
+            attempt = self._attempt if self.root.storage.is_agreed else strictly
+            self.root.set_on_open(self._fd, self._created, metadata, owner=owner, attempt=attempt)
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "set the metadata of its new content") from error
+
+    def _attempt(self, what: Shortfall, call: Callable[[], None]) -> bool:
+        """Try it on the open file. What fails is tried once more when the file is closed, by `settle`."""
+        try:
+            call()
+        except OSError as error:
+            if error.errno in STOPS_THE_RUN:
+                raise
+            self._unsettled = True
+            return False
+        return True
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the file's metadata have to be looked at once it is closed and has its path."""
+        return self._unsettled or not self.root.storage.facts.is_plain
+
+    def settle(self, metadata: Metadata, *, owner: bool) -> None:
+        """Close the file, which has its path, and set what of its metadata is not as `seal` was to set it.
+
+        Some file systems change nothing while a file is open, or change its mtime when it is closed or
+        renamed. What fails is noted. Raises OSError. A write of the same size by another process at this
+        moment gets the source's mtime: nothing tells it from what such a file system does.
+        """
+        self._close()
+        self.root.settle(self.path, self.directory.fd, metadata, owner=owner, size=self.size)
 
     def hand_over(self) -> None:
         """Leave the decision to a group: the `with` block no longer removes the temporary."""
@@ -288,9 +424,17 @@ class Replacement:
         """The current name in `directory`. Empty after `renamed` or `abandon`."""
         return self._name or b""
 
-    def land(self, renamer: CheckedRename, expected: Identity | Anything | None, *, fsync: bool) -> int:
-        """Give the content its path; return the descriptor of the file there. Raises FileError, OSError."""
-        renamer.rename(self.path, self.directory.fd, self.temporary, expected)
+    def land(self, renamer: CheckedRename, expected: Expected, *, fsync: bool) -> int:
+        """Give the content its path; return the descriptor of the file there, -1 if it had to be closed.
+        Raises FileError, OSError."""
+        try:
+            renamer.rename(self.path, self.directory.fd, self.temporary, expected, displaces=False)
+        except OSError as error:
+            if not (is_refused(error) or error.errno == errno.EEXIST):
+                raise
+            # Some file systems rename no file that is open, and some rename over no file at all.
+            self._close()
+            renamer.rename(self.path, self.directory.fd, self.temporary, expected)
         self.renamed()
         return self._fd
 
@@ -316,16 +460,24 @@ class Replacement:
             with suppress(OSError):
                 os.close(fd)
 
+    def _close(self) -> None:
+        """Close the file, of which the content was synced. Never raises."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                os.close(fd)
+
     def keep(self) -> None:
         """Close the temporary and leave it for the next run to resume from. Files below KEEP_BYTES are
         removed instead."""
         if self.size >= KEEP_BYTES:
-            if self._name is not None and self.root.partials is not None:
-                self.root.partials.keep(self.path, self.directory.fd, self._name)
-            self._name = None
+            self._end_hole()
             if max(self._reserved.size, self._cloned) > self.size and self._fd >= 0:
                 with suppress(OSError):  # the next run cannot use what lies beyond the end
                     os.ftruncate(self._fd, self.size)
+            if self._name is not None and self.root.partials is not None:
+                self.root.partials.keep(self.path, self.directory.fd, self._name)
+            self._name = None
         self.abandon()
 
     def __enter__(self) -> Replacement:
@@ -346,13 +498,13 @@ class Replacement:
         self.directory = directory
 
         def create(name: bytes) -> None:
-            self._fd = os.open(name, _CREATE, 0o600, dir_fd=directory.fd)
+            self._fd = create_temporary(name, directory.fd)
 
         for _ in range(NAME_ATTEMPTS):
             self._name = make_aside(target, create)
             if lock_temporary(self._fd):
                 self._created = os.fstat(self._fd)
-                if self._created.st_nlink:
+                if has_name(self._fd, self._name, directory.fd):
                     if self.root.sheds_acls:
                         from rdc.files.base.access_acl import shed_acl
 
@@ -369,8 +521,7 @@ class Replacement:
             raise
 
     def _admit(self, length: int) -> None:
-        """Check that `length` more bytes stay within the expected size and the write quota. Raises
-        RdcError."""
+        """Check that `length` more bytes stay within the expected size. Raises RdcError."""
         if self._expected is not None and self.size + length > self._expected:
             expected, found = self._expected, self.size + length
             self.abandon()
@@ -381,7 +532,6 @@ class Replacement:
                 found=f"{found} or more",
                 advice="run again once nothing changes it at the source",
             )
-        self._spend(length)
 
     def _copy_some(self, source: int, offset: int, length: int) -> int:
         if not self._by_hand:
@@ -392,7 +542,7 @@ class Replacement:
                 if count:
                     return count
             except OSError as error:
-                if error.errno not in COPY_BY_HAND:
+                if not copies_by_hand(error):
                     raise
             # Zero means the end of the source, or a kernel that silently copies nothing from such a file.
             self._by_hand = True

@@ -12,17 +12,15 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import FileChangedError, FileError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.lease import take_lease
 from rdc.files.base.metadata import changes_access, set_on_found, set_on_name
 from rdc.files.replace.replacement import Replacement
-from rdc.files.root.source_file import identity_of
+from rdc.model.times import packed_time
 from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rdc.files.replace.checked_rename import CheckedRename
     from rdc.files.root.root import Root
     from rdc.model.entries import Identity, Metadata
 
@@ -33,18 +31,14 @@ _DOING = "set its metadata"
 
 def set_metadata_if_unchanged(
     root: Root,
-    renamer: CheckedRename,
     path: bytes,
     metadata: Metadata,
     *,
     owner: bool,
-    is_meant: Callable[[Identity], bool],
+    expected: Identity,
 ) -> None:
-    """Set mode, mtime and, with `owner`, uid and gid of the regular file at `path`, if it is the intended
-    file.
-
-    `is_meant` decides that from its identity, now or before a change of this run that `renamer` knows.
-    Otherwise nothing is set and FileError is raised.
+    """Set mode, mtime and, with `owner`, uid and gid of the regular file at `path`, if it is the expected
+    file, or what this run's own steps made of that. Otherwise nothing is set and FileError is raised.
 
     Where ACLs are kept, a file whose mode or owner changes loses its ACL first, because the group bits act as
     the ACL's mask and would admit users it names. The wanted ACL is set later.
@@ -55,7 +49,7 @@ def set_metadata_if_unchanged(
     hides it.
     """
 
-    change = _Change(root, renamer, path, metadata, owner, is_meant)
+    change = _Change(root, path, metadata, owner, expected)
     if root.perform(path, _DOING, partial(change.set_by_name, mtime=False)):
         return
     try:
@@ -75,14 +69,13 @@ def set_metadata_if_unchanged(
 
 
 class _Change(NamedTuple):
-    """The wanted metadata of one file, and which file is meant."""
+    """The wanted metadata of one file, and which file is expected."""
 
     root: Root
-    renamer: CheckedRename
     path: bytes
     metadata: Metadata
     owner: bool
-    is_meant: Callable[[Identity], bool]
+    expected: Identity
 
     def set_by_name(self, name: bytes, parent: int, *, mtime: bool) -> bool:
         """Check the entry and set its metadata. Raises FileError, OSError.
@@ -90,11 +83,15 @@ class _Change(NamedTuple):
         Returns False, and sets nothing, if the mtime differs and `mtime` does not allow to set it.
         """
         now = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if now.st_mtime_ns != self.metadata.mtime_ns and not mtime:
+        change = self._chosen(now)
+        if packed_time(now.st_mtime_ns) != change.metadata.mtime_ns and not mtime:
             return False
-        self._check(now)
-        self._keep_undo(name, parent)
-        if self._loses_acl(now):
+        change._check(now)
+        if self.root.undo is not None:
+            change._keep_undo(name, parent)
+            now = os.stat(name, dir_fd=parent, follow_symlinks=False)
+            change._check(now)
+        if change._loses_acl(now):
             from rdc.files.base.access_acl import take_acl
 
             take_acl(name, parent, now)
@@ -102,11 +99,11 @@ class _Change(NamedTuple):
         if self.root.fakes:
             from rdc.files.base.faked_stat import set_faked_on_name
 
-            set_faked_on_name(name, parent, self.metadata, owner=self.owner)
+            set_faked_on_name(name, parent, change.metadata, owner=self.owner)
         else:
-            set_on_name(name, parent, now, self.metadata, owner=self.owner)
-        if now.st_nlink > 1:
-            self._note(now, os.stat(name, dir_fd=parent, follow_symlinks=False))
+            set_on_name(name, parent, now, change.metadata, owner=self.owner)
+        if change._is_looked_at_again(now):
+            change._look_again(now, os.stat(name, dir_fd=parent, follow_symlinks=False))
         return True
 
     def set_by_descriptor(self, fd: int) -> None:
@@ -114,9 +111,13 @@ class _Change(NamedTuple):
         with suppress(OSError):
             take_lease(fd)
         now = os.fstat(fd)
-        self._check(now)
-        self._keep_undo_by_path()
-        if self._loses_acl(now):
+        change = self._chosen(now)
+        change._check(now)
+        if self.root.undo is not None:
+            change._keep_undo_by_path()
+            now = os.fstat(fd)
+            change._check(now)
+        if change._loses_acl(now):
             from rdc.files.base.access_acl import take_acl_of
 
             take_acl_of(fd, now)
@@ -124,11 +125,25 @@ class _Change(NamedTuple):
         if self.root.fakes:
             from rdc.files.base.faked_stat import set_faked_open
 
-            set_faked_open(fd, self.metadata, owner=self.owner)
+            set_faked_open(fd, change.metadata, owner=self.owner)
         else:
-            set_on_found(fd, now, self.metadata, owner=self.owner)
-        if now.st_nlink > 1:
-            self._note(now, os.fstat(fd))
+            set_on_found(fd, now, change.metadata, owner=self.owner)
+        if change._is_looked_at_again(now):
+            change._look_again(now, os.fstat(fd))
+
+    def _chosen(self, now: os.stat_result) -> _Change:
+        """This change, of which the entry with this stat keeps what is not preserved."""
+        return self._replace(metadata=self.root.storage.of_found(self.metadata, now))
+
+    def _is_looked_at_again(self, before: os.stat_result) -> bool:
+        return before.st_nlink > 1 or self.root.undo is not None or not self.root.storage.is_plain
+
+    def _look_again(self, before: os.stat_result, after: os.stat_result) -> None:
+        """Take note of what the change did."""
+        if before.st_nlink > 1 or self.root.undo is not None:
+            self._note(before, after)
+        if not self.root.storage.is_plain and not self.root.fakes:
+            self.root.storage.learn_from(self.metadata, after, owner=self.owner)
 
     def _keep_undo(self, name: bytes, parent: int) -> None:
         if self.root.undo is not None:
@@ -143,7 +158,7 @@ class _Change(NamedTuple):
         found = identity_of(now)
         if not stat.S_ISREG(now.st_mode):
             raise _another(self.root, self.path)
-        if not (self.is_meant(found) or self.renamer.explains(self.is_meant, found)):
+        if not self.root.check.is_still(self.expected, found):
             raise _another(self.root, self.path)
         self.root.check_made(self.path, now, _DOING)
 
@@ -151,16 +166,19 @@ class _Change(NamedTuple):
         return self.root.sheds_acls and changes_access(now, self.metadata, owner=self.owner)
 
     def _note(self, before: os.stat_result, after: os.stat_result) -> None:
-        """Record the change for the file's other names, unless its size or mtime is not as expected."""
-        if (after.st_size, after.st_mtime_ns) == (before.st_size, self.metadata.mtime_ns):
-            self.renamer.own_changes.note(identity_of(before), identity_of(after))
+        """Record the change for the file's other names, unless its size or mtime is not as expected, and for
+        what is kept to be undone."""
+        if self.root.undo is not None:
+            self.root.undo.changed(self.path, after)
+        if (after.st_size, packed_time(after.st_mtime_ns)) == (before.st_size, self.metadata.mtime_ns):
+            self.root.check.note(identity_of(before), identity_of(after))
 
 
-def copy_file(root: Root, renamer: CheckedRename, path: bytes, expected: Identity) -> Replacement:
+def copy_file(root: Root, path: bytes, expected: Identity) -> Replacement:
     """Return a copy of the regular file at `path`, to be put in its place, if the file still has identity
     `expected`.
 
-    Changes that `renamer` knows as this run's own do not count. Raises FileError if it is another file or
+    This run's own steps do not count. Raises FileError if it is another file or
     cannot be copied, and OutOfSpaceError; nothing is left then.
     """
     root.check_change(path, _DOING)
@@ -169,12 +187,10 @@ def copy_file(root: Root, renamer: CheckedRename, path: bytes, expected: Identit
     except FileChangedError as error:
         raise _another(root, path) from error
     with source:
-        if source.identity != expected and not renamer.explains(
-            lambda state: state == expected, source.identity
-        ):
+        if not root.check.is_still(expected, source.identity):
             raise _another(root, path)
         source.rest()
-        copy = Replacement(root, path, expected_size=source.size)
+        copy = Replacement(root, path, expected_size=source.size, allocated=source.taken)
         if copy.copy_from(source.fileno(), 0, source.size) != source.size:
             copy.abandon()
             raise _another(root, path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rdc.files.root.entry_writer import HOLE_BYTES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,22 +14,20 @@ __all__ = [
     "HOLE_BYTES",
     "data_and_holes",
     "data_spans",
-    "has_hole",
+    "is_zeros",
     "long_data_spans",
-    "may_have_long_zeros",
+    "may_have_holes",
     "zero_spans",
 ]
-
-HOLE_BYTES = 4096
-"""The block size of most file systems. A shorter hole saves nothing, and a larger step would miss some holes.
-"""
 
 _ZEROS = bytes(HOLE_BYTES)
 
 
-def has_hole(buffer: ReadableBuffer) -> bool:
-    """Return whether the buffer contains HOLE_BYTES zeros in a row, at any alignment."""
-    return _ZEROS in bytes(memoryview(buffer))
+def is_zeros(buffer: ReadableBuffer) -> bool:
+    """Return whether the buffer holds nothing but zeros."""
+    view = memoryview(buffer).cast("B")
+    # Converted to bytes, because bytes compare in one step and memoryviews item by item.
+    return not view or (not view[0] and not view[-1] and bytes(view) == bytes(len(view)))
 
 
 def data_spans(buffer: ReadableBuffer, offset: int) -> Iterator[tuple[int, int]]:
@@ -79,12 +79,14 @@ def long_data_spans(buffer: ReadableBuffer, least: int) -> Iterator[tuple[int, i
         yield begun, size
 
 
-def may_have_long_zeros(buffer: ReadableBuffer, least: int) -> bool:
-    """Return whether a run of `least` zeros is possible: some step of `least` bytes begins with a zero.
-
-    A cheap look that sees that most buffers, such as text, have no hole.
-    """
-    return 0 in bytes(memoryview(buffer).cast("B")[::least])
+def may_have_holes(view: memoryview, least: int) -> bool:
+    """Return whether something may be left out of these bytes: a cheap look that sees that most buffers, such
+    as text, have no hole. `least`: as in `data_and_holes`; 0 if nothing is left out."""
+    if least != HOLE_BYTES:
+        # Some step of `least` bytes begins with a zero.
+        return 0 < least <= len(view) and 0 in bytes(view[::least])
+    # Blocks are those of the file, so the first and the last bytes may be parts of some.
+    return bool(view) and (not view[0] or not view[-1] or _ZEROS in bytes(view))
 
 
 def data_and_holes(
@@ -92,9 +94,10 @@ def data_and_holes(
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return what of `buffer`, for `offset` of a file, is to be written and what is not, as (start, stop).
 
-    `least`: bytes of the shortest run of zeros that is left out; 0 for all blocks of zeros.
+    `least`: bytes of the shortest run of zeros that is left out; HOLE_BYTES for all blocks of zeros.
     """
-    data = list(long_data_spans(buffer, least) if least else data_spans(buffer, offset))
+    some = data_spans(buffer, offset) if least == HOLE_BYTES else long_data_spans(buffer, least)
+    data = list(some)
     ends = [0, *(stop for _, stop in data)]
     starts = [*(start for start, _ in data), memoryview(buffer).nbytes]
     return data, [(end, start) for end, start in zip(ends, starts, strict=True) if start > end]

@@ -7,8 +7,6 @@ import fcntl
 
 __all__ = ["lock_temporary"]
 
-_CANNOT_LOCK = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-
 
 def lock_temporary(fd: int) -> bool:
     """Take the lock; return False if another process holds it. File systems without locks return True: sweeps
@@ -18,6 +16,6 @@ def lock_temporary(fd: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno not in _CANNOT_LOCK:
+        if error.errno in {errno.EBADF, errno.EINTR}:
             raise
     return True

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
+from rdc.files.base.known_devices import meet
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_name, check_path
+from rdc.files.base.storage import Storage
+from rdc.files.base.syscalls import file_system_type
 from rdc.files.depth.depth import Depths
 from rdc.limits.paths import PATH_BYTES
 from rdc.typed import Protocol, TypeVar
@@ -16,7 +21,8 @@ from rdc.typed import Protocol, TypeVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.depth.read_rate import ReadRate
-    from rdc.model.entries import Kind, PackedInodes, PackedListing
+    from rdc.model.entries import Kind
+    from rdc.model.listed import Listed
     from rdc.progress import Reporter
 
 __all__ = ["ConfinedAccess", "LinkView", "ListingView", "PartKeeper", "stat_entry"]
@@ -27,11 +33,8 @@ T = TypeVar("T")
 class ListingView(Protocol):
     """Changes what is shown of a directory's entries."""
 
-    def shown(
-        self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        """Return what is shown of the directory at `path` below `root`, given what is there. `inodes`: the
-        inode behind each entry; None if nobody asks."""
+    def shown(self, root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
+        """Return what is shown of the directory at `path` below `root`, given what is there."""
 
 
 class LinkView(ListingView, Protocol):
@@ -78,6 +81,11 @@ class ConfinedAccess:
     stages_singly = False
     """True if each new file is written as a Replacement, never in bulk."""
 
+    @property
+    def writes_in_bulk(self) -> bool:
+        """Whether new files may be written in bulk, where nothing is looked at again."""
+        return not self.stages_singly and self.storage.is_plain
+
     followed: LinkView | None = None
     """The links that are taken for what they lead to, one of the views; None: no link is followed."""
 
@@ -89,6 +97,10 @@ class ConfinedAccess:
         self._directory = Directory(fd)
         self._directories = DirectoryCache(self._directory)
         self.label = label
+        self.stable = meet(fd)
+        """The parts of stats that its file system keeps stable, by what was known when it was opened."""
+        self.storage = Storage()
+        """What is known of the file system, and what is set of entries there."""
         self.depths = Depths()
         """How many calls on entries of the tree are in flight at a time."""
         self.clone_refusals: dict[tuple[int, int], int] = {}
@@ -105,7 +117,15 @@ class ConfinedAccess:
 
     def failure(self, error: OSError, path: bytes, doing: str, *, reading: bool = False) -> RdcError:
         """Return the RdcError for a failed system call; rdc.files.base.os_errors.failure has the rules."""
-        return failure(error, path, self.shown(path), doing, reading=reading)
+        cause, nested = None, False
+        if error.errno in (errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            from rdc.files.base.error_causes import cause_of, is_of_another_mount
+
+            with suppress(OSError, RdcError):
+                directory, name = self._locate(path)
+                cause = cause_of(error, name, directory.fd)
+                nested = is_of_another_mount(error, name, directory.fd, self._directory.fd)
+        return failure(error, path, self.shown(path), doing, reading=reading, cause=cause, nested=nested)
 
     def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
         """Return the FileError for a state that no system call reported."""
@@ -133,6 +153,13 @@ class ConfinedAccess:
             return self._directories.get_fresh(path) if fresh else self._directories.get(path)
         except OSError as error:
             raise self.failure(error, path, "open the directory", reading=reading) from error
+
+    def file_system_type(self, path: bytes) -> int:
+        """Return f_type of statfs(2) of the directory at `path`; 0 if that is not known."""
+        try:
+            return file_system_type(self.directory(path).fd)
+        except (OSError, RdcError):
+            return 0
 
     def forget(self, path: bytes) -> None:
         """Drop the cached descriptors of `path` and of everything below it, as after moving or removing it.

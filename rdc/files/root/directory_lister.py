@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 
 from rdc.errors import RdcError
 from rdc.files.base.relative_path import check_path
 from rdc.files.root.confined_access import ConfinedAccess
-from rdc.files.root.packed_listing import (
-    list_beneath,
-    list_inodes_beneath,
-    open_directory,
-    read_packed,
-    read_packed_inodes,
-)
-from rdc.limits.paths import (
-    DIRECTORY_BYTES,
-    NAME_BYTES,
-    PATH_DEPTH,
-)
-from rdc.model.entries import Kind, Listing, PackedInodes, PackedListing
-from rdc.typed import TypeVar
+from rdc.files.root.lister import list_directory
+from rdc.files.root.listing_reference import look_at
+from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_DEPTH
+from rdc.model.entries import Kind
+from rdc.model.listed import BadCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.depth.depth import Looking
+    from rdc.model.entries import Listing
+    from rdc.model.listed import BadEntry, Listed
 
 __all__ = ["DirectoryLister"]
 
-T = TypeVar("T")
-
-_READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
 _BOUNDS = {
-    errno.ENAMETOOLONG: (
-        f"names of at most {NAME_BYTES} bytes",
-        "a longer one",
-        "rename it, then run again",
-    ),
     errno.EOVERFLOW: (
         f"names and metadata of at most {DIRECTORY_BYTES >> 20} MiB",
         "more entries than that",
@@ -52,31 +35,21 @@ _BOUNDS = {
 class DirectoryLister(ConfinedAccess):
     """Lists directories. Each listing opens its directory from the root, because walks open each one once."""
 
-    def list(
-        self,
-        path: bytes,
-        *,
-        skip_temporaries: bool = True,
-        on_temporary: Callable[[bytes], None] | None = None,
-    ) -> Listing:
-        """Return what `list_packed` returns, unpacked.
+    only: bytes | None = None
+    """The one entry of the root that a run is about, if there is one. Where the root may be entered and not
+    listed, it is looked at by its name."""
 
-        With skip_temporaries=False, reserved names are entries like any other.
-        """
-        taker = (on_temporary or _ignore) if skip_temporaries else None
-        found = self._list(path, lambda fd: read_packed(fd, taker))
-        return self.viewed(path, found, None)[0].unpacked()
+    lists_root = True
+    """Whether the root is listed for `only`, if it may be: for rdc's own temporaries there, and for names
+    that the file system takes for the same one."""
 
-    def list_packed(
-        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
-    ) -> PackedListing:
-        """Return the entries of a directory, sorted by name bytes. Raises RdcError.
+    def list(self, path: bytes) -> Listing:
+        """Return the entries of `listed` alone, unpacked: for who need not know what else is there."""
+        return self.listed(path).unpacked()
 
-        Reserved names (rdc.files.base.temporary_names) are left out. `on_temporary` receives each of them, so
-        that the caller can sweep them.
-        """
-        found, _ = self.list_unviewed(path, on_temporary or _ignore, inodes=False)
-        return self.viewed(path, found, None)[0]
+    def listed(self, path: bytes) -> Listed:
+        """Return what a directory is shown to have, sorted by name bytes. Raises RdcError."""
+        return self.viewed(path, self.list_unviewed(path))
 
     @property
     def lists_ahead(self) -> bool:
@@ -84,80 +57,60 @@ class DirectoryLister(ConfinedAccess):
         return self.followed is None
 
     def list_unviewed(
-        self,
-        path: bytes,
-        on_temporary: Callable[[bytes], None],
-        *,
-        inodes: bool,
-        limit: int = DIRECTORY_BYTES,
-        looking: Looking | None = None,
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        """Return what `list_inodes` returns before `viewed` sees it. Inodes come only where they are wanted.
+        self, path: bytes, *, limit: int = DIRECTORY_BYTES, looking: Looking | None = None
+    ) -> Listed:
+        """Return what `listed` returns before `viewed` sees it.
 
         `limit`: bytes, as DIRECTORY_BYTES counts them; more are a FileError. `looking`: how many entries
         are looked at at a time; None: as `depths` has it. Threads may call it.
         """
-        depth = looking or self.depths.looking
-        # A shorter path is within both bounds of paths, so it needs no check.
-        if self.followed is not None or not path or len(path) > PATH_DEPTH:
-            if inodes:
-                return self._list(path, lambda fd: read_packed_inodes(fd, on_temporary, limit, depth))
-            return self._list(path, lambda fd: read_packed(fd, on_temporary, limit, depth)), None
-        try:
-            # One call opens and lists: a walk does little else.
-            if inodes:
-                return list_inodes_beneath(self._directory.fd, path, on_temporary, limit, depth)
-            return list_beneath(self._directory.fd, path, on_temporary, limit, depth), None
-        except OSError as error:
-            check_path(path)
-            raise self._listing_failure(error, path) from error
-
-    def list_inodes(
-        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
-    ) -> tuple[PackedListing, PackedInodes]:
-        """Return what `list_packed` returns, and the inode behind each entry."""
-        depth = self.depths.looking
-        found, inodes = self._list(
-            path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore, DIRECTORY_BYTES, depth)
-        )
-        found, shown = self.viewed(path, found, inodes)
-        return found, inodes if shown is None else shown
-
-    def viewed(
-        self, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        """Return what is shown of a directory, where that differs from what is there."""
-        for view in self.views:
-            listing, inodes = view.shown(self, path, listing, inodes)
-        if self.shown_nodes and Kind.SPECIAL in listing.kinds:
-            from rdc.files.root.node_kinds import with_node_kinds
-
-            listing = with_node_kinds(self, path, listing)
-        return listing, inodes
-
-    def _list(self, path: bytes, read: Callable[[int], T]) -> T:
         top, below = self._directory.fd, path
         if self.followed is not None and (referent := self.followed.referent(path)) is not None:
             top, below = self.followed.top.fileno(), referent
+        if not path and self.only is not None and not self.lists_root:
+            return self._named(self.only)
         try:
-            if below:
+            # A shorter path is within both bounds of paths, so it needs no check.
+            if len(below) > PATH_DEPTH:
                 check_path(below)
-                fd = open_directory(top, below)
-            else:
-                fd = os.open(b".", _READ_DIRECTORY, dir_fd=top)
-            try:
-                return read(fd)
-            finally:
-                os.close(fd)
+            # One call opens and lists: a walk does little else.
+            return list_directory(top, below, limit=limit, depth=looking or self.depths.looking)
         except OSError as error:
+            check_path(below)
+            if not path and self.only is not None and error.errno == errno.EACCES:
+                return self._named(self.only)
             raise self._listing_failure(error, path) from error
+
+    def _named(self, name: bytes) -> Listed:
+        """Return the root as if it had this entry alone. Raises RdcError."""
+        try:
+            return look_at(name, self._directory.fd)
+        except OSError as error:
+            raise self._listing_failure(error, b"") from error
+
+    def viewed(self, path: bytes, listed: Listed) -> Listed:
+        """Return what is shown of a directory, where that differs from what is there."""
+        for view in self.views:
+            listed = view.shown(self, path, listed)
+        if self.shown_nodes and Kind.SPECIAL in listed.listing.kinds:
+            from rdc.files.root.node_kinds import with_node_kinds
+
+            listed = with_node_kinds(self, path, listed)
+        return listed
+
+    def unlisted(self, path: bytes, bad: BadEntry) -> RdcError:
+        """Return the error of an entry that could not be looked at, whose path is `path`."""
+        doing = "read the link" if bad.call is BadCall.READ_LINK else "look at it"
+        if bad.call is BadCall.NAME:
+            expected, found, advice = f"a name of at most {NAME_BYTES} bytes", "a longer one", "rename it"
+        elif bad.call is BadCall.KIND:
+            expected, found, advice = "a kind of entry that systems know", "another", "check the file system"
+        else:
+            return self.failure(OSError(bad.errno, os.strerror(bad.errno)), path, doing)
+        return self.refused(path, doing, expected=expected, found=found, advice=f"{advice}, then run again")
 
     def _listing_failure(self, error: OSError, path: bytes) -> RdcError:
         if error.errno not in _BOUNDS:
             return self.failure(error, path, "list the directory", reading=True)
         expected, found, advice = _BOUNDS[error.errno]
         return self.refused(path, "list the directory", expected=expected, found=found, advice=advice)
-
-
-def _ignore(name: bytes) -> None:
-    pass

@@ -7,10 +7,13 @@ import os
 import stat
 from functools import partial
 
+from rdc.errors import FileChangedError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import ConfinedAccess, stat_entry
-from rdc.files.root.source_file import SourceFile, identity_of
+from rdc.files.root.source_file import SourceFile
 from rdc.model.entries import Identity, Kind, Metadata
+from rdc.model.times import packed_time
 
 __all__ = ["NO_ATIME", "EntryReader"]
 
@@ -46,7 +49,7 @@ class EntryReader(ConfinedAccess):
         """Return mode, mtime (nanoseconds), uid and gid of the entry at `path`."""
         found = self._stat(path)
         timed = not self.untimed or kind_of(found.st_mode) not in self.untimed
-        mtime = found.st_mtime_ns if timed else 0
+        mtime = packed_time(found.st_mtime_ns) if timed else 0
         if self.fakes:
             from rdc.files.root.faked_listing import faked_at
 
@@ -76,12 +79,20 @@ class EntryReader(ConfinedAccess):
 
     def open_read(self, path: bytes) -> SourceFile:
         """Open a regular file for reading. Raises FileChangedError for anything else."""
-        fd, found = self.perform(
-            path,
-            "open it for reading",
-            partial(_open_for_reading, more=NO_ATIME) if self.keeps_atimes else _open_for_reading,
-            reading=True,
-        )
+        doing = "open it for reading"
+        try:
+            fd, found = self.perform(
+                path,
+                doing,
+                partial(_open_for_reading, more=NO_ATIME) if self.keeps_atimes else _open_for_reading,
+                reading=True,
+            )
+        except FileChangedError as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.errno == errno.EINVAL:
+                # Only of a link to be read would it tell that another entry took its place.
+                raise self.failure(cause, path, doing) from cause
+            raise
         if not stat.S_ISREG(found.st_mode):
             os.close(fd)
             raise self.failure(_not_regular(found), path, "open it for reading", reading=True)

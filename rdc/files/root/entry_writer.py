@@ -3,7 +3,6 @@ metadata."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable
@@ -11,29 +10,45 @@ from contextlib import suppress
 from functools import partial
 
 from rdc.errors import FileError
+from rdc.files.base.entry_check import ANYTHING, found_at, identity_of
 from rdc.files.base.metadata import (
     kind_of,
+    metadata_of,
     narrow_name,
     narrowed_metadata,
     set_on_descriptor,
     set_on_name,
     would_change,
 )
-from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.syscalls import refresh_stat
+from rdc.files.base.taking_names import replace_name, take_free_name
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
+from rdc.model.times import packed_time
 from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.base.entry_check import Anything, Expected
+    from rdc.files.base.shortfalls import Attempt
     from rdc.files.base.undo_keeper import UndoKeeper
+    from rdc.model.entries import Identity
 
-__all__ = ["EntryWriter"]
+__all__ = ["HOLE_BYTES", "Chosen", "EntryWriter"]
+
+Chosen: TypeAlias = "Callable[[Metadata, os.stat_result], Metadata]"
+"""Returns what of an entry's wanted metadata is set, given its stat."""
+
+HOLE_BYTES = 4096
+"""The block size of most file systems. A shorter hole saves nothing, and a larger step would miss some holes.
+"""
 
 LONG_HOLE_BYTES = 16 << 10
 """Bytes. Less than the longest chunk, which is how a run of zeros is cut. A write of so much costs more than
@@ -45,6 +60,10 @@ the temporary, which cannot be locked, before its rename. With 64 attempts, a sw
 removed all of them, on a busy machine without Linux's own calls."""
 
 
+def _all_of(wanted: Metadata, now: os.stat_result) -> Metadata:
+    return wanted
+
+
 class EntryWriter(WritePermission):
     """Changes single entries. Regular files are written by rdc.files.replace and rdc.files.bulk."""
 
@@ -53,6 +72,9 @@ class EntryWriter(WritePermission):
 
     long_holes = 0
     """Where it costs nothing, runs of at least so many zeros become holes of new files; 0: none do."""
+
+    allocates = False
+    """Whether all zeros of new files are written, also where their content has holes elsewhere."""
 
     overwrites = False
     """Whether new content is written into the regular file that is there, which keeps its inode."""
@@ -98,21 +120,30 @@ class EntryWriter(WritePermission):
         self.note_entering(path, directory.fd)
         return directory, name
 
-    def note_placing(self, path: bytes, parent: int, new: os.stat_result | None) -> None:
+    def note_placing(
+        self, path: bytes, parent: int, new: os.stat_result | None, *, ctime_ns: int = 0
+    ) -> None:
         """Tell `undo` of one entry that is about to appear, as Placed says. Raises RdcError."""
         if self.undo is not None:
             from rdc.files.base.undo_keeper import Placed
 
-            for error in self.undo.placing((Placed(path, parent, new),)).values():
+            for error in self.undo.placing((Placed(path, parent, new, ctime_ns),)).values():
                 raise error
 
     def write_sparsely(self, on: bool) -> None:
         """Set `sparse`."""
         self.sparse = on
 
+    @property
+    def least_hole(self) -> int:
+        """Bytes of the shortest run of zeros that becomes a hole of a new file; HOLE_BYTES: each block of
+        zeros does. 0: none does."""
+        return HOLE_BYTES if self.sparse else self.long_holes
+
     def keep_long_holes(self, on: bool) -> None:
-        """Set `long_holes`."""
+        """Set `long_holes`, or `allocates`."""
         self.long_holes = LONG_HOLE_BYTES if on else 0
+        self.allocates = not on
 
     def overwrite(self, on: bool) -> None:
         """Set `overwrites`."""
@@ -148,8 +179,11 @@ class EntryWriter(WritePermission):
 
         return self.perform(path, "make the directory", make)
 
-    def replace_with_directory(self, path: bytes, mode: int = 0o777) -> None:
-        """Make a directory (mode less the umask) in place of the file, link or special file at `path`.
+    def replace_with_directory(
+        self, path: bytes, mode: int = 0o777, *, expected: Expected = ANYTHING
+    ) -> None:
+        """Make a directory (mode less the umask) in place of the file, link or special file at `path`, if
+        that is `expected`.
 
         If another process has put a directory there meanwhile, that one stays. Raises RdcError.
         """
@@ -157,29 +191,40 @@ class EntryWriter(WritePermission):
         self.spend(path, 0, entries=1)
         from rdc.files.base.replace_kind import directory_over_file
 
-        if self.backups is not None:
-            self.perform(path, "keep a backup of it", partial(self.backups.keep, path))
-        if self.undo is not None:
-            self.perform(path, "keep an undo of it", lambda _, parent: self.note_placing(path, parent, None))
-        self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
+        def replace_it(name: bytes, parent: int) -> None:
+            self._keep_old(path, name, parent, None, expected, "make the directory")
+
+            def require(found: os.stat_result | None) -> None:
+                if found is None or not stat.S_ISDIR(found.st_mode):
+                    self.require(path, found, expected, "make the directory")
+
+            def replace_name() -> None:
+                directory_over_file(name, parent, mode, lambda: require(found_at(name, parent)))
+
+            self.check.take_name(name, parent, require, replace_name)
+
+        self.perform(path, "make the directory", replace_it)
         if self.sheds_acls:
             from rdc.files.base.access_acl import shed_acls
 
             self.perform(path, "take its inherited ACL away", shed_acls)
 
-    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+    def narrow_directory(
+        self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen = _all_of
+    ) -> None:
         """Remove the permissions of group and others on a directory that `metadata` does not grant.
 
         With `owner`, also set uid and gid. `set_metadata` applies the rest of `metadata` when the directory
-        is complete. An entry that is no directory stays as it is. Raises FileError."""
+        is complete. `chosen`: as there. An entry that is no directory stays as it is. Raises FileError."""
 
         def narrow(name: bytes, parent: int) -> None:
             now = stat_entry(name, parent)
             if stat.S_ISDIR(now.st_mode):
                 self.check_made(path, now, "narrow its mode")
+                wanted = chosen(metadata, now)
                 if self.undo is not None:
-                    self.undo.changing(path, name, parent, narrowed_metadata(now, metadata, owner=owner))
-                narrow_name(name, parent, now, metadata, owner=owner)
+                    self.undo.changing(path, name, parent, narrowed_metadata(now, wanted, owner=owner))
+                narrow_name(name, parent, now, wanted, owner=owner)
 
         self.perform(path, "narrow its mode before anything lands in it", narrow)
 
@@ -190,12 +235,12 @@ class EntryWriter(WritePermission):
         metadata: Metadata | None = None,
         *,
         owner: bool = False,
-        new: bool = False,
+        expected: Expected = ANYTHING,
     ) -> None:
         """Make `path` a symlink to `target`, atomically in place of the entry that is there.
 
-        Raises FileError if a non-empty directory is there; with `new`, if any entry is there. The target
-        is text: it is never resolved.
+        Raises FileError if that is not `expected`, or a non-empty directory. The target is text: it is never
+        resolved.
         """
         if not target or b"\0" in target or len(target) > PATH_BYTES:
             raise self.refused(
@@ -209,10 +254,17 @@ class EntryWriter(WritePermission):
         def make(aside: bytes, parent: int) -> None:
             os.symlink(self.munge + target, aside, dir_fd=parent)
 
-        self._replace(path, "make the link", Kind.SYMLINK, make, metadata, owner=owner, new=new)
+        self._replace(path, "make the link", Kind.SYMLINK, make, metadata, owner=owner, expected=expected)
 
     def replace_node(
-        self, path: bytes, kind: Kind, number: int, metadata: Metadata, *, owner: bool, new: bool
+        self,
+        path: bytes,
+        kind: Kind,
+        number: int,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        expected: Expected = ANYTHING,
     ) -> None:
         """Make `path` a fifo, socket or device, like `replace_symlink`. `number`: a device's, as
         rdc.model.entries.device_number gives it."""
@@ -223,7 +275,9 @@ class EntryWriter(WritePermission):
         def make(aside: bytes, parent: int) -> None:
             os.mknod(aside, FORMAT_OF_KIND[kind] | 0o600, device, dir_fd=parent)
 
-        self._replace(path, "make the special file", Kind.SPECIAL, make, metadata, owner=owner, new=new)
+        self._replace(
+            path, "make the special file", Kind.SPECIAL, make, metadata, owner=owner, expected=expected
+        )
 
     def _replace(
         self,
@@ -234,7 +288,7 @@ class EntryWriter(WritePermission):
         metadata: Metadata | None,
         *,
         owner: bool,
-        new: bool,
+        expected: Expected,
     ) -> None:
         """Put what `make` makes under a temporary name in the place of the entry at `path`."""
         self.spend(path, 0, entries=1)
@@ -242,14 +296,15 @@ class EntryWriter(WritePermission):
         def put(name: bytes, parent: int) -> None:
             self.note_entering(path, parent)
             for attempt in range(SYMLINK_ATTEMPTS):
-                temporary = make_aside(name, lambda aside: make(aside, parent))
+                temporary = make_aside(name, lambda aside: _made_whole(make, aside, parent))
                 try:
+                    made = stat_entry(temporary, parent)
                     if metadata is not None:
-                        made = stat_entry(temporary, parent)
-                        wanted = self._timed(kind, made, metadata)
-                        set_on_name(temporary, parent, made, wanted, owner=owner)
-                    self._rename_aside(path, temporary, name, parent, new=new, doing=doing)
-                    return
+                        wanted = self.storage.of_made(self._timed(kind, made, metadata), made)
+                        noting = self.storage.attempts(path)
+                        set_on_name(temporary, parent, made, wanted, owner=owner, attempt=noting)
+                    self._rename_aside(path, temporary, name, parent, expected, doing)
+                    break
                 except FileNotFoundError:
                     if attempt == SYMLINK_ATTEMPTS - 1:
                         raise
@@ -257,10 +312,21 @@ class EntryWriter(WritePermission):
                     _unlink_quietly(temporary, parent)
                     raise
 
+            if metadata is not None and not self.storage.facts.is_plain:
+                final = self._timed(kind, made, metadata)
+                self._settle(
+                    path,
+                    name,
+                    parent,
+                    final,
+                    owner=owner,
+                    is_ours=lambda now: stat.S_IFMT(now.st_mode) == stat.S_IFMT(made.st_mode),
+                )
+
         self.perform(path, doing, put)
 
     def _rename_aside(
-        self, path: bytes, temporary: bytes, name: bytes, parent: int, *, new: bool, doing: str
+        self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
     ) -> None:
         if self.append_only:
             from rdc.files.base.append_only import rename_to_free_name
@@ -272,42 +338,97 @@ class EntryWriter(WritePermission):
                 raise self.append_only_refusal(path, doing) from error
             self.note_made(made)
             return
-        if self.undo is not None:
-            self.note_placing(path, parent, stat_entry(temporary, parent))
-        if new:
-            _rename_new(temporary, name, parent)
-        else:
-            if self.backups is not None:
-                with suppress(FileNotFoundError):
-                    self.backups.keep(path, name, parent)
+        self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing)
+        self._rename_over(path, temporary, name, parent, expected, doing)
+
+    def _rename_over(
+        self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
+    ) -> None:
+        """Rename `temporary` to `name`, if what is there is `expected`. Raises FileError, OSError."""
+        if expected is None:
+            take_free_name(temporary, name, parent)
+            return
+
+        def step() -> None:
             try:
-                os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+                replace_name(temporary, name, parent)
             except IsADirectoryError:
                 from rdc.files.base.replace_kind import file_over_directory
 
                 file_over_directory(temporary, name, parent)
 
-    def remove_file(self, path: bytes) -> bool:
-        """Remove one entry that is no directory. Return False if nothing is there any more."""
-        self.check_change(path, "remove it")
+        self.check.take_name(name, parent, lambda found: self.require(path, found, expected, doing), step)
+
+    def _keep_old(
+        self,
+        path: bytes,
+        name: bytes,
+        parent: int,
+        new: os.stat_result | None,
+        expected: Expected,
+        doing: str,
+        *,
+        ctime_ns: int = 0,
+    ) -> None:
+        """Note for an undo what is about to be replaced by `new` (None: a directory), and give it its backup,
+        if it is `expected`. `ctime_ns`: as Placed says. Raises RdcError, OSError."""
+        if self.undo is None and (self.backups is None or expected is None):
+            return
+        self.require(path, found_at(name, parent), expected, doing)
         if self.undo is not None:
-            self.undo.removing((path,))
-        backups = self.backups
-        if backups is None:
-            return self._removed(path, "remove it", _unlink)
+            self.note_placing(path, parent, new, ctime_ns=ctime_ns)
+        if self.backups is not None and expected is not None:
+            with suppress(FileNotFoundError):
+                self.backups.keep(path, name, parent)
 
-        def keep_and_unlink(name: bytes, parent: int) -> None:
-            backups.keep(path, name, parent)
-            _unlink(name, parent)
+    def replace_by_name(
+        self, path: bytes, temporary: bytes, parent: int, expected: Expected, *, ctime_ns: int = 0
+    ) -> None:
+        """Rename `temporary`, a further name of an entry of the tree, to `path`, whose directory is open.
+        `ctime_ns`: as Placed says.
 
-        return self._removed(path, "remove it", keep_and_unlink)
+        What is there and `expected` is kept as a backup and for an undo. Raises FileError if another entry is
+        there, OSError.
+        """
+        name, doing = path.rpartition(b"/")[2], "make it a hard link"
+        self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing, ctime_ns=ctime_ns)
+        self._rename_over(path, temporary, name, parent, expected, doing)
 
-    def remove_directory(self, path: bytes) -> bool:
-        """Remove an empty directory. Return False if nothing is there any more."""
-        self.check_change(path, "remove the directory")
-        if self.undo is not None:
-            self.undo.removing((path,))
-        found = self._removed(path, "remove the directory", _rmdir)
+    def remove_file(self, path: bytes, expected: Expected = ANYTHING) -> bool:
+        """Remove one entry that is no directory, if it is `expected`. Return False if nothing is there any
+        more."""
+        doing = "remove it"
+        self.check_change(path, doing)
+
+        def remove(name: bytes, parent: int) -> None:
+            if self.undo is not None or self.backups is not None:
+                self.require(path, stat_entry(name, parent), expected, doing)
+            if self.undo is not None:
+                self.undo.removing((path,))
+            if self.backups is not None:
+                self.backups.keep(path, name, parent)
+
+            def require(found: os.stat_result | None) -> None:
+                if found is not None:
+                    self.require(path, found, expected, doing)
+
+            self.check.take_name(name, parent, require, partial(os.unlink, name, dir_fd=parent))
+
+        return self._removed(path, doing, remove)
+
+    def remove_directory(self, path: bytes, expected: Expected = ANYTHING) -> bool:
+        """Remove an empty directory, if it is `expected`. Return False if nothing is there any more."""
+        doing = "remove the directory"
+        self.check_change(path, doing)
+
+        def remove(name: bytes, parent: int) -> None:
+            if self.undo is not None:
+                self.require(path, stat_entry(name, parent), expected, doing)
+                self.undo.removing((path,))
+            self.require(path, stat_entry(name, parent), expected, doing)
+            os.rmdir(name, dir_fd=parent)
+
+        found = self._removed(path, doing, remove)
         self.forget(path)
         return found
 
@@ -320,16 +441,61 @@ class EntryWriter(WritePermission):
             raise
         return True
 
-    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
+    def set_on_open(
+        self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
+    ) -> None:
         """Set the metadata of a new file, as `set_on_descriptor` does. Raises OSError."""
-        set_on_descriptor(fd, made, metadata, owner=owner)
+        wanted, timed = self.storage.of_made(metadata, made), self.storage.times_made(Kind.FILE)
+        set_on_descriptor(fd, made, wanted, owner=owner, timed=timed, attempt=attempt)
 
-    def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
+    def settle(self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int) -> None:
+        """Look at a new file of `size` bytes, closed and at its path, and set what is not as it was set.
+
+        What cannot be set is noted. Another entry that is there by now is left alone. Raises OSError.
+        """
+        name = path.rpartition(b"/")[2]
+
+        def is_ours(now: os.stat_result) -> bool:
+            return stat.S_ISREG(now.st_mode) and now.st_size == size
+
+        self._settle(path, name, directory, metadata, owner=owner, is_ours=is_ours)
+
+    def _settle(
+        self,
+        path: bytes,
+        name: bytes,
+        parent: int,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        is_ours: Callable[[os.stat_result], bool],
+    ) -> None:
+        storage = self.storage
+        try:
+            now = _fresh_stat(name, parent)
+            wanted = storage.of_settled(metadata, now)
+            if is_ours(now) and would_change(now, wanted, owner=owner):
+                self.check_made(path, now, "set its metadata")
+                set_on_name(name, parent, now, wanted, owner=owner, attempt=storage.attempts(path))
+                storage.learn_from(wanted, _fresh_stat(name, parent), owner=owner)
+        except FileNotFoundError:
+            return
+
+    def set_metadata(
+        self,
+        path: bytes,
+        kind: Kind,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        expected: Identity | Anything = ANYTHING,
+        chosen: Chosen = _all_of,
+    ) -> None:
         """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry of this kind.
 
         Only differing values are set, and no mtime of a kind in `untimed`. Entries that nobody may read, and
-        symlinks themselves, can be set too.
-        Raises FileError, also if the entry is of another kind.
+        symlinks themselves, can be set too. `chosen`: returns what of `metadata` is set of an entry, given
+        its stat. Raises FileError, also if the entry is of another kind or not `expected`.
         """
 
         def apply(name: bytes, parent: int) -> None:
@@ -343,47 +509,51 @@ class EntryWriter(WritePermission):
                     found=f"a {found.name.lower()}",
                     advice="run again once nothing else changes this tree",
                 )
-            wanted = self._timed(kind, now, metadata)
+            self.require(path, now, expected, "set its metadata")
+            wanted = chosen(self._timed(kind, now, metadata), now)
             if self.append_only and would_change(now, wanted, owner=owner):
                 self.check_made(path, now, "set its metadata")
             if self.undo is not None:
                 self.undo.changing(path, name, parent, wanted)
+                now = stat_entry(name, parent)
+                self.require(path, now, expected, "set its metadata")
             set_on_name(name, parent, now, wanted, owner=owner)
+            # A later step may expect what was listed: at another name or, where nobody said what to expect,
+            # at this one.
+            if (now.st_nlink > 1 or expected is ANYTHING) and kind is not Kind.DIRECTORY:
+                after = stat_entry(name, parent)
+                as_kept = self.storage.facts.keeps.granularity.alike(
+                    wanted.mtime_ns, metadata_of(after).mtime_ns
+                )
+                if after.st_size == now.st_size and as_kept:
+                    self.check.note(identity_of(now), identity_of(after))
+            if self.undo is not None:
+                self.undo.changed(path, stat_entry(name, parent))
 
         self.perform(path, "set its metadata", apply)
 
     def _timed(self, kind: Kind, now: os.stat_result, metadata: Metadata) -> Metadata:
         """Return `metadata`, with the mtime that the entry has if such times are not set."""
-        return replace(metadata, mtime_ns=now.st_mtime_ns) if kind in self.untimed else metadata
+        return replace(metadata, mtime_ns=packed_time(now.st_mtime_ns)) if kind in self.untimed else metadata
 
 
-def _rename_new(old: bytes, new: bytes, parent: int) -> None:
-    """Rename `old` to `new` in one directory. Raises OSError, FileExistsError if `new` is taken."""
+def _fresh_stat(name: bytes, parent: int) -> os.stat_result:
+    """Return a stat that no cache of the kernel answers. Raises OSError."""
+    with suppress(OSError):
+        refresh_stat(name, parent)
+    return stat_entry(name, parent)
+
+
+def _made_whole(make: Callable[[bytes, int], None], aside: bytes, parent: int) -> None:
+    """Call `make`. Some file systems fail and leave an entry of another kind, as for a fifo: that goes again.
+    Raises OSError."""
     try:
-        rename_no_replace(old, new, parent)
-    except OSError as error:
-        # Old kernels, and file systems (some network ones) that cannot promise it.
-        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
-            raise
-        from rdc.files.base.append_only import CANNOT_LINK, link_to_free_name
-
-        try:
-            return link_to_free_name(old, new, parent)
-        except OSError as problem:
-            if problem.errno not in CANNOT_LINK:
-                raise
-        with suppress(FileNotFoundError):
-            stat_entry(new, parent)
-            raise FileExistsError(errno.EEXIST, "") from error
-        os.rename(old, new, src_dir_fd=parent, dst_dir_fd=parent)
-
-
-def _unlink(name: bytes, parent: int) -> None:
-    os.unlink(name, dir_fd=parent)
-
-
-def _rmdir(name: bytes, parent: int) -> None:
-    os.rmdir(name, dir_fd=parent)
+        make(aside, parent)
+    except FileExistsError:
+        raise
+    except OSError:
+        _unlink_quietly(aside, parent)
+        raise
 
 
 def _unlink_quietly(name: bytes, parent: int) -> None:

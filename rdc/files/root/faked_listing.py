@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 
 from rdc.errors import FileError
-from rdc.files.base.entry_path import path_of_entry
+from rdc.files.base.entry_path import at_entry
 from rdc.files.base.faked_stat import FAKED_NAME, Faked, read_faked
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.node_kinds import FORMAT_OF_KIND
 from rdc.limits.paths import PATH_BYTES
-from rdc.model.entries import DEVICES, Kind, Listing, device_number
-from rdc.records import dataclass
+from rdc.model.entries import DEVICES, ComparedFields, Kind, device_number
+from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.confined_access import ConfinedAccess
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.files.root.write_permission import WritePermission
+    from rdc.model.listed import Listed
 
 __all__ = ["FakedListing", "faked_at", "show_faked"]
 
@@ -28,16 +30,17 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READABLE = (Kind.FILE, Kind.DIRECTORY)
 
 
-def show_faked(root: ConfinedAccess) -> None:
+def show_faked(root: WritePermission) -> None:
     """Have `root` show entries as what they stand for, before any other view of them."""
     root.fakes, root.views = True, (FakedListing(), *root.views)
+    root.check.leave_out(ComparedFields(kind=False, size=False))
 
 
 def faked_at(root: ConfinedAccess, path: bytes) -> Faked | None:
     """Return what the entry at `path` stands for; None if it is what it is. Raises RdcError."""
 
     def read(name: bytes, parent: int) -> Faked | None:
-        return read_faked(path_of_entry(parent, name), stat_entry(name, parent))
+        return at_entry(parent, name, partial(read_faked, found=stat_entry(name, parent)))
 
     try:
         return root.perform(path, "read what it stands for", read, reading=True)
@@ -49,9 +52,8 @@ def faked_at(root: ConfinedAccess, path: bytes) -> Faked | None:
 class FakedListing:
     """Reads the attribute of each file and directory of a listing."""
 
-    def shown(
-        self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def shown(self, root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
+        listing = listed.listing
         plain = listing.unpacked()
         kinds, links = bytearray(plain.kinds), dict(plain.links())
         found = False
@@ -74,10 +76,9 @@ class FakedListing:
             if kind is not Kind.FILE:
                 plain.sizes[row] = device_number(faked.major, faked.minor) if kind in DEVICES else 0
         if not found:
-            return listing, inodes
+            return listed
         targets = tuple(links[row] for row in sorted(links))
-        columns = plain.names, bytes(kinds), plain.modes, plain.sizes, plain.mtimes, plain.uids, plain.gids
-        return Listing(*columns, targets).packed(), inodes
+        return replace(listed, listing=replace(plain, kinds=bytes(kinds), targets=targets).packed())
 
 
 def _kind(root: ConfinedAccess, faked: Faked) -> Kind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from rdc.files.base.entry_check import ANYTHING
 from rdc.files.base.faked_stat import Faked, set_faked_on_name, set_faked_open
 from rdc.files.base.metadata import kind_of
 from rdc.files.root.confined_access import stat_entry
@@ -13,6 +14,14 @@ from rdc.files.root.node_kinds import FORMAT_OF_KIND
 from rdc.files.root.root import Root
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import DEVICES, Kind, Metadata, major_and_minor
+from rdc.model.times import packed_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.base.entry_check import Anything, Expected
+    from rdc.files.base.shortfalls import Attempt
+    from rdc.files.root.entry_writer import Chosen
+    from rdc.model.entries import Identity
 
 __all__ = ["FakedRoot"]
 
@@ -28,7 +37,9 @@ class FakedRoot(Root):
         super().__init__(fd, label)
         show_faked(self)
 
-    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+    def narrow_directory(
+        self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen | None = None
+    ) -> None:
         super().narrow_directory(path, metadata, owner=False)
 
     def replace_symlink(
@@ -38,7 +49,7 @@ class FakedRoot(Root):
         metadata: Metadata | None = None,
         *,
         owner: bool = False,
-        new: bool = False,
+        expected: Expected = ANYTHING,
     ) -> None:
         """Make `path` a file that stands for a symlink, like Root.replace_symlink."""
         if not target or b"\0" in target or len(self.munge + target) > PATH_BYTES:
@@ -49,14 +60,22 @@ class FakedRoot(Root):
                 found=repr(target[:40]),
                 advice="this link is left alone",
             )
-        self._stand_for(path, stat.S_IFLNK, (0, 0), self.munge + target, metadata, owner=owner, new=new)
+        content = self.munge + target
+        self._stand_for(path, stat.S_IFLNK, (0, 0), content, metadata, owner=owner, expected=expected)
 
     def replace_node(
-        self, path: bytes, kind: Kind, number: int, metadata: Metadata, *, owner: bool, new: bool
+        self,
+        path: bytes,
+        kind: Kind,
+        number: int,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        expected: Expected = ANYTHING,
     ) -> None:
         """Make `path` an empty file that stands for a special file, like Root.replace_node."""
         device = major_and_minor(number) if kind in DEVICES else (0, 0)
-        self._stand_for(path, FORMAT_OF_KIND[kind], device, b"", metadata, owner=owner, new=new)
+        self._stand_for(path, FORMAT_OF_KIND[kind], device, b"", metadata, owner=owner, expected=expected)
 
     def _stand_for(
         self,
@@ -67,7 +86,7 @@ class FakedRoot(Root):
         metadata: Metadata | None,
         *,
         owner: bool,
-        new: bool,
+        expected: Expected,
     ) -> None:
         kind = kind_of(format_)
         timed = metadata is not None and kind not in self.untimed
@@ -85,12 +104,24 @@ class FakedRoot(Root):
             faked = Faked(format_, *device, found.st_uid, found.st_gid)
             set_faked_on_name(aside, parent, wanted, owner=owner, new=faked, timed=timed)
 
-        self._replace(path, f"make the {kind.name.lower()}", kind, make, None, owner=owner, new=new)
+        self._replace(path, f"make the {kind.name.lower()}", kind, make, None, owner=owner, expected=expected)
 
-    def set_on_open(self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool) -> None:
-        set_faked_open(fd, metadata, owner=owner)
+    def set_on_open(
+        self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
+    ) -> None:
+        timed = self.storage.times_made(Kind.FILE)
+        set_faked_open(fd, metadata, owner=owner, timed=timed)
 
-    def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
+    def set_metadata(
+        self,
+        path: bytes,
+        kind: Kind,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        expected: Identity | Anything = ANYTHING,
+        chosen: Chosen | None = None,
+    ) -> None:
         """Set what this user may set, and keep the rest, like Root.set_metadata."""
         faked = faked_at(self, path)
 
@@ -105,6 +136,14 @@ class FakedRoot(Root):
                     found=f"a {found.name.lower()}",
                     advice="run again once nothing else changes this tree",
                 )
-            set_faked_on_name(name, parent, metadata, owner=owner, timed=kind not in self.untimed)
+            self.require(path, now, expected, "set its metadata")
+            wanted = metadata
+            if chosen is not None and faked is not None:
+                mtime = packed_time(now.st_mtime_ns)
+                shown = Metadata(stat.S_IMODE(faked.mode), mtime, faked.uid, faked.gid)
+                wanted = self.storage.onto_found(metadata, shown, kind)
+            elif chosen is not None:
+                wanted = chosen(metadata, now)
+            set_faked_on_name(name, parent, wanted, owner=owner, timed=kind not in self.untimed)
 
         self.perform(path, "set its metadata", apply)

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 
 from rdc.errors import ExitCode, printable
+from rdc.files.base.entry_path import has_proc, in_directory, path_of_directory
+from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.relative_path import join
+from rdc.files.base.temporary_names import refused_component
 from rdc.files.root.listing_view import with_stats
 from rdc.model.entries import Kind, strings
 from rdc.model.symlinks import leads_outside
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.root.confined_access import ConfinedAccess
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.model.listed import Listed
     from rdc.model.symlinks import LinkChoice
     from rdc.progress import Reporter
 
@@ -62,8 +66,8 @@ class FollowedLinks:
         self._choice = choice
         self._only = only
         self._title = title
-        self._top_path = _path_of(top.fileno())
-        self._base = self._below_top(_path_of(root.fileno()))
+        self._top_path = path_of_directory(top.fileno())
+        self._base = self._below_top(path_of_directory(root.fileno()))
         self._destination = destination
         self._referents: dict[bytes, bytes] = {}
         """By path of a followed link: its referent, relative to `top`."""
@@ -108,23 +112,15 @@ class FollowedLinks:
             text = f"{printable(entry)}: skipped, {reason}: {printable(target)}"
             self._on_problem(Problem(ExitCode.PARTIAL, entry, text))
 
-    def shown(
-        self, root: ConfinedAccess, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def shown(self, root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
         """Return the entries with what the chosen links lead to; see ListingView."""
-        return self.shown_as(path, root, path, listing, inodes)
+        return self.shown_as(path, root, path, listed)
 
-    def shown_as(
-        self,
-        shown: bytes,
-        root: ConfinedAccess,
-        path: bytes,
-        listing: PackedListing,
-        inodes: PackedInodes | None,
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def shown_as(self, shown: bytes, root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
         """`shown` for the directory of `root` at `path`, which the tree has at the path `shown`."""
+        listing = listed.listing
         if Kind.SYMLINK not in listing.kinds:
-            return listing, inodes
+            return listed
         names, targets = strings(listing.names), strings(listing.targets)
         directory = root.directory(path, reading=True)
         stats: dict[int, os.stat_result] = {}
@@ -140,7 +136,7 @@ class FollowedLinks:
                 continue
             if found is not None:
                 stats[row] = found
-        return with_stats(listing, inodes, stats, dropped) if stats or dropped else (listing, inodes)
+        return with_stats(listed, stats, dropped) if stats or dropped else listed
 
     def _followed(
         self, directory: int, path: bytes, name: bytes, target: bytes, shown: bytes | None = None
@@ -168,7 +164,9 @@ class FollowedLinks:
             is_directory = stat.S_ISDIR(found.st_mode)
             if not (certain or is_directory):
                 return None
-            referent = self._below_top(_path_of(fd))
+            referent = self._below_top(_path_of(fd, directory, name))
+            if refused_component(referent) is not None or (is_directory and lies_in_own_directory(fd)):
+                raise UnfollowedError("the link leads to what rdc keeps for itself")
         finally:
             os.close(fd)
         if is_directory:
@@ -221,9 +219,15 @@ def _holds(directory: bytes, path: bytes) -> bool:
     return within == b"/" or (path + b"/").startswith(within)
 
 
-def _path_of(fd: int) -> bytes:
-    """Return the absolute path, free of links, of what is open at `fd`. Raises OSError."""
-    path = os.readlink(b"/proc/self/fd/%d" % fd)
+def _path_of(fd: int, directory: int, name: bytes) -> bytes:
+    """Return the absolute path, free of links, of what is open at `fd`: what the link `name` of an open
+    directory leads to. Raises OSError."""
+    if has_proc():
+        path = os.readlink(b"/proc/self/fd/%d" % fd)
+    else:
+        path = in_directory(directory, partial(os.path.realpath, name))
+        if not os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(fd)):
+            raise UnfollowedError("the link was changed meanwhile")
     if not path.startswith(b"/"):
         raise UnfollowedError("the link leads to no file or directory")
     return path

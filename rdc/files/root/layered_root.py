@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from array import array
 from stat import S_ISLNK
 
 from rdc.errors import FileError
@@ -12,21 +12,23 @@ from rdc.files.base.relative_path import check_path, join
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.followed_links import UnfollowedError
-from rdc.files.root.listing_reference import packed_inodes, times_of
+from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root
-from rdc.model.entries import Kind, Listing, strings
+from rdc.limits.paths import DIRECTORY_BYTES
+from rdc.model.entries import Kind, strings
+from rdc.model.listed import BadCall, BadEntry
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.depth.depth import Looking
     from rdc.files.root.followed_links import FollowedLinks
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.model.listed import Listed
 
-__all__ = ["Layer", "LayeredRoot"]
+__all__ = ["Layer", "LayeredRoot", "PackedNames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,28 @@ class Layer:
 
     path: bytes
     """Below the base of the LayeredRoot."""
-    names: frozenset[bytes] | None
+    names: Collection[bytes] | None
     """The entries that it gives; None: all."""
+
+
+class PackedNames:
+    """Names in the bytes that they have, of which a frozenset takes a hundred more for each."""
+
+    __slots__ = ("_count", "_packed")
+
+    def __init__(self, packed: bytes) -> None:
+        """`packed`: the names, each once, with NUL after each."""
+        self._packed = packed
+        self._count = packed.count(b"\0")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(strings(self._packed))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, bytes) and b"\0" + name + b"\0" in b"\0" + self._packed
 
 
 class LayeredRoot(Root):
@@ -163,83 +185,61 @@ class LayeredRoot(Root):
         return False
 
     def list_unviewed(
-        self,
-        path: bytes,
-        on_temporary: Callable[[bytes], None],
-        *,
-        inodes: bool,
-        limit: int = 0,
-        looking: Looking | None = None,
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        if inodes or self._links is not None:
-            return self._list_layers(path, on_temporary)
-        layers = self._layers_of(path)
-        if len(layers) > 1 or layers[0].names is not None:
-            return self._list_layers(path, on_temporary)[0], None
-        return self._base.list_packed(layers[0].path, on_temporary=on_temporary), None
-
-    def list_inodes(
-        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
-    ) -> tuple[PackedListing, PackedInodes]:
-        found, inodes = self._list_layers(path, on_temporary)
-        if self._is_viewed(found):
-            found, shown = self.viewed(path, found, inodes)
-            inodes = inodes if shown is None else shown
-        return found, inodes
-
-    def _is_viewed(self, listing: PackedListing) -> bool:
-        return bool(self.views) or Kind.SPECIAL in listing.kinds
-
-    def _list_layers(
-        self, path: bytes, on_temporary: Callable[[bytes], None] | None
-    ) -> tuple[PackedListing, PackedInodes]:
+        self, path: bytes, *, limit: int = DIRECTORY_BYTES, looking: Looking | None = None
+    ) -> Listed:
         layers = self._layers_of(path)
         if len(layers) == 1 and layers[0].names is None:
             real = layers[0].path
-            listed, nodes = self._base.list_inodes(real, on_temporary=on_temporary)
-            if self._links is not None:
-                listed, followed = self._links.shown_as(path, self._base, real, listed, nodes)
-                nodes = nodes if followed is None else followed
-            return listed, nodes
+            listed = self._base.listed(real)
+            return listed if self._links is None else self._links.shown_as(path, self._base, real, listed)
         found: dict[bytes, tuple[Layer, os.stat_result]] = {}
         parents: dict[bytes, list[Layer]] = {}
+        bad: dict[bytes, BadEntry] = {}
         for layer in layers:
-            for name, entry in self._entries(path, layer):
+            for name, entry in self._entries(path, layer, bad):
                 earlier = found.get(name)
                 is_directory = _kind(entry) == Kind.DIRECTORY
                 if is_directory:
                     parents.setdefault(name, []).append(layer)
                 if earlier is None or (is_directory and _kind(earlier[1]) != Kind.DIRECTORY):
                     found[name] = layer, entry
-        names = sorted(found)
+        names = sorted(found.keys() - bad)
+        reserved = [names[row] for row in reserved_rows(names)]
         for row in reversed(reserved_rows(names)):
-            if on_temporary is not None:
-                on_temporary(names[row])
             del names[row]
         self._remember(path, layers, {name: found[name][0] for name in names}, parents)
-        return self._listing(names, found)
+        targets = self._targets([name for name in names if S_ISLNK(found[name][1].st_mode)], found, bad)
+        stats = {
+            name: found[name][1] for name in names if name in targets or not S_ISLNK(found[name][1].st_mode)
+        }
+        return listed_of(stats, targets, reserved, [bad[name] for name in sorted(bad)])
 
-    def _entries(self, path: bytes, layer: Layer) -> Iterator[tuple[bytes, os.stat_result]]:
+    def _entries(
+        self, path: bytes, layer: Layer, bad: dict[bytes, BadEntry]
+    ) -> Iterator[tuple[bytes, os.stat_result]]:
         """Yield what a layer gives the directory at `path`. Entries that vanish are left out, and links that
-        are to be followed and cannot be."""
+        are to be followed and cannot be. Entries that cannot be looked at are added to `bad`."""
         directory = self._base.directory(layer.path, reading=True)
         if layer.names is None:
-            reserved: list[bytes] = []
-            listing = self._base.list_packed(layer.path, on_temporary=reserved.append)
-            chosen = strings(listing.names) + reserved
+            listed = self._base.listed(layer.path)
+            bad.update((one.name, one) for one in listed.bad)
+            chosen = [*strings(listed.listing.names), *listed.reserved]
         else:
             chosen = sorted(layer.names)
         for name in chosen:
+            call = BadCall.STAT
             try:
                 entry = stat_entry(name, directory.fd)
                 if self._links is None or not S_ISLNK(entry.st_mode):
                     yield name, entry
                     continue
+                call = BadCall.READ_LINK
                 target = os.readlink(name, dir_fd=directory.fd)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise self._base.failure(error, join(layer.path, name), "look at it", reading=True) from error
+                bad[name] = BadEntry(name, error.errno or errno.EIO, call, is_directory=False)
+                continue
             shown = join(path, name)
             try:
                 found = self._links.follow(self._base, layer.path, name, target, entry=shown)
@@ -269,35 +269,23 @@ class LayeredRoot(Root):
             self._layers[entry] = (*named, *(Layer(real, None) for real in below if real not in known))
         self._givers[path] = givers
 
-    def _listing(
-        self, names: list[bytes], found: Mapping[bytes, tuple[Layer, os.stat_result]]
-    ) -> tuple[PackedListing, PackedInodes]:
+    def _targets(
+        self,
+        names: Sequence[bytes],
+        found: Mapping[bytes, tuple[Layer, os.stat_result]],
+        bad: dict[bytes, BadEntry],
+    ) -> dict[bytes, bytes]:
+        """Return the targets of these links, but for those that vanish or cannot be read."""
         targets: dict[bytes, bytes] = {}
-        for name in [name for name in names if S_ISLNK(found[name][1].st_mode)]:
+        for name in names:
             directory = self._base.directory(found[name][0].path, reading=True)
             try:
                 targets[name] = os.readlink(name, dir_fd=directory.fd)
             except FileNotFoundError:
-                names.remove(name)
+                continue
             except OSError as error:
-                path = join(found[name][0].path, name)
-                raise self._base.failure(error, path, "read the link", reading=True) from error
-        stats = [found[name][1] for name in names]
-        kinds = bytes(map(_kind, stats))
-        listing = Listing(
-            names=tuple(names),
-            kinds=kinds,
-            modes=array("H", [each.st_mode & 0o7777 for each in stats]),
-            sizes=array(
-                "Q",
-                [each.st_size if kind == Kind.FILE else 0 for each, kind in zip(stats, kinds, strict=True)],
-            ),
-            mtimes=times_of([each.st_mtime_ns for each in stats]),
-            uids=array("I", [each.st_uid for each in stats]),
-            gids=array("I", [each.st_gid for each in stats]),
-            targets=tuple(targets[name] for name in names if name in targets),
-        )
-        return listing.packed(), packed_inodes(stats)
+                bad[name] = BadEntry(name, error.errno or errno.EIO, BadCall.READ_LINK, is_directory=False)
+        return targets
 
 
 def _kind(entry: os.stat_result) -> int:

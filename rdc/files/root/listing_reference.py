@@ -1,4 +1,4 @@
-"""Reads one directory into the columns of a Listing. It defines what read_directory.c does faster."""
+"""Reads one directory into a Listed. It defines what read_directory.c does faster."""
 
 from __future__ import annotations
 
@@ -7,39 +7,160 @@ import os
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISLNK
 
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.temporary_names import reserved_rows
 from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, NAME_BYTES
 from rdc.model.entries import Kind, Listing, PackedInodes
+from rdc.model.listed import BadCall, BadEntry, Listed
+from rdc.model.times import packed_times
 
-__all__ = ["packed_inodes", "read_directory", "read_with_inodes", "times_of"]
+__all__ = ["listed_of", "look_at", "packed_inodes", "read_directory", "times_of"]
 
-_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _UINT32_MAX = (1 << 32) - 1
 
+_FORMATS = frozenset((S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK))
 
-def read_directory(
-    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
-) -> Listing:
+LINK_LOOKS = 8
+"""Looks at a name that is a link and something else by turns."""
+
+
+def read_directory(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
     """Return the entries of the directory open for reading at `fd`, with one fstatat each.
 
-    `on_temporary` receives the reserved names (rdc.files.base.temporary_names), which are then left out; None
-    includes them. An entry that vanishes between the reading of its name and its stat is left out.
+    Reserved names (rdc.files.base.temporary_names) are apart and not looked at. So are entries that cannot be
+    looked at: a name longer than NAME_BYTES, any errno but ENOENT, a link whose target cannot be read, a kind
+    that no system knows. An entry that vanishes between the reading of its name and its stat is left out. A
+    link that something else replaces before its target is read is looked at again.
 
-    Raises OSError: ENAMETOOLONG for a name longer than NAME_BYTES, EOVERFLOW if names, targets and
-    ENTRY_BYTES per entry exceed `limit` bytes.
+    Raises OSError: EOVERFLOW if names, targets and ENTRY_BYTES per entry exceed `limit` bytes, and the error
+    of the directory itself if no entry can be looked at because of it, as without the right to search it.
     """
-    return _read(fd, on_temporary, limit)[0]
+    encoding = sys.getfilesystemencoding()
+    os.lseek(fd, 0, os.SEEK_SET)
+    entries: dict[bytes, os.DirEntry[str]] = {}
+    with os.scandir(fd) as scanned:
+        for entry in scanned:
+            name = entry.name.encode(encoding, "surrogateescape")
+            limit -= ENTRY_BYTES + len(name) + 1
+            if limit < 0:
+                raise _failed(errno.EOVERFLOW)
+            entries[name] = entry
+    if not entries and os.fstat(fd).st_nlink == 0:
+        # The C library returns no error for a directory that was removed.
+        raise _failed(errno.ENOENT)
+    names = sorted(entries)
+    reserved = [names[row] for row in reserved_rows(names)]
+    stats: dict[bytes, os.stat_result] = {}
+    targets: dict[bytes, bytes] = {}
+    bad: list[BadEntry] = []
+    for name in sorted(entries.keys() - reserved):
+        entry = entries[name]
+        try:
+            found, target = _look(name, fd, partial(entry.stat, follow_symlinks=False))
+        except FileNotFoundError:
+            continue
+        except _BadError as error:
+            directory = _is_directory(entry) if error.call in (BadCall.NAME, BadCall.STAT) else False
+            bad.append(BadEntry(name, error.errno or 0, error.call, directory))
+            continue
+        stats[name] = found
+        if target is not None:
+            targets[name] = target
+    if any(one.call is BadCall.STAT for one in bad):
+        os.stat(b".", dir_fd=fd)
+    if sum(map(len, targets.values())) + len(targets) > limit:
+        raise _failed(errno.EOVERFLOW)
+    return listed_of(stats, targets, reserved, bad)
 
 
-def read_with_inodes(
-    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
-) -> tuple[Listing, PackedInodes]:
-    """Return what `read_directory` returns and the inode of each entry."""
-    listing, stats = _read(fd, on_temporary, limit)
-    return listing, packed_inodes(stats)
+def look_at(name: bytes, directory: int) -> Listed:
+    """Return what `read_directory` returns of this one entry, which need not be there, of an open directory.
+    The directory is not read. Raises OSError if the directory does not let its entries be looked at."""
+    try:
+        found, target = _look(
+            name, directory, partial(os.stat, name, dir_fd=directory, follow_symlinks=False)
+        )
+    except FileNotFoundError:
+        return listed_of({}, {})
+    except _BadError as error:
+        if error.call is BadCall.STAT:
+            os.stat(b".", dir_fd=directory)
+        return listed_of({}, {}, (), [BadEntry(name, error.errno or 0, error.call, is_directory=False)])
+    return listed_of({name: found}, {} if target is None else {name: target})
+
+
+class _BadError(OSError):
+    """An entry that cannot be looked at, and the call that failed."""
+
+    def __init__(self, error: OSError, call: BadCall) -> None:
+        super().__init__(error.errno, error.strerror)
+        self.call = call
+
+
+def _look(
+    name: bytes, directory: int, stat_entry: Callable[[], os.stat_result]
+) -> tuple[os.stat_result, bytes | None]:
+    """Return the stat of an entry, and its target if it is a link. Raises FileNotFoundError, _BadError."""
+    target: bytes | None = None
+    call = BadCall.NAME
+    try:
+        if len(name) > NAME_BYTES:
+            raise _failed(errno.ENAMETOOLONG)
+        call = BadCall.STAT
+        found = stat_entry()
+        for _ in range(LINK_LOOKS):
+            if not S_ISLNK(found.st_mode):
+                break
+            call = BadCall.READ_LINK
+            try:
+                target = _read_link(name, directory)
+                break
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+            call = BadCall.STAT
+            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if S_ISLNK(found.st_mode) and target is None:
+            call = BadCall.READ_LINK
+            raise _failed(errno.EINVAL)
+        call = BadCall.KIND
+        if S_IFMT(found.st_mode) not in _FORMATS:
+            raise _failed(errno.EUCLEAN)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _BadError(error, call) from error
+    return found, target
+
+
+def listed_of(
+    stats: Mapping[bytes, os.stat_result],
+    targets: Mapping[bytes, bytes],
+    reserved: Sequence[bytes] = (),
+    bad: Sequence[BadEntry] = (),
+) -> Listed:
+    """Return a directory with these entries, by increasing name. `targets`: of the symlinks."""
+    found = list(stats.values())
+    kinds = bytes([each.st_mode >> 12 for each in found]).translate(KIND_OF_FORMAT)
+    sizes = array("Q", [each.st_size for each in found])
+    for row, kind in enumerate(kinds):
+        if kind != Kind.FILE:
+            sizes[row] = 0
+    listing = Listing(
+        names=tuple(stats),
+        kinds=kinds,
+        modes=array("H", [each.st_mode & 0o7777 for each in found]),
+        sizes=sizes,
+        mtimes=times_of([each.st_mtime_ns for each in found]),
+        uids=array("I", [each.st_uid for each in found]),
+        gids=array("I", [each.st_gid for each in found]),
+        targets=tuple([targets[name] for name in stats if name in targets]),
+    )
+    return Listed(listing.packed(), packed_inodes(found), tuple(reserved), tuple(bad))
 
 
 def packed_inodes(stats: Sequence[os.stat_result]) -> PackedInodes:
@@ -53,105 +174,29 @@ def packed_inodes(stats: Sequence[os.stat_result]) -> PackedInodes:
     )
 
 
-def _read(
-    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int
-) -> tuple[Listing, list[os.stat_result]]:
-    """Return the entries and, row by row, their stats."""
-    # long because the definition stands in one piece, to be compared with the C form
-    encoding = sys.getfilesystemencoding()
-    os.lseek(fd, 0, os.SEEK_SET)
-    entries = {}
-    with os.scandir(fd) as scanned:
-        for entry in scanned:
-            name = entry.name.encode(encoding, "surrogateescape")
-            if len(name) > NAME_BYTES:
-                raise _failed(errno.ENAMETOOLONG)
-            limit -= ENTRY_BYTES + len(name) + 1
-            if limit < 0:
-                raise _failed(errno.EOVERFLOW)
-            entries[name] = entry
-    if not entries and os.fstat(fd).st_nlink == 0:
-        # The C library returns no error for a directory that was removed.
-        raise _failed(errno.ENOENT)
-    names = sorted(entries)
-    if on_temporary is not None:
-        reserved = reserved_rows(names)
-        for row in reserved:
-            on_temporary(names[row])
-        for row in reversed(reserved):
-            del names[row]
-    try:
-        stats = [entries[name].stat(follow_symlinks=False) for name in names]
-    except FileNotFoundError:
-        # A DirEntry caches its stat, so entries that were found before cannot fail now.
-        names = [name for name in names if _is_there(entries[name])]
-        stats = [entries[name].stat(follow_symlinks=False) for name in names]
-    kinds = _kinds(stats)
-    targets: list[bytes] = []
-    if kinds.count(Kind.SYMLINK):
-        rows = zip(names, kinds, strict=True)
-        links = {name: _read_link(name, fd) for name, kind in rows if kind == Kind.SYMLINK}
-        targets = [target for target in links.values() if target is not None]
-        if sum(map(len, targets)) + len(targets) > limit:
-            raise _failed(errno.EOVERFLOW)
-        if len(targets) < len(links):
-            names = [name for name in names if links.get(name, b"") is not None]
-            stats = [entries[name].stat(follow_symlinks=False) for name in names]
-            kinds = _kinds(stats)
-    sizes = array("Q", [found.st_size for found in stats])
-    if kinds.count(Kind.FILE) < len(kinds):
-        for row, kind in enumerate(kinds):
-            if kind != Kind.FILE:
-                sizes[row] = 0
-    listing = Listing(
-        names=tuple(names),
-        kinds=kinds,
-        modes=array("H", [found.st_mode & 0o7777 for found in stats]),
-        sizes=sizes,
-        mtimes=times_of([found.st_mtime_ns for found in stats]),
-        uids=array("I", [found.st_uid for found in stats]),
-        gids=array("I", [found.st_gid for found in stats]),
-        targets=tuple(targets),
-    )
-    return listing, stats
+def times_of(times: Iterable[int]) -> array[int]:
+    """Return packed times, of nanoseconds since the epoch."""
+    return array("q", packed_times(list(times)))
 
 
 def _failed(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def _is_there(entry: os.DirEntry[str]) -> bool:
+def _read_link(name: bytes, directory: int) -> bytes:
+    target = os.readlink(name, dir_fd=directory)
+    if b"\0" in target:
+        raise _failed(errno.EIO)
+    return target
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    """Return what the directory says of its entry, without a look at that."""
     try:
-        entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
         return False
-    return True
-
-
-def _read_link(name: bytes, directory: int) -> bytes | None:
-    """Return the link's target, or None if the link vanished since its stat.
-
-    A link replaced by another kind of entry is an error (EINVAL), because leaving it out would make it look
-    deleted.
-    """
-    try:
-        return os.readlink(name, dir_fd=directory)
-    except FileNotFoundError:
-        return None
-
-
-def _kinds(stats: list[os.stat_result]) -> bytes:
-    return bytes([found.st_mode >> 12 for found in stats]).translate(KIND_OF_FORMAT)
 
 
 def _packed(format_: str, numbers: list[int]) -> bytes:
     return struct.pack(f"{format_[0]}{len(numbers)}{format_[1]}", *numbers)
-
-
-def times_of(times: Iterable[int]) -> array[int]:
-    """Return times as int64 nanoseconds, which end in the year 2262. File systems with 64-bit seconds exceed
-    that; such times are clamped."""
-    try:
-        return array("q", times)
-    except OverflowError:
-        return array("q", [min(max(time, _INT64_MIN), _INT64_MAX) for time in times])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.files.base.known_devices import is_unchanged
 from rdc.files.base.os_errors import changed
 from rdc.files.root.source_file import SourceFile
 
@@ -30,6 +31,10 @@ class MemoryFile(SourceFile):
         self.on_span = None
         self.identity = identity
         self.size = len(content)
+
+    @property
+    def taken(self) -> None:
+        """All of it is in memory."""
 
     def pread(self, offset: int, length: int) -> bytes:
         data = self._content[offset : offset + length]
@@ -60,7 +65,7 @@ class MemoryFile(SourceFile):
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError unless the file at its path is still the one that was read."""
-        if self._root.identity(self._path) != self.identity:
+        if not is_unchanged(self.identity, self._root.identity(self._path)):
             raise changed(
                 self._path, self._root.shown(self._path), "the file that was read", "another or a changed one"
             )

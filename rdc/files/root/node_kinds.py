@@ -16,7 +16,7 @@ from rdc.records import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.confined_access import ConfinedAccess
-    from rdc.model.entries import PackedListing
+    from rdc.model.listed import Listed
 
 __all__ = ["FORMAT_OF_KIND", "is_of_kind", "node_of", "with_node_kinds"]
 
@@ -44,12 +44,13 @@ def node_of(found: os.stat_result) -> tuple[Kind, int]:
     return kind, device_number(*device)
 
 
-def with_node_kinds(root: ConfinedAccess, path: bytes, listing: PackedListing) -> PackedListing:
-    """Return the listing of the directory at `path`, in which special files of the kinds that `root` shows
+def with_node_kinds(root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
+    """Return the entries of the directory at `path`, in which special files of the kinds that `root` shows
     are what they are.
 
     Each is looked at once more. They are rare, and trees without them pay nothing.
     """
+    listing = listed.listing
     names, kinds = strings(listing.names), bytearray(listing.kinds)
     sizes: array[int] = little_endian_integers("Q", listing.sizes)
     for row in listing.rows_of(Kind.SPECIAL):
@@ -63,4 +64,4 @@ def with_node_kinds(root: ConfinedAccess, path: bytes, listing: PackedListing) -
                 kinds[row] = kind
         except (OSError, ValueError, FileError):
             continue  # gone meanwhile, or a device that no other machine can have: left alone, and named
-    return replace(listing, kinds=bytes(kinds), sizes=little_endian(sizes))
+    return replace(listed, listing=replace(listing, kinds=bytes(kinds), sizes=little_endian(sizes)))

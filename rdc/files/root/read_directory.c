@@ -13,6 +13,7 @@
 #ifdef __linux__
 
 #include <endian.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@
 #define TEMPORARY 255 /* as a kind: of which no more than the name is wanted */
 #define UNKNOWN 254 /* as a kind: to be looked at */
 #define GONE 253 /* as a kind: removed since its name was read */
+#define BAD 252 /* as a kind: cannot be looked at */
+#define LINK_LOOKS 8 /* at a name that is a link and something else by turns */
 #define MEASURED 32 /* entries of a buffer from which on it is measured how long they take */
 
 /* getdents64(2) has no declaration of its record. */
@@ -42,12 +45,14 @@ typedef struct {
     char name[];
 } record;
 
-/* What the columns have of an entry. */
+/* What the columns have of an entry. Of a bad one: its errno in `size` and its call in `links`. */
 typedef struct {
-    uint64_t size, mtime, device, inode, allocated, ctime;
+    uint64_t size, device, inode, allocated;
+    int64_t mtime, ctime; /* seconds */
+    uint32_t mtime_rest, ctime_rest; /* nanoseconds */
     uint32_t uid, gid, links;
     uint16_t mode;
-    uint8_t kind;
+    uint8_t kind, is_directory; /* is_directory: as the record says, before any look */
 } facts;
 
 typedef struct {
@@ -58,7 +63,7 @@ typedef struct {
 /* What has been read so far, and what may still be held. */
 typedef struct {
     size_t left;
-    blob names, targets, temporaries;
+    blob names, targets, temporaries, bad_names;
     sort_entry *sort_entries;
     facts *facts;
     size_t count, room;
@@ -95,7 +100,8 @@ static int append(blob *b, const char *text, size_t length)
 /* rdc/files/base/temporary_names.py has the pattern; a test compares. */
 static int is_reserved(const char *name, size_t length)
 {
-    if (length == 9 && !memcmp(name, ".rdc-undo", 9))
+    if ((length == 9 && !memcmp(name, ".rdc-undo", 9)) || (length == 10 && !memcmp(name, ".rdc-unite", 10)) ||
+        (length == 10 && !memcmp(name, ".rdc.parts", 10)))
         return 1;
     return length == 5 + 16 + 4 && !memcmp(name, ".rdc-", 5) && strspn(name + 5, "0123456789abcdef") == 16 &&
            (!memcmp(name + 21, ".tmp", 4) || !memcmp(name + 21, ".old", 4));
@@ -110,8 +116,13 @@ static uint8_t kind_of(mode_t mode)
         return RDC_DIRECTORY;
     case S_IFLNK:
         return RDC_SYMLINK;
-    default:
+    case S_IFIFO:
+    case S_IFSOCK:
+    case S_IFCHR:
+    case S_IFBLK:
         return RDC_SPECIAL;
+    default:
+        return BAD;
     }
 }
 
@@ -140,16 +151,25 @@ static int add_name(reader *r, const char *name, size_t length, const facts *fou
     return append(&r->names, name, length);
 }
 
+static facts bad_facts(int error, uint32_t call, uint8_t is_directory)
+{
+    return (facts){.kind = BAD, .size = (uint64_t)error, .links = call, .is_directory = is_directory};
+}
+
 static facts facts_of(const struct stat *found)
 {
     const uint8_t kind = kind_of(found->st_mode);
+    if (kind == BAD)
+        return bad_facts(EUCLEAN, RDC_BAD_KIND, 0);
     return (facts){
         .size = kind == RDC_FILE ? (uint64_t)found->st_size : 0,
-        .mtime = (uint64_t)rdc_nanoseconds(found->st_mtim),
+        .mtime = found->st_mtim.tv_sec,
+        .mtime_rest = (uint32_t)found->st_mtim.tv_nsec,
         .device = (uint64_t)found->st_dev,
         .inode = (uint64_t)found->st_ino,
         .allocated = (uint64_t)found->st_blocks * 512, /* its unit whatever st_blksize says */
-        .ctime = (uint64_t)rdc_nanoseconds(found->st_ctim),
+        .ctime = found->st_ctim.tv_sec,
+        .ctime_rest = (uint32_t)found->st_ctim.tv_nsec,
         .uid = found->st_uid,
         .gid = found->st_gid,
         .links = found->st_nlink < UINT32_MAX ? (uint32_t)found->st_nlink : UINT32_MAX,
@@ -158,17 +178,20 @@ static facts facts_of(const struct stat *found)
     };
 }
 
-/* Takes the name of an entry that is to be looked at, unless it is reserved. */
-static int take_name(reader *r, int part_temporaries, const char *name)
+/* Takes the name of an entry that is to be looked at, unless it is reserved or too long. */
+static int take_name(reader *r, const char *name, int is_directory)
 {
     const size_t length = strlen(name);
+    facts found = {.kind = UNKNOWN, .is_directory = (uint8_t)is_directory};
 
-    if (length > NAME_MOST)
-        return ENAMETOOLONG;
     int failed = charge(r, RDC_ENTRY_BYTES + length + 1);
     if (failed)
         return failed;
-    return add_name(r, name, length, &(facts){.kind = part_temporaries && is_reserved(name, length) ? TEMPORARY : UNKNOWN});
+    if (length > NAME_MOST)
+        found = bad_facts(ENAMETOOLONG, RDC_BAD_NAME, (uint8_t)is_directory);
+    else if (is_reserved(name, length))
+        found.kind = TEMPORARY;
+    return add_name(r, name, length, &found);
 }
 
 /* The entries of one buffer that are looked at, from row `first` on. */
@@ -178,31 +201,37 @@ typedef struct {
     size_t first;
 } looking;
 
+/* An entry that is gone since its name was read was never there. */
+static facts look(int fd, const char *name, uint8_t is_directory)
+{
+    struct stat found;
+
+    while (fstatat(fd, name, &found, AT_SYMLINK_NOFOLLOW))
+        if (errno != EINTR)
+            return errno == ENOENT ? (facts){.kind = GONE} : bad_facts(errno, RDC_BAD_STAT, is_directory);
+    return facts_of(&found);
+}
+
 static void look_at(void *context, size_t row)
 {
     looking *l = context;
     facts *known = l->r->facts + l->first + row;
-    struct stat found;
 
-    if (known->kind != UNKNOWN)
-        return;
-    while (fstatat(l->fd, (const char *)l->r->names.at + l->r->sort_entries[l->first + row].at, &found,
-                   AT_SYMLINK_NOFOLLOW))
-        if (errno != EINTR) {
-            /* One that is gone since its name was read was never there. The error of another stays in its size. */
-            known->kind = GONE;
-            known->size = errno == ENOENT ? 0 : (uint64_t)errno;
-            return;
-        }
-    *known = facts_of(&found);
+    if (known->kind == UNKNOWN)
+        *known = look(l->fd, (const char *)l->r->names.at + l->r->sort_entries[l->first + row].at,
+                      known->is_directory);
 }
 
-/* Looks at the entries from row `first` on, and leaves out what is gone. Returns 0, or the errno of the first that failed. */
+/*
+ * Looks at the entries from row `first` on, and leaves out what is gone. Returns 0, or the errno that the directory
+ * itself gives: whoever may not search it can look at no entry.
+ */
 static int look_at_all(reader *r, int fd, size_t first)
 {
     looking l = {.r = r, .fd = fd, .first = first};
     const size_t some = r->count - first;
     size_t kept = first;
+    int bad = 0;
 
     if (r->depth > 1 || some >= MEASURED) {
         const unsigned asked = r->depth;
@@ -214,21 +243,20 @@ static int look_at_all(reader *r, int fd, size_t first)
             look_at(&l, row);
     }
     for (size_t row = first; row < r->count; row++) {
-        if (r->facts[row].kind == GONE) {
-            if (r->facts[row].size)
-                return (int)r->facts[row].size;
+        if (r->facts[row].kind == GONE)
             continue;
-        }
+        bad |= r->facts[row].kind == BAD && r->facts[row].links == RDC_BAD_STAT;
         r->facts[kept] = r->facts[row];
         r->sort_entries[kept] = r->sort_entries[row];
         r->sort_entries[kept].row = (uint32_t)kept;
         kept++;
     }
     r->count = kept;
-    return 0;
+    struct stat itself;
+    return bad && fstatat(fd, ".", &itself, 0) ? errno : 0;
 }
 
-static int read_entries(reader *r, int fd, int part_temporaries)
+static int read_entries(reader *r, int fd)
 {
     union {
         record first; /* for its alignment */
@@ -253,7 +281,7 @@ static int read_entries(reader *r, int fd, int part_temporaries)
             const char *name = found->name;
             at += found->size;
             if (name[0] != '.' || (name[1] && (name[1] != '.' || name[2])))
-                failed = take_name(r, part_temporaries, name);
+                failed = take_name(r, name, found->type == DT_DIR);
         }
         if (!failed)
             failed = look_at_all(r, fd, first);
@@ -262,22 +290,71 @@ static int read_entries(reader *r, int fd, int part_temporaries)
     }
 }
 
-/* EINVAL when the link has been replaced by something else: left out, the entry would look deleted. */
-static int read_link(reader *r, int fd, const char *name)
+/* Appends the target of a link. Returns 0, or an errno that ends the reading. `*bad` is the errno of a link alone. */
+static int read_link(reader *r, int fd, const char *name, int *bad)
 {
     char target[LINK_MOST + 1];
     ssize_t length;
     do
         length = readlinkat(fd, name, target, sizeof target);
     while (length < 0 && errno == EINTR);
-    if (length < 0)
-        return errno;
-    if (length > LINK_MOST)
-        return ENAMETOOLONG;
-    if (memchr(target, 0, (size_t)length))
-        return EIO; /* a damaged file system: no path holds a NUL */
+    *bad = length < 0 ? errno : length > LINK_MOST ? ENAMETOOLONG : 0;
+    if (!*bad && memchr(target, 0, (size_t)length))
+        *bad = EIO; /* a damaged file system: no path holds a NUL */
+    if (*bad)
+        return 0;
     int failed = charge(r, (size_t)length + 1);
     return failed ? failed : append(&r->targets, target, (size_t)length);
+}
+
+/* Appends the target of a link, and looks again at a name that is no link any more. */
+static int take_link(reader *r, int fd, const char *name, facts *f)
+{
+    for (int looks = 0; f->kind == RDC_SYMLINK; looks++) {
+        int bad, failed = read_link(r, fd, name, &bad);
+        if (failed || !bad)
+            return failed;
+        if (bad == EINVAL && looks < LINK_LOOKS)
+            *f = look(fd, name, 0);
+        else
+            *f = bad == ENOENT ? (facts){.kind = GONE} : bad_facts(bad, RDC_BAD_LINK, 0);
+    }
+    return 0;
+}
+
+/* Has room for one more item behind `count` items of `size` bytes: memory doubles at powers of two. */
+static void *room_for_one(void *items, size_t count, size_t size)
+{
+    return count & (count - 1) ? items : realloc(items, (count ? 2 * count : 1) * size);
+}
+
+static int add_bad(reader *r, rdc_entries *entries, const char *name, size_t length, const facts *f)
+{
+    rdc_bad_entry *bad = room_for_one(entries->bad, entries->bad_count, sizeof *bad);
+    if (!bad)
+        return ENOMEM;
+    entries->bad = bad;
+    bad[entries->bad_count++] =
+        (rdc_bad_entry){.error = (int)f->size, .call = (uint8_t)f->links, .is_directory = f->is_directory};
+    return append(&r->bad_names, name, length);
+}
+
+/* Puts a time into its column, and beside it where that cannot hold it. */
+static int put_time(uint64_t *column, size_t row, int64_t seconds, uint32_t rest, rdc_distant_times *distant)
+{
+    const struct timespec time = {.tv_sec = seconds, .tv_nsec = rest};
+    int64_t nanoseconds;
+    const int is_distant = rdc_is_distant(time, &nanoseconds);
+
+    column[row] = htole64((uint64_t)nanoseconds);
+    if (!is_distant)
+        return 0;
+    rdc_distant_time *times = room_for_one(distant->times, distant->count, sizeof *times);
+    if (!times)
+        return ENOMEM;
+    distant->times = times;
+    times[distant->count++] = (rdc_distant_time){.seconds = seconds, .rest = rest, .row = (uint32_t)row};
+    return 0;
 }
 
 static int fill_columns(reader *r, int fd, rdc_entries *entries)
@@ -304,25 +381,28 @@ static int fill_columns(reader *r, int fd, rdc_entries *entries)
     for (size_t i = 0; i < most; i++) {
         const sort_entry *p = r->sort_entries + i;
         const char *name = (const char *)r->names.at + p->at;
-        const facts *f = r->facts + p->row;
+        facts *f = r->facts + p->row;
         const size_t length = strlen(name);
 
         /* A name that was removed and made again during the reading may come twice. */
         if (i && !compare(r->names.at, p - 1, p))
             continue;
-        int failed = 0;
-        if (f->kind == TEMPORARY)
+        int failed = take_link(r, fd, name, f);
+        if (!failed && f->kind == TEMPORARY)
             failed = append(&r->temporaries, name, length);
-        else if (f->kind == RDC_SYMLINK)
-            failed = read_link(r, fd, name);
-        if (failed && failed != ENOENT)
+        else if (!failed && f->kind == BAD)
+            failed = add_bad(r, entries, name, length, f);
+        if (failed)
             return failed;
-        if (failed || f->kind == TEMPORARY)
+        if (f->kind == TEMPORARY || f->kind == BAD || f->kind == GONE)
             continue;
         size_t row = entries->count++;
+        failed = put_time(entries->mtimes, row, f->mtime, f->mtime_rest, &entries->distant_mtimes);
+        if (!failed)
+            failed = put_time(entries->ctimes, row, f->ctime, f->ctime_rest, &entries->distant_ctimes);
+        if (failed)
+            return failed;
         entries->sizes[row] = htole64(f->size);
-        entries->mtimes[row] = htole64(f->mtime);
-        entries->ctimes[row] = htole64(f->ctime);
         entries->uids[row] = htole32(f->uid);
         entries->gids[row] = htole32(f->gid);
         entries->modes[row] = htole16(f->mode);
@@ -337,15 +417,15 @@ static int fill_columns(reader *r, int fd, rdc_entries *entries)
     return 0;
 }
 
-int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries, unsigned depth,
-                       unsigned most, rdc_rows_seen *seen)
+int rdc_read_directory(int fd, size_t limit, rdc_entries *entries, unsigned depth, unsigned most,
+                       rdc_rows_seen *seen)
 {
     const uint64_t begun = rdc_steady_clock();
     reader r = {.left = limit < UINT32_MAX ? limit : UINT32_MAX, .depth = depth ? depth : 1, .most = most, .seen = seen};
     int failed;
 
     memset(entries, 0, sizeof *entries);
-    failed = read_entries(&r, fd, part_temporaries);
+    failed = read_entries(&r, fd);
     if (!failed)
         failed = sort_names(&r.sort_entries, r.count, r.names.at);
     if (!failed)
@@ -357,6 +437,8 @@ int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *
     entries->link_bytes = r.targets.size;
     entries->temporaries = r.temporaries.at;
     entries->temporaries_size = r.temporaries.size;
+    entries->bad_names = r.bad_names.at;
+    entries->bad_names_size = r.bad_names.size;
     if (failed)
         rdc_entries_free(entries);
     seen->elapsed = rdc_steady_clock() - begun;
@@ -368,7 +450,11 @@ void rdc_entries_free(rdc_entries *entries)
     free(entries->names);
     free(entries->targets);
     free(entries->temporaries);
+    free(entries->bad_names);
     free(entries->sizes);
+    free(entries->bad);
+    free(entries->distant_mtimes.times);
+    free(entries->distant_ctimes.times);
     memset(entries, 0, sizeof *entries);
 }
 

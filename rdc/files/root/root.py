@@ -35,6 +35,9 @@ class Root(DirectoryLister, EntryReader, EntryWriter):
     distant: Root | None = None
     """Where temporaries of new content are; None: each is beside its file."""
 
+    distant_path: bytes | None = None
+    """The path of `distant` below this root; None if it lies elsewhere."""
+
     partials: PartKeeper | None = None
     """Where the parts of unfinished files wait; None: where they were written."""
 

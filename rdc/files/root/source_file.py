@@ -8,18 +8,22 @@ from contextlib import suppress
 from functools import cache
 from types import TracebackType
 
+from rdc.errors import FileChangedError
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
-from rdc.files.base.os_errors import changed, failure
-from rdc.model.entries import Identity, Metadata
+from rdc.files.base.known_devices import change_time, is_unchanged
+from rdc.files.base.os_errors import changed, failure, refused, unreadable
+from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
     from types import ModuleType
 
+    from rdc.errors import FileError
     from rdc.files.depth.read_rate import ReadRate
 
-__all__ = ["SourceFile", "identity_of", "read_ranges_into"]
+__all__ = ["SourceFile", "read_ranges_into"]
 
 SPAN_BYTES = 1 << 20
 """Bytes per span. Python's cost per span vanishes, and a span stays in the second-level cache."""
@@ -27,10 +31,6 @@ SPAN_BYTES = 1 << 20
 READAHEAD_WORTH = 128 << 10
 """Bytes. The kernel's default read-ahead window; for smaller files the advice would be a wasted system call.
 """
-
-
-def identity_of(found: os.stat_result) -> Identity:
-    return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 @cache
@@ -92,6 +92,11 @@ class SourceFile:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
     @property
+    def taken(self) -> int | None:
+        """Bytes on disk, if they are fewer than its size: it has holes, or is compressed. Else None."""
+        return self.allocated if self.allocated < self.size else None
+
+    @property
     def path(self) -> bytes:
         """The path it was opened by."""
         return self._path
@@ -126,7 +131,7 @@ class SourceFile:
         (rdc.files.base.file_clock).
         """
         if not self._outlasted:
-            outlast(self.identity.ctime_ns)
+            outlast(change_time(self.identity))
             self._outlasted = True
 
     def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
@@ -151,7 +156,8 @@ class SourceFile:
         return content
 
     def pread(self, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes at `offset`. Raises FileChangedError if the file ends before."""
+        """Return exactly `length` bytes at `offset`. Raises FileChangedError if the file has become shorter,
+        and FileError if it ends before and did not change."""
         if not self._outlasted:
             self.rest()
         if self.rate is not None:
@@ -167,9 +173,9 @@ class SourceFile:
                 parts.append(os.pread(self._fd, missing, offset + length - missing))
                 missing -= len(parts[-1])
         except OSError as error:
-            raise failure(error, self._path, self._shown, "read it", reading=True) from error
+            raise unreadable(error, self._path, self._shown) from error
         if missing:
-            raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + length - missing}")
+            raise self._ended(offset + length - missing)
         return b"".join(parts)
 
     def peek(self, offset: int, length: int) -> bytes | memoryview:
@@ -186,9 +192,28 @@ class SourceFile:
             while at < len(buffer) and (count := os.preadv(self._fd, [buffer[at:]], offset + at)):
                 at += count
         except OSError as error:
-            raise failure(error, self._path, self._shown, "read it", reading=True) from error
+            raise unreadable(error, self._path, self._shown) from error
         if at < len(buffer):
-            raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + at}")
+            raise self._ended(offset + at)
+
+    def _ended(self, at: int) -> FileError:
+        """Return the error for a file that ends before its size says, or before what was asked for, which was
+        there for somebody."""
+        expected, found = f"{self.size} bytes", f"{at}"
+        try:
+            self.check_unchanged()
+        except FileChangedError:
+            return changed(self._path, self._shown, expected, found)
+        if at >= self.size:
+            return changed(self._path, self._shown, f"more than {expected}", found)
+        return refused(
+            self._path,
+            self._shown,
+            "read it",
+            expected=f"the {expected} that its size says",
+            found=found,
+            advice="its file system tells wrong sizes, as sysfs does: leave it out, or copy it with cat",
+        )
 
     def read_ranges(self, rows: array[int]) -> bytes:
         """Return the bytes of the ranges in `rows` (offset, length, offset, ...), joined; errors as in
@@ -210,14 +235,15 @@ class SourceFile:
     def check_unchanged(self) -> None:
         """Raise FileChangedError unless size, mtime and ctime are as they were when the file was opened.
 
-        A program can restore an mtime after writing, but it cannot set back a ctime.
+        A program can restore an mtime after writing, but it cannot set back a ctime. A ctime that is not
+        stable does not count.
         """
         try:
             now = identity_of(os.fstat(self._fd))
         except OSError as error:
             raise failure(error, self._path, self._shown, "look at it", reading=True) from error
         then = self.identity
-        if now == then:
+        if is_unchanged(then, now):
             return
         if now.size != then.size:
             raise changed(self._path, self._shown, f"{then.size} bytes", f"{now.size}")

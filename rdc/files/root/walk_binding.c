@@ -1,7 +1,7 @@
 /*
  * walk_binding.c - rdc.files.root._walk: read_directory.c as a Python module, and the only file here that knows Python.
  *
- * Where the system is not Linux the module is empty, and rdc/files/root/packed_listing.py does the same in Python.
+ * Where the system is not Linux the module is empty, and rdc/files/root/lister.py does the same in Python.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -19,24 +19,54 @@
 
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* What read_directory returns of these entries, which are freed. */
-static PyObject *columns_of(rdc_entries *e, int inodes, const rdc_rows_seen *seen)
+/* A list of (row, seconds, nanoseconds); None of no times. */
+static PyObject *distant_times(const rdc_distant_times *distant)
+{
+    if (!distant->count)
+        Py_RETURN_NONE;
+    PyObject *list = PyList_New((Py_ssize_t)distant->count);
+    for (size_t i = 0; list && i < distant->count; i++) {
+        const rdc_distant_time *t = distant->times + i;
+        PyObject *one = Py_BuildValue("(ILI)", t->row, (long long)t->seconds, t->rest);
+        if (one)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, one);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* A list of (name, errno, call, is_directory); None of no entries. */
+static PyObject *bad_entries(const rdc_entries *e)
+{
+    const char *name = (const char *)e->bad_names;
+    if (!e->bad_count)
+        Py_RETURN_NONE;
+    PyObject *list = PyList_New((Py_ssize_t)e->bad_count);
+    for (size_t i = 0; list && i < e->bad_count; i++) {
+        const rdc_bad_entry *b = e->bad + i;
+        PyObject *one = Py_BuildValue("(yiiO)", name, b->error, (int)b->call, b->is_directory ? Py_True : Py_False);
+        if (one)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, one);
+        else
+            Py_CLEAR(list);
+        name += strlen(name) + 1;
+    }
+    return list;
+}
+
+/* What list_directory returns of these entries, which are freed. */
+static PyObject *columns_of(rdc_entries *e, const rdc_rows_seen *seen)
 {
     const Py_ssize_t n = (Py_ssize_t)e->count;
-    /* "y#" makes None of a NULL pointer. */
+    /* "y#" makes None of a NULL pointer. "N" takes over, and passes on NULL as a failure. */
     PyObject *result = Py_BuildValue(
-        "(ny#y#y#y#y#y#y#y#y#)", n, (char *)e->names, (Py_ssize_t)e->names_size, (char *)e->kinds, n, (char *)e->modes,
-        2 * n, (char *)e->sizes, 8 * n, (char *)e->mtimes, 8 * n, (char *)e->uids, 4 * n, (char *)e->gids, 4 * n,
-        e->targets ? (char *)e->targets : "", (Py_ssize_t)e->link_bytes, e->temporaries ? (char *)e->temporaries : "",
-        (Py_ssize_t)e->temporaries_size);
-    if (result && inodes) {
-        PyObject *more = Py_BuildValue("(y#y#y#y#y#)", (char *)e->devices, 8 * n, (char *)e->inodes, 8 * n,
-                                       (char *)e->links, 4 * n, (char *)e->allocated, 8 * n, (char *)e->ctimes, 8 * n);
-        PyObject *both = more ? PySequence_Concat(result, more) : NULL;
-        Py_XDECREF(more);
-        Py_DECREF(result);
-        result = both;
-    }
+        "((ny#y#y#y#y#y#y#y#)(y#y#y#y#y#)y#NNN)", n, (char *)e->names, (Py_ssize_t)e->names_size, (char *)e->kinds, n,
+        (char *)e->modes, 2 * n, (char *)e->sizes, 8 * n, (char *)e->mtimes, 8 * n, (char *)e->uids, 4 * n,
+        (char *)e->gids, 4 * n, e->targets ? (char *)e->targets : "", (Py_ssize_t)e->link_bytes, (char *)e->devices,
+        8 * n, (char *)e->inodes, 8 * n, (char *)e->links, 4 * n, (char *)e->allocated, 8 * n, (char *)e->ctimes,
+        8 * n, e->temporaries ? (char *)e->temporaries : "", (Py_ssize_t)e->temporaries_size,
+        distant_times(&e->distant_mtimes), distant_times(&e->distant_ctimes), bad_entries(e));
     rdc_entries_free(e);
     return with_seen(result, seen);
 }
@@ -55,48 +85,30 @@ static PyObject *failure(int number)
     return PyErr_SetFromErrno(PyExc_OSError);
 }
 
-static PyObject *read_directory(PyObject *module, PyObject *args)
-{
-    int fd, part_temporaries, inodes, failed;
-    unsigned depth, most;
-    Py_ssize_t limit;
-    rdc_rows_seen seen = {0};
-    rdc_entries e;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "ipnpII:read_directory", &fd, &part_temporaries, &limit, &inodes, &depth,
-                          &most) ||
-        !check_limit(limit))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    failed = rdc_read_directory(fd, (size_t)limit, part_temporaries, &e, depth, most, &seen);
-    Py_END_ALLOW_THREADS
-    return failed ? failure(failed) : columns_of(&e, inodes, &seen);
-}
-
 static PyObject *list_directory(PyObject *module, PyObject *args)
 {
-    int directory, part_temporaries, inodes, failed;
+    int directory, failed;
     unsigned depth, most;
     const char *path;
     Py_ssize_t length, limit;
     rdc_rows_seen seen = {0};
     rdc_entries e;
     (void)module;
-    if (!PyArg_ParseTuple(args, "iy#pnpII:list_directory", &directory, &path, &length, &part_temporaries, &limit,
-                          &inodes, &depth, &most) ||
+    if (!PyArg_ParseTuple(args, "iy#nII:list_directory", &directory, &path, &length, &limit, &depth, &most) ||
         !check_limit(limit))
         return NULL;
-    if (strlen(path) != (size_t)length || !rdc_is_plain_path(path))
+    if (strlen(path) != (size_t)length || (length && !rdc_is_plain_path(path)))
         return failure(EINVAL);
     Py_BEGIN_ALLOW_THREADS
     const uint64_t begun = rdc_steady_clock();
-    const int fd = rdc_open_beneath(directory, path, DIRECTORY_FLAGS);
-    failed = fd < 0 ? errno : rdc_read_directory(fd, (size_t)limit, part_temporaries, &e, depth, most, &seen);
+    const int fd =
+        length ? rdc_open_beneath(directory, path, DIRECTORY_FLAGS) : openat(directory, ".", DIRECTORY_FLAGS);
+    failed = fd < 0 ? errno : rdc_read_directory(fd, (size_t)limit, &e, depth, most, &seen);
     if (fd >= 0)
         close(fd);
     seen.elapsed = rdc_steady_clock() - begun;
     Py_END_ALLOW_THREADS
-    return failed ? failure(failed) : columns_of(&e, inodes, &seen);
+    return failed ? failure(failed) : columns_of(&e, &seen);
 }
 
 static PyObject *open_directory(PyObject *module, PyObject *args)
@@ -118,7 +130,6 @@ static PyMethodDef functions[] = {
 #ifdef __linux__
     {"list_directory", list_directory, METH_VARARGS, NULL},
     {"open_directory", open_directory, METH_VARARGS, NULL},
-    {"read_directory", read_directory, METH_VARARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 
 from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.files.base.entry_check import EntryCheck, difference_from, found_at
 from rdc.files.base.write_quota import ENTRY_BYTES, WriteQuota
 from rdc.files.root.confined_access import ConfinedAccess
+from rdc.model.entries import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.append_only import MadeEntries
+    from rdc.files.base.entry_check import Expected
+    from rdc.model.file_system_facts import FileSystemFacts
 
 __all__ = ["WritePermission"]
 
@@ -31,6 +35,35 @@ class WritePermission(ConfinedAccess):
         self._made = made
         self.append_only = made is not None
         """Whether new entries may be made while existing ones must not be changed, renamed or removed."""
+        self.check = EntryCheck(self.stable)
+        """Recognises entries that were listed, and knows this run's own steps."""
+
+    def rely_on(self, facts: FileSystemFacts, *, learned: bool) -> None:
+        """Take `facts` as those of the tree's file system. What it does not keep stable is not compared."""
+        self.storage.rely_on(facts, learned=learned)
+        self.check.leave_out(facts.stable)
+
+    def require(self, path: bytes, found: os.stat_result | None, expected: Expected, doing: str) -> None:
+        """Raise FileError unless the entry at `path`, with the stat `found`, is what it is expected to be.
+
+        Writers call this right before the call that changes what is there.
+        """
+        if not self.check.is_expected(expected, found):
+            raise self.another(path, found, expected if isinstance(expected, Identity) else None, doing)
+
+    def require_listed(self, path: bytes, expected: Expected, doing: str) -> None:
+        """Raise FileError if another entry than `expected` is at `path`. Nothing may be there."""
+        found = self.perform(path, "look at it", found_at, reading=True)
+        if found is not None:
+            self.require(path, found, expected, doing)
+
+    def another(
+        self, path: bytes, found: os.stat_result | None, expected: Identity | None, doing: str
+    ) -> FileError:
+        """Return the error for an entry that is not what was listed. `found`: its stat."""
+        wanted, there = difference_from(expected, found)
+        advice = "what is there was kept; run again once nothing else changes it"
+        return self.refused(path, doing, expected=wanted, found=there, advice=advice)
 
     def may_spend(self, size: int, *, entries: int = 0) -> bool:
         """Return whether `size` bytes and `entries` new entries fit into the write quota."""

@@ -1,8 +1,30 @@
 """The resemblance of sets in C. Only rdc.kernel.overlaps imports it; reference.py,
-pair_reference.py and window_reference.py document each name."""
+alike_reference.py, pair_reference.py and window_reference.py document each name."""
 
 from _typeshed import ReadableBuffer, WriteableBuffer
 
+def alike_counts(
+    samples: ReadableBuffer,
+    labels: ReadableBuffer,
+    members: ReadableBuffer,
+    counts: ReadableBuffer,
+    least: int,
+    first: int,
+    stop: int,
+    /,
+) -> bytes: ...
+def alike_pairs(
+    samples: ReadableBuffer,
+    labels: ReadableBuffer,
+    members: ReadableBuffer,
+    counts: ReadableBuffer,
+    least: int,
+    first: int,
+    stop: int,
+    /,
+) -> bytes: ...
+def label_pairs(labels: ReadableBuffer, members: ReadableBuffer, counts: ReadableBuffer, /) -> bytes: ...
+def missing_pairs(pairs: ReadableBuffer, known: ReadableBuffer, /) -> bytes: ...
 def neighbour_pairs(
     members: ReadableBuffer, counts: ReadableBuffer, window: int, first: int, stop: int, /
 ) -> bytes: ...

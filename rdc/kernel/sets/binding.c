@@ -102,6 +102,10 @@ done:
 }
 
 static PyMethodDef methods[] = {
+    {"alike_counts", rdc_py_alike_counts, METH_VARARGS, NULL},
+    {"alike_pairs", rdc_py_alike_pairs, METH_VARARGS, NULL},
+    {"label_pairs", rdc_py_label_pairs, METH_VARARGS, NULL},
+    {"missing_pairs", rdc_py_missing_pairs, METH_VARARGS, NULL},
     {"neighbour_pairs", rdc_py_neighbour_pairs, METH_VARARGS, NULL},
     {"ranked_numbers", rdc_py_ranked_numbers, METH_O, NULL},
     {"set_resemblances", set_resemblances, METH_VARARGS, NULL},

@@ -14,7 +14,13 @@ static inline int rdc_whole_numbers(const Py_buffer *view, Py_ssize_t width)
     return -1;
 }
 
+/* alike_binding.c */
+PyObject *rdc_py_alike_counts(PyObject *module, PyObject *args);
+PyObject *rdc_py_alike_pairs(PyObject *module, PyObject *args);
+PyObject *rdc_py_label_pairs(PyObject *module, PyObject *args);
+
 /* pair_binding.c */
+PyObject *rdc_py_missing_pairs(PyObject *module, PyObject *args);
 PyObject *rdc_py_neighbour_pairs(PyObject *module, PyObject *args);
 PyObject *rdc_py_ranked_numbers(PyObject *module, PyObject *argument);
 PyObject *rdc_py_sorted_pairs(PyObject *module, PyObject *argument);

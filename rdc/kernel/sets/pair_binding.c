@@ -71,6 +71,28 @@ PyObject *rdc_py_sorted_pairs(PyObject *module, PyObject *argument)
     return result;
 }
 
+PyObject *rdc_py_missing_pairs(PyObject *module, PyObject *args)
+{
+    Py_buffer pairs, known;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:missing_pairs", &pairs, &known))
+        return NULL;
+    if (!rdc_whole_numbers(&pairs, 8) && !rdc_whole_numbers(&known, 8))
+        result = PyBytes_FromStringAndSize(NULL, pairs.len);
+    if (result) {
+        size_t count;
+        Py_BEGIN_ALLOW_THREADS
+        count = rdc_missing_pairs(pairs.buf, (size_t)pairs.len / 8, known.buf, (size_t)known.len / 8,
+                                  (uint64_t *)(void *)PyBytes_AS_STRING(result));
+        Py_END_ALLOW_THREADS
+        _PyBytes_Resize(&result, (Py_ssize_t)(8 * count));
+    }
+    PyBuffer_Release(&pairs);
+    PyBuffer_Release(&known);
+    return result;
+}
+
 PyObject *rdc_py_ranked_numbers(PyObject *module, PyObject *argument)
 {
     Py_buffer numbers;

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["neighbour_pairs", "ranked_numbers", "sorted_pairs"]
+__all__ = ["missing_pairs", "neighbour_pairs", "ranked_numbers", "sorted_pairs"]
 
 
 def neighbour_pairs(
@@ -40,6 +40,13 @@ def neighbour_pairs(
 def sorted_pairs(pairs: ReadableBuffer, /) -> bytes:
     """The different numbers of a column (u64, native) in order. ValueError for an incomplete number."""
     return array("Q", sorted(set(number_column("Q", pairs)))).tobytes()
+
+
+def missing_pairs(pairs: ReadableBuffer, known: ReadableBuffer, /) -> bytes:
+    """Return the numbers of a column in order that another column in order lacks: u64, native. ValueError for
+    an incomplete number."""
+    others = set(number_column("Q", known))
+    return array("Q", [pair for pair in number_column("Q", pairs) if pair not in others]).tobytes()
 
 
 def ranked_numbers(numbers: ReadableBuffer, /) -> tuple[bytes, bytes]:

@@ -59,6 +59,18 @@ size_t rdc_sorted_pairs(uint64_t *pairs, size_t count, uint64_t *room)
     return different;
 }
 
+size_t rdc_missing_pairs(const uint64_t *pairs, size_t count, const uint64_t *known, size_t known_count, uint64_t *missing)
+{
+    size_t found = 0, at = 0;
+    for (size_t i = 0; i < count; i++) {
+        while (at < known_count && known[at] < pairs[i])
+            at++;
+        if (at == known_count || known[at] != pairs[i])
+            missing[found++] = pairs[i];
+    }
+    return found;
+}
+
 size_t rdc_ranked_numbers(const uint32_t *numbers, size_t count, uint64_t *pairs, uint64_t *room, uint32_t *different,
                           uint32_t *ranks)
 {

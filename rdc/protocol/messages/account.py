@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rdc.limits.wire import FILES_PER_MESSAGE, ITEMS_BYTES, ITEMS_PER_MESSAGE
-from rdc.protocol.messages.field_types import Code, Count, Files, Line, Size
+from rdc.protocol.messages.field_types import Code, Count, Files, Line, TotalSize
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.column_fields import Strings
-from rdc.protocol.wire.fields import Blob, Codes, Integer, Path, Word
+from rdc.protocol.wire.fields import Blob, Codes, Integer, Path, Total, Word
 from rdc.records import dataclass
 from rdc.typed import Annotated
 
@@ -62,8 +62,8 @@ class Progress(WireMessage):
     """D: its progress."""
 
     phase: Annotated[str, Word(choices=("compare", "transfer", "delete"))]
-    done: Count
-    total: Annotated[int | None, Integer(optional=True)]
+    done: TotalSize
+    total: Annotated[int | None, Total(optional=True)]
 
 
 @wire(20)
@@ -72,7 +72,7 @@ class Plan(WireMessage):
     """D: the work that lies ahead."""
 
     files: Count
-    bytes: Size
+    bytes: TotalSize
     deletes: Count
 
 
@@ -105,7 +105,7 @@ class Done(WireMessage):
     """Created, changed and moved entries."""
     deleted: Count
     moved: Count
-    literal_bytes: Size
-    reused_bytes: Size
+    literal_bytes: TotalSize
+    reused_bytes: TotalSize
     errors: Count
     code: Code

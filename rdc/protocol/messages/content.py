@@ -6,6 +6,7 @@ from rdc.limits.wire import (
     CHECK_BLOCKS_PER_ANSWER,
     DATA_BYTES,
     FILES_PER_MESSAGE,
+    HOLES_PER_MESSAGE,
     ORDINAL_LIMIT,
     PACKED_BYTES,
     RANGES_PER_MESSAGE,
@@ -36,6 +37,7 @@ __all__ = [
     "FileEnd",
     "FileFailed",
     "FileRequest",
+    "Holes",
     "Literals",
     "RangeRequest",
     "Resized",
@@ -138,6 +140,28 @@ class Resized(WireMessage):
     file: Ordinal
     size: Size
     """Bytes of the file now. The rest of the answer has exactly as many."""
+
+
+@wire(70)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Holes(WireMessage):
+    """S, before the TreeAnswer or the content of a file that has holes: what it takes, and where they are."""
+
+    file: Ordinal
+    data: Size
+    """Bytes of the file outside of its holes. About: it only says what room they need."""
+    gaps: Annotated[tuple[int, ...], Column(HOLES_PER_MESSAGE)] = ()
+    """Bytes of Data between the end of the previous hole (or what came so far) and each hole. Without holes
+    before a TreeAnswer."""
+    lengths: Annotated[tuple[int, ...], Column(HOLES_PER_MESSAGE, lowest=1)] = ()
+    """Bytes of each hole."""
+
+    def check(self) -> str | None:
+        if len(self.gaps) != len(self.lengths):
+            return f"lengths: {len(self.lengths)} for {len(self.gaps)} holes"
+        if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
+            return f"lengths: the last hole ends past {SIZE_LIMIT}"
+        return None
 
 
 @wire(14)

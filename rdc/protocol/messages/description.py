@@ -28,8 +28,8 @@ from rdc.protocol.messages.field_types import (
     Level,
     Ordinal,
     Root,
-    Size,
     TierNodes,
+    TotalSize,
 )
 from rdc.protocol.messages.listings import ListingColumns
 from rdc.protocol.messages.rows import RowColumns, Rows
@@ -114,7 +114,7 @@ class ListingEnd(WireMessage):
     entries: Count
     files: Count
     """Number of regular files."""
-    bytes: Size
+    bytes: TotalSize
     """Sum of their sizes."""
     read_errors: Count
     """Directories and entries that are unreadable and missing from the listing."""
@@ -130,7 +130,7 @@ class Manifest(WireMessage):
     entries: Ordinal
     files: Count
     """Number of regular files."""
-    bytes: Size
+    bytes: TotalSize
     """Sum of their sizes."""
     read_errors: Count
     """Unreadable directories, which are missing."""

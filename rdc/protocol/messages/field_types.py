@@ -10,12 +10,12 @@ from rdc.limits.wire import (
     MESSAGE_BYTES,
     NODES_PER_MESSAGE,
     ORDINAL_LIMIT,
-    SIZE_LIMIT,
     TIER_NODES,
 )
 from rdc.protocol.messages.rows import ALL_GROUPS
 from rdc.protocol.wire.column_fields import Gaps
-from rdc.protocol.wire.fields import Blob, Integer, Member, Text
+from rdc.protocol.wire.fields import Blob, Integer, Member, Text, Total
+from rdc.protocol.wire.time_fields import Time
 from rdc.typed import Annotated
 
 TYPE_CHECKING = False
@@ -41,6 +41,7 @@ __all__ = [
     "Root",
     "Size",
     "TierNodes",
+    "TotalSize",
     "Width",
 ]
 
@@ -51,6 +52,8 @@ REFERENCE_WIDTHS = (4, 32)
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
+TotalSize: TypeAlias = Annotated[int, Total()]
+"""Bytes of several files together."""
 Count: TypeAlias = Annotated[int, Integer()]
 Root: TypeAlias = Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES)]
 Digest: TypeAlias = Annotated[bytes, Blob(DIGEST_BYTES, DIGEST_BYTES)]
@@ -64,7 +67,7 @@ Failure: TypeAlias = Annotated[ExitCode, Member(ExitCode, without=(ExitCode.OK,)
 TierNodes: TypeAlias = Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT)]
 GroupSet: TypeAlias = Annotated[int, Integer(1, ALL_GROUPS)]
 Width: TypeAlias = Annotated[int, Integer(*REFERENCE_WIDTHS)]
-Mtime: TypeAlias = Annotated[int | None, Integer(-SIZE_LIMIT - 1, SIZE_LIMIT, optional=True)]
+Mtime: TypeAlias = Annotated[int | None, Time(optional=True)]
 """Nanoseconds; None for the listed mtime. A file that changed after its listing is sent with its new
 mtime."""
 Level: TypeAlias = Annotated[int, Integer(0, TREE_HEIGHT)]

@@ -11,6 +11,7 @@ from rdc.limits.wire import FRAME_BYTES, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, check_sizes
 from rdc.protocol.wire.columns import decode_fixed, encode_fixed, increasing
 from rdc.protocol.wire.fields import of_items
+from rdc.protocol.wire.time_fields import column_with_times, column_without_times
 
 __all__ = ["ListingColumns", "join_listing", "slice_listing"]
 
@@ -31,7 +32,7 @@ class ListingColumns:
             value.kinds,
             encode_fixed(value.modes),
             encode_fixed(value.sizes),
-            encode_fixed(value.mtimes),
+            column_with_times(encode_fixed(value.mtimes)),
             encode_fixed(value.uids),
             encode_fixed(value.gids),
             _join(value.targets),
@@ -49,13 +50,14 @@ class ListingColumns:
             raise ValueError("unknown kind of entry")
         modes = decode_fixed("H", columns[2])
         sizes = decode_fixed("Q", columns[3])
-        mtimes = decode_fixed("q", columns[4])
+        mtimes = decode_fixed("q", columns[4][: 8 * len(kinds)])
         uids = decode_fixed("I", columns[5])
         gids = decode_fixed("I", columns[6])
         targets = _split("targets", columns[7], PATH_BYTES)
         lengths = {len(column) for column in (names, kinds, modes, sizes, mtimes, uids, gids)}
         if len(lengths) != 1:
             raise ValueError("columns differ in length")
+        column_without_times(columns[4], len(names))
         if names:
             if max(modes) > MODE_LIMIT:
                 raise ValueError(f"mode {max(modes):#o} has more than permission bits")

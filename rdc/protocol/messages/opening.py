@@ -7,29 +7,34 @@ from enum import IntEnum
 from rdc.limits.wire import (
     FEATURES_BYTES,
     HELLO_BYTES,
+    RULES_BYTES,
     SELECTED_MESSAGE_BYTES,
     SELECTED_PER_MESSAGE,
     SOFTWARE_BYTES,
 )
+from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
 from rdc.protocol.wire.added_options import (
     DISPENSABLE,
+    RULE_PARTS,
     SELECTION,
     AddedOptions,
     NamedValues,
+    SomeRules,
     added_values,
+    rule_bytes,
     with_added,
 )
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.column_fields import Strings
 from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
 from rdc.protocol.wire.record_fields import Options, PreservedCode
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.typed import Annotated
 
-__all__ = ["Describe", "Hello", "Open", "Opened", "Refused", "Role", "Selected"]
+__all__ = ["Describe", "Hello", "Open", "Opened", "Refused", "Role", "Rules", "Selected"]
 
 PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
@@ -91,9 +96,15 @@ class Open(WireMessage):
     def asking(
         role: Role, path: bytes, secret: bytes, options: SyncOptions, *, selects: bool = False
     ) -> Open:
-        """An Open that asks for all of `options`. `selects`: Selected messages follow."""
+        """An Open that asks for all of `options`. `selects`: Selected messages follow. Rules that have no
+        room in it follow, too (`rules_follow`)."""
+        names = []
+        if options.rules and sum(map(rule_bytes, options.rules)) > RULES_BYTES:
+            options = replace(options, rules=())
+            names.append(RULE_PARTS)
         added = added_values(options)
-        names = [] if added is None else [name for name, _ in added.items if name not in DISPENSABLE]
+        if added is not None:
+            names += [name for name, _ in added.items if name not in DISPENSABLE]
         if selects:
             names.append(SELECTION)
         return Open(role, path, secret, options, " ".join(names) or None, added)
@@ -104,9 +115,24 @@ class Open(WireMessage):
         return SELECTION in (self.needs or "").split(" ")
 
     @property
+    def rules_follow(self) -> bool:
+        """Whether Rules messages follow, before anything else."""
+        return RULE_PARTS in (self.needs or "").split(" ")
+
+    @property
     def asked(self) -> SyncOptions:
         """All options that the dialler asks for."""
         return with_added(self.options, self.added)
+
+
+@wire(66)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Rules(WireMessage):
+    """Dialler, right after an Open that needs `rule_parts`: filter rules, in their order."""
+
+    rules: Annotated[tuple[FilterRule | DirectoryRules, ...], SomeRules()]
+    last: Annotated[bool, Flag()]
+    """Whether no other Rules follow."""
 
 
 @wire(60)
@@ -122,11 +148,11 @@ class Selected(WireMessage):
     """Whether no other Selected follows."""
 
     def check(self) -> str | None:
-        from rdc.model.selection import split_name
+        from rdc.model.selection import check_name
 
         for name in self.names:
             try:
-                split_name(name)
+                check_name(name)
             except ValueError as error:
                 return f"names: {error}"
         return None

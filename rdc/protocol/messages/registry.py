@@ -27,6 +27,7 @@ from rdc.protocol.messages.content import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Holes,
     Literals,
     RangeRequest,
     Resized,
@@ -48,7 +49,7 @@ from rdc.protocol.messages.description import (
     TierRequest,
     TopTier,
 )
-from rdc.protocol.messages.opening import Describe, Hello, Open, Opened, Refused, Role, Selected
+from rdc.protocol.messages.opening import Describe, Hello, Open, Opened, Refused, Role, Rules, Selected
 from rdc.protocol.messages.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 from rdc.protocol.messages.turns import Changed, Condition, Follow, Renamed, SourceState, Turn, TurnEnd, Watch
 from rdc.protocol.wire.codec import decode_payload, encode_parts, encode_payload, registered
@@ -82,6 +83,7 @@ __all__ = [
     "Follow",
     "HardLinks",
     "Hello",
+    "Holes",
     "Items",
     "Landed",
     "ListingEnd",
@@ -108,6 +110,7 @@ __all__ = [
     "RootRequest",
     "RowsPart",
     "RowsRequest",
+    "Rules",
     "Selected",
     "SourceState",
     "Start",
@@ -153,6 +156,7 @@ Message: TypeAlias = (
     | RowsRequest
     | RowsPart
     | Open
+    | Rules
     | Selected
     | Opened
     | Refused
@@ -171,6 +175,7 @@ Message: TypeAlias = (
     | RangeRequest
     | FileRequest
     | Resized
+    | Holes
     | Data
     | FileEnd
     | FileFailed

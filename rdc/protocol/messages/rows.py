@@ -11,6 +11,7 @@ from rdc.model.entries import Kind, PackedListing, check_sizes
 from rdc.protocol.messages.listings import KINDS, MODE_LIMIT
 from rdc.protocol.wire.columns import decode_fixed, increasing
 from rdc.protocol.wire.fields import check_inner, of_items
+from rdc.protocol.wire.time_fields import column_with_times, column_without_times
 from rdc.records import dataclass
 
 __all__ = ["ALL_GROUPS", "ATTRIBUTES", "MTIMES", "NAMES", "RowColumns", "Rows", "Segment"]
@@ -113,14 +114,15 @@ class RowColumns:
         targets = b"".join(segment.targets for segment in value.segments)
         return [
             value.count, text, value.kinds, targets,
-            value.modes, value.sizes, value.uids, value.gids, value.mtimes,
+            value.modes, value.sizes, value.uids, value.gids, column_with_times(value.mtimes),
         ]  # fmt: skip
 
     def unpack(self, raw: object) -> Rows:
         count, text, kinds, targets, modes, sizes, uids, gids, mtimes = of_items(raw, int, *[bytes] * 8)
         if not 0 < count <= ROWS_PER_PART:
             raise ValueError(f"{count} rows, the limit is {ROWS_PER_PART}")
-        _check_columns(count, kinds, modes, sizes, uids, gids, mtimes)
+        _check_columns(count, kinds, modes, sizes, uids, gids, mtimes[: 8 * count])
+        mtimes = column_without_times(mtimes, count)
         if not kinds and (text or targets):
             raise ValueError("names without kinds")
         # Checked before any string is made. Each entry has a name, and at worst an empty string and a path

@@ -27,6 +27,7 @@ from rdc.protocol.messages.registry import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Holes,
     Landed,
     Literals,
     Message,
@@ -66,7 +67,7 @@ Request: TypeAlias = (
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
     | Correction | Targets | Literals | Code | Table | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
-    | BundleAnswer | Resized | Removed
+    | BundleAnswer | Resized | Holes | Removed
 )  # fmt: skip
 
 
@@ -153,15 +154,17 @@ class _Files:
 
 
 class _Batch(_Files):
-    """A RootRequest or TreeRequest."""
+    """A RootRequest or TreeRequest. The TreeAnswer of a file with holes comes right after its Holes."""
 
-    __slots__ = ("_group", "_wanted", "_width")
+    __slots__ = ("_group", "_holes", "_wanted", "_width")
 
     def __init__(self, request: RootRequest | TreeRequest, wanted: type[Message]) -> None:
         super().__init__(request.files)
         self._wanted = wanted
         self._width = request.width
         self._group = request.group if isinstance(request, RootRequest) else 1
+        self._holes: int | None = None
+        """The file whose Holes were the last answer."""
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
@@ -170,7 +173,17 @@ class _Batch(_Files):
                     f"roots of {answer.width} bytes, {self._width} were asked for, or of other groups"
                 )
             return self.acknowledge(*answer.files)
-        if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
+        if isinstance(answer, FileFailed) or (
+            isinstance(answer, (TreeAnswer, Holes)) and self._wanted is TreeAnswer
+        ):
+            holes, self._holes = self._holes, None
+            if holes not in {None, answer.file}:
+                raise Illegal(f"file {answer.file} after the holes of file {holes}")
+            if isinstance(answer, Holes):
+                if holes is not None or answer.lengths or not self.has(answer.file):
+                    raise Illegal(f"holes of file {answer.file} that were not asked for, or twice")
+                self._holes = answer.file
+                return False
             return self.acknowledge(answer.file)
         raise Illegal(f"the oldest request asks for {self._wanted.__name__}")
 
@@ -205,21 +218,25 @@ class _Whole(_Files):
     """A FileRequest: for each file Data until FileEnd or FileFailed, one file after another.
 
     Resized may precede the Data of a file; they must then keep to its size. This class does not know the
-    listed size, so its users check that.
+    listed size, so its users check that. Holes may precede the Data, too, and come again once the last of
+    them was reached.
     """
 
-    __slots__ = ("_announced", "_current", "_size")
+    __slots__ = ("_announced", "_current", "_hollow", "_size", "_until_hole")
 
     def __init__(self, files: tuple[int, ...]) -> None:
         super().__init__(files)
         self._current: int | None = None
         self._size = 0
         self._announced: int | None = None
+        self._hollow = False
+        self._until_hole = 0
+        """Bytes of Data that come before the last of the announced holes."""
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, FileBatch) and self._current is None:
             return self.acknowledge(*answer.files)
-        if not isinstance(answer, (Data, FileEnd, FileFailed, Resized)):
+        if not isinstance(answer, (Data, FileEnd, FileFailed, Resized, Holes)):
             raise Illegal("the oldest request asks for whole files")
         begins = self._current is None
         if begins:
@@ -231,8 +248,12 @@ class _Whole(_Files):
                 raise Illegal(f"a size of file {answer.file} after its content began, or twice")
             self._announced = answer.size
             return False
-        if isinstance(answer, Data):
-            self._size += len(answer.payload)
+        if isinstance(answer, (Data, Holes)):
+            if isinstance(answer, Holes):
+                self._take_holes(answer)
+            else:
+                self._size += len(answer.payload)
+                self._until_hole = max(0, self._until_hole - len(answer.payload))
             if self._announced is not None and self._size > self._announced:
                 raise Illegal(f"file {answer.file} has {self._announced} bytes, and more came")
             return False
@@ -246,11 +267,21 @@ class _Whole(_Files):
             raise Illegal(f"file {file} is not what the oldest request asks for")
         self._current = file
         self._size, self._announced = 0, None
+        self._hollow, self._until_hole = False, 0
+
+    def _take_holes(self, answer: Holes) -> None:
+        if not answer.lengths or self._until_hole or (self._size and not self._hollow):
+            raise Illegal(f"holes of file {answer.file} after its content began, or before the last ones")
+        self._hollow = True
+        self._size += sum(answer.lengths)
+        self._until_hole = sum(answer.gaps)
 
     def _check_end(self, answer: FileEnd) -> None:
         """Illegal unless the content of the file agrees with its end."""
         if self._announced not in {None, answer.size}:
             raise Illegal(f"file {answer.file} has {self._announced} bytes, and ends at {answer.size}")
+        if self._until_hole:
+            raise Illegal(f"file {answer.file} ends before its last hole")
         if answer.like is not None and self._size:
             raise Illegal(f"file {answer.file} is like another one, and {self._size} bytes came")
         if answer.like is None and answer.size != self._size:

@@ -25,6 +25,7 @@ from rdc.protocol.messages.registry import (
     FileRequest,
     Follow,
     HardLinks,
+    Holes,
     Landed,
     ListingEnd,
     ListingPart,
@@ -38,6 +39,7 @@ from rdc.protocol.messages.registry import (
     Opened,
     Owners,
     RangeRequest,
+    Refused,
     Removed,
     Renamed,
     Resized,
@@ -46,6 +48,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     Start,
     Table,
@@ -74,7 +77,7 @@ __all__ = ["SequenceRules", "End"]
 
 _ANSWERS = (
     BlockAnswer, BundleAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data,
-    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table, Resized, Removed,
+    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table, Resized, Holes, Removed,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (
@@ -113,6 +116,8 @@ class SequenceRules:
         self._totals = TreeTotals()
         self._lists = False
         """Open asks for a list that the answerer has: it selects, not the dialler."""
+        self._rules_due = False
+        """Open announced filter rules, and the last of them did not come yet."""
         self._watches = False
         """The source watches its tree: the session continues after Done."""
         self._follows = False
@@ -148,6 +153,12 @@ class SequenceRules:
         after = sender.allowed.get(type(message))
         if after is None:
             raise Illegal("not allowed now")
+        if (
+            self._rules_due
+            and not isinstance(message, Rules | Refused)
+            and (sender is self.us) == self._dialler
+        ):
+            raise Illegal("rules follow Open, before anything else")
         if after is sender.state and self._passed(message):
             return
         need = NEEDS.get(type(message))
@@ -172,6 +183,12 @@ class SequenceRules:
             other.enter(State.WATCHING if stays else recalled)
 
     # The steps of _STEPS. Each returns the sender's next state, or None for the one in TRANSITIONS.
+
+    def _rule(self, message: Rules, sender: End, _other: End) -> None:
+        if not self._rules_due or (sender is self.us) != self._dialler:
+            raise Illegal("the dialler sends rules, behind an Open that announces them")
+        self._totals.rule(message)
+        self._rules_due = not message.last
 
     def _select(self, message: Selected, sender: End, _other: End) -> None:
         by_dialler = (sender is self.us) == self._dialler
@@ -253,6 +270,7 @@ class SequenceRules:
             other.enter(other.state, message.role)
             self._totals.may_offer = sender.role is Role.SOURCE
             self.role = self.us.role
+            self._rules_due = message.rules_follow
             self._lists = message.added is not None and "files_from" in dict(message.added.items)
         elif self.role is None:
             raise Illegal("there was no Open")
@@ -283,6 +301,7 @@ _COUNTS: dict[type[Message], Callable[[TreeTotals, Any], None]] = {
 _STEPS: dict[type[Message], Callable[[SequenceRules, Any, End, End], State | None]] = {
     Open: SequenceRules._open,
     Opened: SequenceRules._open,
+    Rules: SequenceRules._rule,
     Selected: SequenceRules._select,
     Describe: SequenceRules._describe,
     Follow: SequenceRules._follow,

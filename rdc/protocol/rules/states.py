@@ -29,6 +29,7 @@ from rdc.protocol.messages.registry import (
     Follow,
     HardLinks,
     Hello,
+    Holes,
     Items,
     Landed,
     ListingEnd,
@@ -55,6 +56,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     Start,
     Table,
@@ -103,7 +105,7 @@ _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest, which do not exist during a listing."""
 _ANSWERS = (
     RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed, Literals, Code, Correction, Targets, Table, Resized,
+    FileFailed, Literals, Code, Correction, Targets, Table, Resized, Holes,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
@@ -128,6 +130,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
         **_begin(State.LISTING),
         State.LISTING: {
+            Rules: State.LISTING,
             Selected: State.LISTING,
             Watch: State.LISTING,
             Condition: State.LISTING,
@@ -166,6 +169,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.DESTINATION: {
         **_begin(State.ASKING),
         State.ASKING: {
+            Rules: State.ASKING,
             Selected: State.ASKING,
             Follow: State.ASKING,
             Describe: State.ASKING,

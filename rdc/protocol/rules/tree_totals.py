@@ -4,7 +4,7 @@ S is the source and D the destination."""
 
 from __future__ import annotations
 
-from rdc.limits.paths import SELECTED_BYTES, SELECTED_NAMES
+from rdc.limits.paths import FILTER_BYTES, FILTER_RULES, SELECTED_BYTES, SELECTED_NAMES
 from rdc.limits.sessions import MOUNT_POINTS
 from rdc.limits.wire import FILES_PER_MESSAGE, OWNERS
 from rdc.model.entries import Kind
@@ -20,6 +20,7 @@ from rdc.protocol.messages.registry import (
     MountPoints,
     Owners,
     Renamed,
+    Rules,
     Selected,
     Start,
     TopTier,
@@ -27,6 +28,7 @@ from rdc.protocol.messages.registry import (
     TurnEnd,
 )
 from rdc.protocol.rules.states import Illegal
+from rdc.protocol.wire.added_options import rule_bytes
 
 __all__ = ["TreeTotals"]
 
@@ -57,6 +59,8 @@ class TreeTotals:
         """Bundles that D asked for."""
         self._top_due = False
         """A manifest came, and its top tier may follow, even after D asked for a listing instead."""
+        self._rules = self._rules_bytes = 0
+        """Filter rules that came after Open, and their bytes."""
         self._selected = self._selected_bytes = 0
         """Selected names, and their bytes."""
         self.all_selected = False
@@ -122,6 +126,15 @@ class TreeTotals:
         self._offered = manifest.entries
         self._unasked = None
         return True
+
+    def rule(self, message: Rules) -> None:
+        """Filter rules come within the limits of a run."""
+        if not message.rules:
+            raise Illegal("there are no rules in it")
+        self._rules += len(message.rules)
+        self._rules_bytes += sum(map(rule_bytes, message.rules))
+        if self._rules > FILTER_RULES or self._rules_bytes > FILTER_BYTES + 4 * FILTER_RULES:
+            raise Illegal(f"{self._rules} filter rules of {self._rules_bytes} bytes are too many")
 
     def select(self, message: Selected, *, ahead: bool = False) -> None:
         """Paths are selected before anything is described, within the limits of a run. `ahead`: by the

@@ -11,7 +11,7 @@ from itertools import pairwise
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.sessions import ALTERNATE_DIRECTORIES, DEPTH_LIMIT, WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES, SIZE_LIMIT, UNDO_DAYS
-from rdc.model.filter_rules import are_plain
+from rdc.model.filter_rules import DirectoryRules, FilterRule, are_plain
 from rdc.model.location import FarList
 from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
@@ -22,16 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.protocol.wire.fields import Codec
 
 __all__ = [
     "ADDED_OPTIONS",
     "DISPENSABLE",
+    "RULE_PARTS",
     "SELECTION",
     "AddedOptions",
     "NamedValues",
+    "SomeRules",
     "added_values",
+    "rule_bytes",
     "with_added",
 ]
 
@@ -184,6 +186,25 @@ class AllRules:
         return RuleItems().unpack(raw)
 
 
+class SomeRules:
+    """Some of the filter rules, each with everything that it says."""
+
+    def pack(self, value: tuple[FilterRule | DirectoryRules, ...]) -> object:
+        from rdc.protocol.wire.rule_items import RulePart
+
+        return RulePart().pack(value)
+
+    def unpack(self, raw: object) -> tuple[FilterRule | DirectoryRules, ...]:
+        from rdc.protocol.wire.rule_items import RulePart
+
+        return RulePart().unpack(raw)
+
+
+def rule_bytes(rule: FilterRule | DirectoryRules) -> int:
+    """Return the bytes that a rule takes at most on the wire."""
+    return 4 + len(rule.pattern if isinstance(rule, FilterRule) else rule.name)
+
+
 ADDED_OPTIONS: Mapping[str, Codec] = {
     "allocate": Flag(),
     "alternates": AlternatesItems(),
@@ -238,6 +259,9 @@ call in flight."""
 
 SELECTION = "selection"
 """The name that an Open needs if Selected messages follow it. It has no value."""
+
+RULE_PARTS = "rule_parts"
+"""The name that an Open needs if its filter rules follow it as Rules messages. It has no value."""
 
 _DEFAULTS = SyncOptions()
 

@@ -27,7 +27,7 @@ PURPOSES = {
     Purpose.NODES: "TreeRequest TreeAnswer NodeRequest NodeAnswer BundleRequest BundleAnswer",
     Purpose.BLOCKS: "BlockRequest BlockAnswer",
     Purpose.LITERALS: "RangeRequest Correction Targets Literals Code Table FileRequest FileBatch Data FileEnd"
-    " FileFailed Resized",
+    " FileFailed Resized Holes",
 }
 """The purpose of each message. All others are overhead of the session."""
 

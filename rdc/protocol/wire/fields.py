@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from rdc.errors import one_line, printable
 from rdc.limits.paths import PATH_BYTES, PATH_DEPTH
-from rdc.limits.wire import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT, TOTAL_BYTES, TOTAL_LIMIT
 from rdc.records import dataclass
 from rdc.typed import Generic, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ __all__ = [
     "Member",
     "Path",
     "Text",
+    "Total",
     "Word",
     "check_inner",
     "of_items",
@@ -70,6 +71,33 @@ class Integer:
         value = of_type(raw, int)
         if not self.lowest <= value <= self.highest:
             raise ValueError(f"{value} is not in {self.lowest}..{self.highest}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A sum of sizes: an integer as long as it is at most SIZE_LIMIT, else its bytes, lowest first."""
+
+    optional: bool = False
+
+    def pack(self, value: int | None) -> object:
+        if value is None or value <= SIZE_LIMIT:
+            return value
+        if value > TOTAL_LIMIT:
+            raise ValueError(f"{value} is not in 0..{TOTAL_LIMIT}")
+        return value.to_bytes(-(-value.bit_length() // 8), "little")
+
+    def unpack(self, raw: object) -> int | None:
+        if raw is None and self.optional:
+            return None
+        if type(raw) is bytes:
+            value = int.from_bytes(raw, "little")
+            if len(raw) > TOTAL_BYTES or value <= SIZE_LIMIT or not raw[-1]:
+                raise ValueError(f"{len(raw)} bytes are not the shortest form of a total up to {TOTAL_LIMIT}")
+            return value
+        value = of_type(raw, int)
+        if not 0 <= value <= SIZE_LIMIT:
+            raise ValueError(f"{value} is not in 0..{SIZE_LIMIT}")
         return value
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from rdc.errors import printable
 from rdc.limits.sessions import TIMEOUT_SECONDS
-from rdc.limits.wire import RULES_BYTES, SIZE_LIMIT
+from rdc.limits.wire import RULES_BYTES
 from rdc.model.attributes import AttributeKinds
-from rdc.model.entries import Metadata
+from rdc.model.entries import Kind, Metadata
 from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
-from rdc.model.preserved import GRANULARITIES, Preserved
+from rdc.model.preserved import ALL_MODES, GRANULARITIES, Granularity, Preserved, Rounding
 from rdc.model.sync import SyncOptions
-from rdc.protocol.wire.fields import Codec, Flag, Integer, of_items, of_type
+from rdc.protocol.wire.fields import Codec, Flag, Integer, of_type
+from rdc.protocol.wire.time_fields import Time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -22,41 +23,81 @@ __all__ = ["PreservedCode", "MetadataItems", "Options"]
 
 @dataclass(frozen=True, slots=True)
 class PreservedCode:
-    """Preserved metadata as one integer: 4 * index of the granularity + 2 without modes + 1 with owners + 32
-    * AttributeKinds."""
+    """Preserved metadata as one integer, 0 to 31 where only owners and extended attributes are in question.
 
-    STEPS: ClassVar[int] = 32
+    Its fields from the lowest bit: 1 with owners (1 bit); AttributeKinds (4); the index of the granularity's
+    step (4) and its rounding (2); both of the source's granularity (4, 2); 1 without groups (1); the kinds
+    without mtimes, as in UNTIMED (3); the kinds that cannot exist, as in UNMADE (2); the bits of modes that
+    are not preserved of files (12) and of directories (12).
+    """
+
+    UNTIMED: ClassVar[tuple[Kind, ...]] = (Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK)
+    UNMADE: ClassVar[tuple[Kind, ...]] = (Kind.SYMLINK, Kind.SPECIAL)
+    WIDTHS: ClassVar[tuple[int, ...]] = (1, 4, 4, 2, 4, 2, 1, 3, 2, 12, 12)
 
     def pack(self, value: Preserved) -> object:
-        code = 4 * GRANULARITIES.index(value.granularity) + 2 * (not value.modes) + value.owner
-        return code + PreservedCode.STEPS * int(value.attributes)
+        mine, its = value.granularity, value.source_granularity
+        items = (
+            int(value.owner),
+            int(value.attributes),
+            GRANULARITIES.index(mine.step),
+            int(mine.rounding),
+            GRANULARITIES.index(its.step),
+            int(its.rounding),
+            int(not value.group),
+            sum((kind in value.untimed) << bit for bit, kind in enumerate(self.UNTIMED)),
+            sum((kind in value.unmade) << bit for bit, kind in enumerate(self.UNMADE)),
+            ALL_MODES & ~value.modes,
+            ALL_MODES & ~value.directory_modes,
+        )
+        code = shift = 0
+        for item, width in zip(items, self.WIDTHS, strict=True):
+            code |= item << shift
+            shift += width
+        return code
 
     def unpack(self, raw: object) -> Preserved:
         code = of_type(raw, int)
-        kinds, code = divmod(code, PreservedCode.STEPS)
-        if not (0 <= kinds < 16 and code >> 2 < len(GRANULARITIES)):
+        if not 0 <= code < 1 << sum(self.WIDTHS):
             raise ValueError(f"{raw} stands for nothing that is kept")
-        return Preserved(bool(code & 1), GRANULARITIES[code >> 2], not code & 2, AttributeKinds(kinds))
+        items = []
+        for width in self.WIDTHS:
+            items.append(code & (1 << width) - 1)
+            code >>= width
+        owner, kinds, mine, my_rounding, its, its_rounding, no_group, untimed, unmade, modes, others = items
+        if max(mine, its) >= len(GRANULARITIES):
+            raise ValueError(f"{raw} stands for no granularity")
+        return Preserved(
+            bool(owner),
+            Granularity(GRANULARITIES[mine], Rounding(my_rounding)),
+            ALL_MODES & ~modes,
+            AttributeKinds(kinds),
+            not no_group,
+            ALL_MODES & ~others,
+            frozenset(kind for bit, kind in enumerate(self.UNTIMED) if untimed >> bit & 1),
+            frozenset(kind for bit, kind in enumerate(self.UNMADE) if unmade >> bit & 1),
+            Granularity(GRANULARITIES[its], Rounding(its_rounding)),
+        )
 
 
 class MetadataItems:
     """[mode, mtime_ns, uid, gid]"""
 
-    ITEMS = (
+    ITEMS: tuple[Codec, ...] = (
         Integer(0, 0o7777),
-        Integer(-SIZE_LIMIT - 1, SIZE_LIMIT),
+        Time(),
         Integer(0, 0xFFFF_FFFF),
         Integer(0, 0xFFFF_FFFF),
     )
 
     def pack(self, value: Metadata) -> object:
-        return [value.mode, value.mtime_ns, value.uid, value.gid]
+        return [value.mode, self.ITEMS[1].pack(value.mtime_ns), value.uid, value.gid]
 
     def unpack(self, raw: object) -> Metadata:
-        items = of_items(raw, int, int, int, int)
-        for codec, item in zip(self.ITEMS, items, strict=True):
-            codec.unpack(item)
-        return Metadata(*items)
+        items = of_type(raw, tuple)
+        if len(items) != len(self.ITEMS):
+            raise ValueError(f"expected {len(self.ITEMS)} items, found {len(items)}")
+        return Metadata(*[codec.unpack(item) for codec, item in zip(self.ITEMS, items, strict=True)])
 
 
 class Options:
@@ -79,8 +120,10 @@ class Options:
     # is an item of Open of its own, because the bit after the last one says that bounds follow.
     RARE = (
         "one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse", "hard_links",
-        "acls", "xattrs", "delete_excluded",
+        "acls", "xattrs", "delete_excluded", "group", "perms", "times",
     )  # fmt: skip
+    DEFAULTS = SyncOptions()
+    """A bit says that the option differs from its default."""
     # The next bit: the bounds of sizes stand at the end.
     BOUNDED = 1 << len(RARE)
     BOUNDS = (("min_size", Integer()), ("max_size", Integer(optional=True)))
@@ -94,7 +137,8 @@ class Options:
                 for rule in value.rules
                 if isinstance(rule, FilterRule)
             )
-        rare = sum(getattr(value, name) << bit for bit, name in enumerate(self.RARE))
+        differing = (getattr(value, name) is not getattr(self.DEFAULTS, name) for name in self.RARE)
+        rare = sum(differs << bit for bit, differs in enumerate(differing))
         packed = [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rare, rules]
         if value.bounds_sizes:
             packed[-2] = rare | self.BOUNDED
@@ -120,7 +164,9 @@ class Options:
                 values[name] = codec.unpack(item)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
-        values |= {name: bool(rare >> bit & 1) for bit, name in enumerate(self.RARE)}
+        values |= {
+            name: bool(rare >> bit & 1) ^ getattr(self.DEFAULTS, name) for bit, name in enumerate(self.RARE)
+        }
         options = SyncOptions(rules=self._rules(of_type(items[plain + 1], bytes)), **values)
         if bounds and not options.bounds_sizes:
             raise ValueError("bounds of sizes that bound nothing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from rdc.files.own.output_file import OutputKind
 from rdc.report.json_events import path_fields
 
 TYPE_CHECKING = False
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
     from rdc.model.documents import Document
 
-__all__ = ["keep_lines"]
+__all__ = ["DOCUMENT_LIST", "keep_lines"]
+
+_FIELDS = {"path", "path_b64", "row"}
 
 
 def keep_lines(documents: Iterable[Document]) -> Iterator[bytes]:
@@ -22,3 +25,16 @@ def keep_lines(documents: Iterable[Document]) -> Iterator[bytes]:
         if document.row:
             fields["row"] = document.row
         yield json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def _begins(head: bytes) -> bool:
+    """Whether the first line names a document and has no other fields, unlike a line of a corpus."""
+    line, end, _ = head.partition(b"\n")
+    try:
+        fields = json.loads(line) if end else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(fields, dict) and "path" in fields and fields.keys() <= _FIELDS
+
+
+DOCUMENT_LIST = OutputKind("a list of documents to keep", _begins)

@@ -42,8 +42,11 @@ def summary_text(summary: DocumentSummary) -> str:
         text += f"; {counted(summary.copies, 'copy', 'copies')}"
     if summary.candidates:
         text += f"; {counted(summary.candidates, 'pair')} compared, {summary.pairs:,} similar"
-    if summary.left_out:
-        text += f"; {summary.left_out:,} could not be read"
+    unread = summary.left_out - summary.pairs_left_out
+    if unread:
+        text += f"; {unread:,} could not be read"
+    if summary.pairs_left_out:
+        text += f"; up to {counted(summary.pairs_left_out, 'pair')} left out"
     return text
 
 

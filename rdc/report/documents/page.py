@@ -6,6 +6,7 @@ import heapq
 import html
 from operator import attrgetter
 
+from rdc.files.own.output_file import OutputKind
 from rdc.report.documents.listing import document_name, summary_text
 from rdc.report.sizes import counted, size_text
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rdc.model.documents import DocumentGroup, DocumentReport, SimilarDocument
 
-__all__ = ["documents_page"]
+__all__ = ["DOCUMENTS_PAGE", "documents_page"]
 
 ROWS = 20
 """Groups and matches in the tables, the largest and the most alike ones. The JSON events have all."""
@@ -40,6 +41,9 @@ border-bottom:1px solid #eceff3;white-space:pre-line;overflow-wrap:anywhere}
 svg{max-width:100%;height:auto}svg rect{fill:#1f5fa8}svg text{font:12px system-ui,sans-serif;fill:#1c2430}
 </style></head><body>
 """
+
+
+DOCUMENTS_PAGE = OutputKind("a page of documents", lambda head: b"<title>Near-duplicate documents<" in head)
 
 
 class _Counts:

@@ -7,12 +7,11 @@ a name that escaped the escaping could load nothing.
 from __future__ import annotations
 
 import html
-import os
 import string
 from importlib import resources
 
 from rdc.errors import UsageError
-from rdc.files.own.output_file import write_output
+from rdc.files.own.output_file import Output, OutputKind, write_output
 from rdc.report.scan.charts import directories_chart, label, levels_chart, overlaps_chart, sizes_chart
 from rdc.report.scan.headline import HEADLINE_LEVEL, headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
@@ -23,7 +22,10 @@ if TYPE_CHECKING:
 
     from rdc.model.scan import ScanReport
 
-__all__ = ["scan_html", "write_html"]
+__all__ = ["SCAN_PAGE", "scan_html", "write_html"]
+
+SCAN_PAGE = OutputKind("a page of a scan", lambda head: b"<title>rdc scan</title>" in head)
+"""page.html has the mark in its head."""
 
 ROWS = 20
 """Rows of each table. The JSON document has all."""
@@ -31,10 +33,10 @@ ROWS = 20
 PATHS_PER_GROUP = 8
 
 
-def write_html(report: ScanReport, path: str) -> None:
-    """Writes the page to `path` completely or not at all. Raises RdcError if plotly is missing or the file
-    cannot be written."""
-    write_output(os.fsencode(path), [scan_html(report).encode()])
+def write_html(report: ScanReport, output: Output) -> None:
+    """Write the page completely or not at all. Raises RdcError if plotly is missing or the file cannot be
+    written."""
+    write_output(output, [scan_html(report).encode()])
 
 
 def scan_html(report: ScanReport) -> str:

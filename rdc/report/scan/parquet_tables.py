@@ -5,19 +5,31 @@ from __future__ import annotations
 import os
 
 from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.files.own.opened_path import make_directory
+from rdc.files.own.output_file import Output, OutputKind, write_output
 from rdc.report.scan.csv_tables import TABLES, table_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanReport
 
-__all__ = ["write_parquet"]
+__all__ = ["parquet_outputs", "write_parquet"]
+
+_PARQUET = OutputKind("a Parquet file", lambda head: head.startswith(b"PAR1"))
 
 
-def write_parquet(report: ScanReport, directory: str) -> None:
-    """Writes levels.parquet, directories.parquet and so on into `directory`, which is created if missing.
+def parquet_outputs(directory: str, *, overwrite: bool) -> list[Output]:
+    """Return the files that `write_parquet` writes: levels.parquet, directories.parquet and so on."""
+    return [
+        Output(os.fsencode(os.path.join(directory, f"{name}.parquet")), _PARQUET, overwrite)
+        for name in TABLES
+    ]
 
-    Raises RdcError if pyarrow is not installed or a file cannot be written.
+
+def write_parquet(report: ScanReport, directory: str, *, overwrite: bool = False) -> None:
+    """Write the tables into `directory`, which is created if missing.
+
+    Raises UsageError if pyarrow is not installed, and RdcError if a file cannot be written.
     """
     try:
         import pyarrow
@@ -27,12 +39,14 @@ def write_parquet(report: ScanReport, directory: str) -> None:
             "--parquet needs pyarrow (python3 -m pip install pyarrow); --csv needs nothing"
         ) from error
     try:
-        os.makedirs(directory, exist_ok=True)
-        for name in TABLES:
-            head, rows = table_rows(report, name)
-            columns = {title: [row[number] for row in rows] for number, title in enumerate(head)}
-            parquet.write_table(pyarrow.table(columns), os.path.join(directory, f"{name}.parquet"))
+        make_directory(os.fsencode(directory))
     except OSError as error:
         raise RdcError(
             f"{directory}: cannot write the report: {error.strerror or error}", code=ExitCode.FILE_IO
         ) from error
+    for name, output in zip(TABLES, parquet_outputs(directory, overwrite=overwrite), strict=True):
+        head, rows = table_rows(report, name)
+        columns = {title: [row[number] for row in rows] for number, title in enumerate(head)}
+        content = pyarrow.BufferOutputStream()
+        parquet.write_table(pyarrow.table(columns), content)
+        write_output(output, [content.getvalue()])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import reserved_rows
+from rdc.files.base.temporary_names import refused_rows
 from rdc.model.entries import DEVICES, NODES, Kind
+from rdc.plan.clamped_times import time_limits, with_clamped_times
 from rdc.plan.compare import Change, Comparison, Difference
 from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
@@ -16,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
+    from rdc.files.root.root import Root
     from rdc.model.entries import Listing
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.tree.hard_links import LinkTable
@@ -43,6 +45,16 @@ class ComparedDirectory:
 
         return replace(self, listing=with_equal_times(self.listing, self.existing, window))
 
+    def with_clamped_times(self, root: Root) -> tuple[ComparedDirectory, frozenset[int]]:
+        """Return this directory with the times that its file system can hold, and the rows of the files whose
+        content has to be compared for that."""
+        clamped = with_clamped_times(
+            self.listing, self.existing, lambda: time_limits(root.file_system_type(self.path))
+        )
+        if clamped.wanted is self.listing:
+            return self, clamped.files
+        return replace(self, listing=clamped.wanted), clamped.files
+
 
 class AllowedChanges:
     """Decides which differences of a directory a run may act on."""
@@ -52,10 +64,11 @@ class AllowedChanges:
         self._options = context.options
         self._extraneous = context.extraneous
         self._events = context.events
-        self._preserved = context.preserved
+        self._storage = context.storage
         self._links = context.links
         self._skipped = context.skipped
         self._narrows = context.options.narrows
+        self._uses_content = context.uses_content
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
         """Removes the changes that options, reserved or clashing names, hard links or an append-only root
@@ -69,7 +82,7 @@ class AllowedChanges:
             comparison = self._without_forbidden_nodes(directory, comparison)
         if self._narrows:
             comparison, lost = self._without_skipped(directory, comparison)
-        if reserved := reserved_rows(listing.names):
+        if reserved := refused_rows(listing.names):
             refused = self._refuse_reserved(path, first, listing, reserved)
             comparison, lost = without_rows(comparison, refused), lost | refused
         # Names that both sides have do not clash: the file system keeps them apart.
@@ -99,7 +112,7 @@ class AllowedChanges:
             directory.listing,
             directory.existing,
             options=self._options,
-            preserved=self._preserved,
+            preserved=self._storage.preserved,
             path=directory.path,
         )
         if narrowed.skipped:
@@ -159,7 +172,7 @@ class AllowedChanges:
             for row in clash.rows:
                 name = directory.listing.names[row]
                 entry = join(directory.path, name)
-                said = clash.refusal(name, self._root.shown(entry))
+                said = clash.refusal(name, self._root.shown(entry), names_all=self._uses_content)
                 self._events.report(Problem(ExitCode.PARTIAL, entry, said))
         if self._skipped is not None:
             self._skipped.add(directory.first + row for row in refused)

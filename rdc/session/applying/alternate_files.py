@@ -124,20 +124,21 @@ class AlternateFiles:
         found."""
         match = entry.match
         path, metadata, kind = entry.path, entry.metadata, Kind(entry.kind)
+        listed, owner = self._landing.listed.of(entry.file), self._owner
         if match.likeness is not Likeness.ALL:
             if kind == Kind.SYMLINK:
                 changed = Decision(Change.CONTENT, -1, -1, match.difference)
-                return self._entries.change_symlink(path, entry.target, metadata, changed)
+                return self._entries.change_symlink(path, entry.target, metadata, changed, listed)
             differing = match.difference & ~Difference.SIZE | Difference.CHECKSUM
             changed = Decision(Change.CONTENT, -1, -1, differing)
-            return self._entries.change_node(path, kind, entry.size, metadata, changed)
+            return self._entries.change_node(path, kind, entry.size, metadata, changed, listed)
         if self._alternates.use is AlternateUse.COMPARE:
             return self._leave_out(entry)
         if not self._dry:
             if kind == Kind.SYMLINK:
-                self._root.replace_symlink(path, entry.target, metadata, owner=self._owner)
+                self._root.replace_symlink(path, entry.target, metadata, owner=owner, expected=listed)
             else:
-                self._root.replace_node(path, kind, entry.size, metadata, owner=self._owner, new=False)
+                self._root.replace_node(path, kind, entry.size, metadata, owner=owner, expected=listed)
         self._landing.changed += 1
         return True
 
@@ -167,7 +168,7 @@ class AlternateFiles:
                 raise
             return False  # a symlink may be where a directory above would be made
         if not self._dry:
-            self._root.remove_file(entry.path)
+            self._root.remove_file(entry.path, self._landing.listed.of(entry.file))
         self._landing.changed += 1
         return True
 
@@ -177,7 +178,8 @@ class AlternateFiles:
         found = self._unchanged(origin, entry)
         if found is None:
             return False
-        linked = link_file(self._root, entry.path, entry.path, found, origin=origin)
+        listed = self._landing.listed.of(entry.file)
+        linked = link_file(self._root, entry.path, entry.path, found, replaces=listed, origin=origin)
         if linked is not Linked.DONE:
             return False
         self._linked_in.setdefault(found.device, os.path.dirname(entry.path))
@@ -205,7 +207,7 @@ class AlternateFiles:
             source = origin.open_read(path)
         except FileError:
             return False
-        existing = None if self._root.kind(path) is None else self._root.identity(path)
+        existing = self._landing.listed.of(entry.file)
         cloned = entry.size >= CLONED_FILE_BYTES and may_clone(
             self._root, source.identity.device, self._root.identity(b"").device
         )
@@ -213,7 +215,9 @@ class AlternateFiles:
             if (source.size, source.metadata) != (entry.listed_size, entry.listed):
                 return False
             source.rest()
-            with Replacement(self._root, path, expected_size=entry.size, reserved=not cloned) as copy:
+            with Replacement(
+                self._root, path, expected_size=entry.size, allocated=source.taken, reserved=not cloned
+            ) as copy:
                 shares = copy_whole(copy, source, entry.size, cloned=cloned)
                 try:
                     source.check_unchanged()

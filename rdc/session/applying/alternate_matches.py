@@ -6,6 +6,7 @@ from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.model.sync import AlternateUse
+from rdc.model.times import real_time
 from rdc.plan.compare import Change
 from rdc.records import dataclass
 
@@ -184,7 +185,7 @@ class _Look:
         return (
             here.kinds[at] != Kind.FILE
             or options.is_left_for_size(self._wanted.sizes[row])
-            or (options.update and here.mtimes[at] > self._wanted.mtimes[row])
+            or (options.update and real_time(here.mtimes[at]) > real_time(self._wanted.mtimes[row]))
         )
 
     def _linked(self) -> Set[int]:

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Start
+    from rdc.session.applying.blocked_entries import BlockedEntries
     from rdc.session.applying.extraneous_entries import ExtraneousEntries
     from rdc.session.applying.file_router import FileRouter
+    from rdc.session.applying.unarrived import Unarrived
     from rdc.session.landing.file_commits import FileCommits
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.alternate_directories import AlternateDirectories
+    from rdc.session.trees.destination_storage import DestinationStorage
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.filters import DestinationFilters
@@ -35,13 +38,18 @@ class ApplyingContext:
     start: Start
     options: SyncOptions
     filters: DestinationFilters
-    preserved: Preserved
+    storage: DestinationStorage
+    """The file system, and what both sides preserve."""
     manifest: Manifest
     """The source's. A file is named by its row."""
     landing: FileCommits
     router: FileRouter
     extraneous: ExtraneousEntries
     """Collects the entries that the source does not have."""
+    unarrived: Unarrived
+    """Knows which new entries did not arrive."""
+    blocked: BlockedEntries
+    """Takes entries with a directory in their place."""
     events: EventRelay
     links: LinkTable | None
     """The source's hard links, which grow as directories arrive. Nothing else is done for a file that becomes
@@ -56,3 +64,10 @@ class ApplyingContext:
     """The root directory itself takes part, with its metadata."""
     selection: Selection | None
     """What takes part; None for all that the source announces."""
+    uses_content: bool
+    """As in SessionTerms."""
+
+    @property
+    def preserved(self) -> Preserved:
+        """What both sides preserve, as far as is known by now."""
+        return self.storage.preserved

@@ -28,6 +28,7 @@ def borrow_permissions(root: Root, path: bytes) -> bool:
         if now.mode & 0o700 == 0o700:
             return False
         root.set_metadata(path, Kind.DIRECTORY, replace(now, mode=now.mode | 0o700), owner=False)
+        root.storage.borrowed.setdefault(path, now.mode)
     except FileError:
         return False  # the step that needs the permissions reports the error
     return True

@@ -31,9 +31,12 @@ class Clash:
     kept: tuple[int, ...]
     """Rows of the destination's listing that the source does not have."""
 
-    def refusal(self, name: bytes, label: bytes) -> str:
-        """Say why `name`, shown as `label`, is left alone."""
-        others = " and ".join(f"'{_distinct(other, name)}'" for other in self.names if other != name)
+    def refusal(self, name: bytes, label: bytes, *, names_all: bool = True) -> str:
+        """Say why `name`, shown as `label`, is left alone. `names_all`: names that only the destination has
+        are told."""
+        told = self.names if names_all else self.names[: len(self.rows)]
+        others = " and ".join(f"'{_distinct(other, name)}'" for other in told if other != name)
+        others = others or "another entry"
         return (
             f"{printable(label)}: cannot be here beside {others}: expected names of their own, found that "
             "this file system takes them for one; rename one of them, then run again"

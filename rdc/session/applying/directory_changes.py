@@ -7,12 +7,15 @@ deepest first.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
+from rdc.errors import OutOfSpaceError
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare
 from rdc.plan.rotation import rotated
 from rdc.records import replace
-from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
+from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory, without_rows
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.chosen_directories import ChosenDirectories
 from rdc.session.applying.directory_entries import DirectoryEntries
@@ -45,10 +48,13 @@ class DirectoryChanges:
         self._options = options = context.options
         self._protected = context.filters.protected if options.delete and not options.rules_after else None
         self._extraneous = context.extraneous
+        self._unarrived = context.unarrived
         self._events = events = context.events
-        self._preserved = context.preserved
+        self._storage = context.storage
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
+        self._landing = context.landing
+        self._links = context.links
         self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
         owner = context.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
@@ -63,6 +69,9 @@ class DirectoryChanges:
         self._expected: DirectoryTable[AnnouncedDirectory] = DirectoryTable()
         """Announced directories that have not been compared yet."""
         self._expected[b""] = AnnouncedDirectory(context.start.metadata, context.new, False, False)
+        self.full: OutOfSpaceError | None = None
+        """The first error of a full disk. The comparison goes on all the same: it tells what is to be
+        deleted."""
         self._touched = TouchedDirectories()
         self.late = LateDirectories(context, self._chosen, self._directories, self._touched)
 
@@ -103,7 +112,7 @@ class DirectoryChanges:
         self._expected.pop(path)
         if directory.touched:
             self._touched.note_changed(path)
-            self._touched.add(path, directory.metadata)
+            self._touched.add(path, directory.metadata, made=directory.new)
         return True
 
     def compare(
@@ -125,6 +134,8 @@ class DirectoryChanges:
             announced = self._directories.change_root(announced)
         if self._protected is not None and not announced.new:
             self._protected.prepare(path)
+        if existing is None and listing and not announced.lost:
+            self._unarrived.note_unread(path)
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
@@ -151,11 +162,16 @@ class DirectoryChanges:
         """Compares a directory that both sides have, and starts all changes in it."""
         # long because each step decides whether the directory itself is touched
         directory = directory.with_equal_times(self._options.modify_window)
+        directory, clamped = directory.with_clamped_times(self._root)
+        if clamped and not self._options.size_only:
+            check = clamped.union(check)
         path, existing = directory.path, directory.existing
+        if self._storage.doubts_times:
+            check = range(len(directory.listing))
         comparison = compare(
             directory.listing,
             existing,
-            preserved=self._preserved,
+            preserved=self._storage.preserved,
             checksum=self._options.checksum,
             unverified=check,
         )
@@ -164,14 +180,19 @@ class DirectoryChanges:
 
             report_unchanged(directory, comparison, self._options, self._events)
         comparison, lost = self._allowed.narrow(directory, comparison)
-        elsewhere = None
+        if self._writes(directory, comparison) and self._storage.before_writing(path):
+            comparison = self._reconsidered(directory, comparison, check)
+        acted, elsewhere = comparison, None
         if self._alternates is not None:
             comparison, elsewhere = self._alternates.look(directory, comparison)
+        self._note_listed(directory, acted, elsewhere)
         worked = bool(comparison) or bool(elsewhere and elsewhere.entries)
         changes = worked or (self._options.delete and bool(comparison.extra))
         borrowed = changes and self._chosen.borrow(path)
         if self._xattrs is not None:
             self._xattrs.note_compared(directory.first, comparison)
+        if self._storage.preserved.unmade and comparison.extra:
+            comparison = replace(comparison, extra=self._extra(existing, comparison.extra))
         changed = self._change_entries(directory, comparison, lost, elsewhere)
         touched = announced.touched or borrowed or changed
         if comparison.extra and not self._chosen.has_others(path):
@@ -180,14 +201,91 @@ class DirectoryChanges:
         if touched or worked:
             self._touched.note_changed(path)
         if touched and not self._chosen.keeps_own(path):
-            self._touched.add(path, announced.metadata)
+            self._touched.add(path, announced.metadata, made=announced.new)
+
+    def _writes(self, directory: ComparedDirectory, comparison: Comparison) -> bool:
+        """Whether the changes of a directory need a write, but for contents that are compared first, and for
+        entries that are known not to exist here. These are not tried where nothing else is written."""
+        unmade = self._root.storage.facts.keeps.unmade
+        if not unmade:
+            return bool(comparison.decisions or comparison.touched)
+        kinds = directory.listing.kinds
+        return bool(comparison.touched) or any(
+            decision.change not in (Change.CREATE, Change.REPLACE)
+            or _kind_made(kinds[decision.row]) not in unmade
+            for decision in comparison.decisions
+        )
+
+    def _extra(self, existing: Listing, extra: Sequence[int]) -> tuple[int, ...]:
+        """The extraneous rows without those whose kinds the source's file system does not have: nobody
+        deleted them there."""
+        unmade = self._storage.preserved.unmade
+        left = tuple(row for row in extra if _kind_made(existing.kinds[row]) not in unmade)
+        if len(left) < len(extra):
+            self._extraneous.note_difference()
+            if self._options.delete:
+                self._storage.note_kept(len(extra) - len(left))
+        return left
+
+    def _reconsidered(
+        self, directory: ComparedDirectory, comparison: Comparison, check: Collection[int]
+    ) -> Comparison:
+        """What is left of the changes in `comparison`, now that it is known what the file system keeps."""
+        listing, existing = directory.listing, directory.existing
+        preserved = self._storage.preserved
+        if self._storage.doubts_times:
+            check = range(len(listing))
+        found = compare(
+            listing, existing, preserved=preserved, checksum=self._options.checksum, unverified=check
+        )
+        if self._options.narrows:
+            from rdc.plan.skip_options import narrow
+
+            found = narrow(
+                found,
+                listing,
+                existing,
+                options=self._options,
+                preserved=preserved,
+                path=directory.path,
+            ).comparison
+        rows = {decision.row for decision in comparison.decisions}
+        rows.update(comparison.touched, comparison.checked)
+        left = without_rows(found, set(range(len(listing))) - rows)
+        return replace(left, extra=comparison.extra)
+
+    def _note_listed(
+        self, directory: ComparedDirectory, comparison: Comparison, elsewhere: AlternateMatches | None
+    ) -> None:
+        """Notes which entries were here when they were listed, of those that the run may change."""
+        existing, listing, first = directory.existing, directory.listing, directory.first
+        if existing.identities is None:
+            return
+        pairs = {one.row: one.existing_row for one in comparison.decisions if one.existing_row >= 0}
+        others: set[int] = {*comparison.touched, *comparison.checked}
+        if elsewhere is not None:
+            others.update(elsewhere.entries)
+        if self._links is not None:
+            numbers = self._links.between(first, first + len(listing))
+            others.update(self._links.files[number] - first for number in numbers)
+        others.difference_update(pairs)
+        if others and listing.names == existing.names:
+            pairs.update(zip(others, others, strict=True))
+        elif others:
+            rows = {name: row for row, name in enumerate(existing.names)}
+            here = ((row, rows.get(listing.names[row])) for row in others)
+            pairs.update((row, there) for row, there in here if there is not None)
+        if pairs:
+            chosen = sorted(pairs)
+            there = [pairs[row] for row in chosen]
+            self._landing.listed.note([first + row for row in chosen], existing.identities, there)
 
     def _skip_directory(
         self, path: bytes, first: int, listing: Listing, announced: AnnouncedDirectory
     ) -> None:
         """Leaves alone a directory that is lost or cannot be read, and everything below it."""
         if announced.touched and not announced.lost:
-            self._touched.add(path, announced.metadata)
+            self._touched.add(path, announced.metadata, made=announced.new)
         for row in listing.rows_of(Kind.DIRECTORY):
             below = join(path, listing.names[row])
             self._expected[below] = AnnouncedDirectory(listing.metadata(row), announced.new, False, True)
@@ -224,30 +322,49 @@ class DirectoryChanges:
         made = {} if elsewhere is None else elsewhere.entries
         for row in sorted({*decisions, *made, *listing.rows_of(Kind.DIRECTORY)}):
             entry, decision = join(path, listing.names[row]), decisions.get(row)
-            if self._alternates is not None and row in made:
-                touched |= self._alternates.make(made[row])
-            elif row in lost:
-                self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
-            elif listing.kinds[row] == Kind.DIRECTORY:
-                from_elsewhere = None if elsewhere is None else elsewhere.difference(row)
-                announced = self._directories.change(
-                    first + row, entry, listing.metadata(row), decision, from_elsewhere
-                )
-                self._expected[entry] = announced
-                touched |= announced.new
-            elif decision is not None:
-                bases = tuple(join(path, name) for name in moved.get(row, ()))
-                touched |= self._entries.start(
-                    first + row, entry, listing, existing, targets, decision, bases
-                )
+            try:
+                if self._alternates is not None and row in made:
+                    touched |= self._alternates.make(made[row])
+                elif row in lost:
+                    self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
+                elif listing.kinds[row] == Kind.DIRECTORY:
+                    from_elsewhere = None if elsewhere is None else elsewhere.difference(row)
+                    metadata = self._directory_metadata(directory, row)
+                    announced = self._directories.change(
+                        first + row, entry, metadata, decision, from_elsewhere
+                    )
+                    self._expected[entry] = announced
+                    touched |= announced.new
+                elif decision is not None:
+                    bases = tuple(join(path, name) for name in moved.get(row, ()))
+                    touched |= self._entries.start(
+                        first + row, entry, listing, existing, targets, decision, bases
+                    )
+            except OutOfSpaceError as error:
+                self.full = self.full or error
+                if listing.kinds[row] == Kind.DIRECTORY:
+                    self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
         self._entries.start_many(first, listing, () if one_by_one else comparison.touched, comparison.checked)
         return touched or bool(comparison.touched or comparison.checked)
+
+    def _directory_metadata(self, directory: ComparedDirectory, row: int) -> Metadata:
+        """The source's metadata of a subdirectory, with the mtime that it has here if the two are one time:
+        that of an original is finer than that of its copy."""
+        wanted, preserved = directory.listing.metadata(row), self._storage.preserved
+        if preserved.keeps_all_times:
+            return wanted
+        names, name = directory.existing.names, directory.listing.names[row]
+        here = bisect_left(names, name)
+        if here == len(names) or names[here] != name:
+            return wanted
+        mtime = directory.existing.mtimes[here]
+        return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
     def _moved(self, directory: ComparedDirectory, comparison: Comparison) -> Mapping[int, Sequence[bytes]]:
         """By row: names of local files that may have the new content of that row's file."""
         if self._options.dry_run:
             return {}
-        return rotated(directory.listing, directory.existing, comparison, self._preserved)
+        return rotated(directory.listing, directory.existing, comparison, self._storage.preserved)
 
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant."""
@@ -274,12 +391,8 @@ class DirectoryChanges:
         for path, directory in self._expected.items():
             if directory.touched and not directory.lost:
                 self._touched.note_changed(path)
-                self._touched.add(path, directory.metadata)
+                self._touched.add(path, directory.metadata, made=directory.new)
         self._expected.clear()
-
-    def replace_blocking_directories(self, read_errors: int) -> None:
-        """Makes the files and symlinks that have a directory in their place. `read_errors`: of the source."""
-        self._entries.replace_blocking_directories(self._extraneous, read_errors)
 
     def finish_alternates(self) -> None:
         """Commits what was copied or linked from alternate directories."""
@@ -290,5 +403,10 @@ class DirectoryChanges:
         """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
         if not self._options.dry_run:
             self._touched.set_metadata(
-                self._root, self._events, owner=self._preserved.owner, with_root=self._has_top
+                self._root, self._events, owner=self._storage.preserved.owner, with_root=self._has_top
             )
+
+
+def _kind_made(kind: int) -> Kind:
+    """The kind of an entry as Preserved.unmade has it."""
+    return Kind(kind) if kind in (Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK) else Kind.SPECIAL

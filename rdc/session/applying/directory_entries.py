@@ -7,6 +7,7 @@ in it, and is reported.
 from __future__ import annotations
 
 from rdc.model.entries import Kind
+from rdc.plan.clamped_times import time_limits, with_clamped_time
 from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import copying_code, itemize, unchanged_code
 from rdc.progress import ItemChanged
@@ -40,7 +41,7 @@ class DirectoryEntries:
         self._lists_unchanged = (
             context.options.list_unchanged and context.links is None and context.xattrs is None
         )
-        self._preserved = context.preserved
+        self._storage = context.storage
         self._alternates = context.alternates
         self._landing = context.landing
         self._events = context.events
@@ -70,7 +71,8 @@ class DirectoryEntries:
         # long because each step depends on whether the directory is new, lost or narrowed
         lost = False
         if new and not self._dry:
-            replaces = decision is not None and decision.change is Change.REPLACE
+            replaced = decision is not None and decision.change is Change.REPLACE
+            replaces = self._landing.listed.of(row) if replaced else None
             lost = not self._permissions.make_directory(path, metadata, replaces=replaces)
         narrowed = False
         if new:
@@ -100,10 +102,13 @@ class DirectoryEntries:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             differing = self._root_difference(announced.metadata)
+            if differing and self._storage.before_writing(b""):
+                differing = self._root_difference(announced.metadata)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):
                     self._allowed.refuse(b"")
                 return announced
+            announced = replace(announced, metadata=self._with_own_time(announced.metadata))
             metadata, narrowed = self._permissions.narrow_if_needed(-1, b"", announced.metadata, differing)
             announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
             self.root_metadata = metadata
@@ -123,13 +128,23 @@ class DirectoryEntries:
             from rdc.plan.modify_window import with_equal_time
 
             existing = with_equal_time(existing, wanted, self._window)
-        return difference(Kind.DIRECTORY, wanted, existing, preserved=self._preserved)
+        existing = with_clamped_time(existing, wanted, lambda: time_limits(self._root.file_system_type(b"")))
+        return difference(Kind.DIRECTORY, wanted, existing, preserved=self._storage.preserved)
+
+    def _with_own_time(self, wanted: Metadata) -> Metadata:
+        """`wanted` with the mtime that the root directory has, if both ends take the two for one time."""
+        mtime, preserved = self._root.metadata(b"").mtime_ns, self._storage.preserved
+        return replace(wanted, mtime_ns=mtime) if preserved.same_time(wanted.mtime_ns, mtime) else wanted
 
     def _report_root(self, announced: AnnouncedDirectory, decision: Decision) -> None:
         """Reports that the root directory is made or changes."""
         code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
         elsewhere = self._alternates if announced.new else None
-        known = None if elsewhere is None else elsewhere.top_difference(announced.metadata, self._preserved)
+        known = (
+            None
+            if elsewhere is None
+            else elsewhere.top_difference(announced.metadata, self._storage.preserved)
+        )
         self._report(code, b"", known)
         if self._xattrs is not None:
             self._xattrs.note_root_reported()

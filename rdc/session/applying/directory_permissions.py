@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from contextlib import suppress
 
 from rdc.errors import FileError
 from rdc.model.entries import Kind
@@ -14,7 +15,7 @@ from rdc.session.applying.writing_code import writing_code
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
-    from rdc.model.entries import Metadata
+    from rdc.model.entries import Identity, Metadata
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
 
@@ -41,23 +42,29 @@ class DirectoryPermissions:
         self._owner = owner
         self._dry_run = dry_run
 
-    def make_directory(self, path: bytes, metadata: Metadata, *, replaces: bool) -> bool:
+    def make_directory(self, path: bytes, metadata: Metadata, *, replaces: Identity | None) -> bool:
         """Makes a directory that only its owner may use until its contents are there; False on failure.
 
-        `replaces`: an entry of another kind is in its place.
+        `replaces`: the entry of another kind that was listed in its place.
         """
         try:
-            if replaces:
-                self._root.replace_with_directory(path, 0o700)
+            if replaces is not None:
+                self._root.replace_with_directory(path, 0o700, expected=replaces)
                 made = False  # another program may have made it meanwhile
             else:
                 made = self._root.make_directory(path, 0o700)
             if not made:
-                self.narrow(path, replace(metadata, mode=stat.S_IRWXU))
+                self._close(path, replace(metadata, mode=stat.S_IRWXU))
         except FileError as error:
             self._events.report(Problem(writing_code(error), path, str(error)))
             return False
         return True
+
+    def _close(self, path: bytes, metadata: Metadata) -> None:
+        """Removes every permission of group and others of a directory that is to be as if it was made now."""
+        if not self._root.append_only:
+            with suppress(FileError):
+                self._root.narrow_directory(path, metadata, owner=self._owner)
 
     def narrow(self, path: bytes, metadata: Metadata) -> None:
         """Removes every permission of an existing directory that `metadata` does not grant.
@@ -69,7 +76,8 @@ class DirectoryPermissions:
         if self._dry_run or self._root.append_only:
             return
         try:
-            self._root.narrow_directory(path, metadata, owner=self._owner)
+            chosen = self._root.storage.of_found
+            self._root.narrow_directory(path, metadata, owner=self._owner, chosen=chosen)
         except FileError:
             return
 
@@ -103,7 +111,9 @@ class DirectoryPermissions:
         if self._root.append_only:
             usable = replace(metadata, mode=metadata.mode | 0o700)
             try:
-                self._root.set_metadata(path, Kind.DIRECTORY, usable, owner=self._owner)
+                self._root.set_metadata(
+                    path, Kind.DIRECTORY, usable, owner=self._owner, chosen=self._root.storage.of_made
+                )
             except FileError as error:
                 self._events.report(Problem(writing_code(error), path, str(error)))
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
-from rdc.errors import ExitCode, FileError, printable
+from rdc.errors import FileError
+from rdc.files.base.shortfalls import Shortfall
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import itemize
@@ -14,17 +13,13 @@ from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rdc.model.entries import Identity, Listing, Metadata
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.session.applying.directory_permissions import DirectoryPermissions
-    from rdc.session.applying.extraneous_entries import ExtraneousEntries
 
 __all__ = ["EntryChanges"]
-
-MTIME_MAX = (1 << 63) - 1
-"""Nanoseconds."""
 
 
 class EntryChanges:
@@ -39,8 +34,8 @@ class EntryChanges:
         self._events = context.events
         self._permissions = permissions
         self._owner = context.preserved.owner
-        self._blocked: list[tuple[int, Decision]] = []
-        """Files and symlinks with a directory in their place."""
+        self._blocked = context.blocked
+        self._extraneous = context.extraneous
 
     def start(
         self,
@@ -56,19 +51,22 @@ class EntryChanges:
 
         `bases`: other local files that may have the new content.
         """
-        kind = listing.kinds[decision.row]
-        if decision.change is Change.REPLACE and self._root.kind(path) is Kind.DIRECTORY:
-            self._blocked.append((file, decision))
+        kind, there = listing.kinds[decision.row], decision.existing_row
+        if decision.change is Change.REPLACE and existing.kinds[there] == Kind.DIRECTORY:
+            self._wait_for_way(file, path, decision)
             return True
         if kind == Kind.SYMLINK:
             target, metadata = link_targets[decision.row], listing.metadata(decision.row)
-            return self.change_symlink(path, target, metadata, decision)
+            return self.change_symlink(path, target, metadata, decision, self._landing.listed.of(file))
         if kind in NODES:
             number, metadata = listing.sizes[decision.row], listing.metadata(decision.row)
-            return self.change_node(path, Kind(kind), number, metadata, decision)
+            listed = self._landing.listed.of(file)
+            return self.change_node(path, Kind(kind), number, metadata, decision, listed)
         if decision.change is Change.METADATA:
             metadata = self._permissions.guarded(file, listing.metadata(decision.row))
-            self._landing.set_metadata(path, metadata, decision, _is_as_listed(existing, path))
+            listed = self._landing.listed.of(file)
+            if listed is not None:
+                self._landing.set_metadata(path, metadata, decision, listed)
             return False
         if decision.change is Change.CHECK and self._options.rewrites:
             decision = replace(decision, change=Change.CONTENT)
@@ -121,18 +119,26 @@ class EntryChanges:
         else:
             self._router.touch(files, sum([listing.sizes[row] for row in rows]))
 
-    def change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
-        """Replaces a symlink or sets its metadata. Returns True if that touches its directory."""
+    def change_symlink(
+        self, path: bytes, target: bytes, metadata: Metadata, decision: Decision, listed: Identity | None
+    ) -> bool:
+        """Replaces a symlink or sets its metadata. Returns True if that touches its directory. `listed`: what
+        was at its path; None for nothing."""
         replaced = decision.change is not Change.METADATA
+        if replaced and self._is_known_unmade(Kind.SYMLINK, path):
+            return False
         if not self._options.dry_run:
             try:
+                owner, chosen = self._owner, self._root.storage.of_found
                 if replaced:
-                    new = decision.change is Change.CREATE
-                    self._root.replace_symlink(path, target, metadata, owner=self._owner, new=new)
-                else:
-                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner)
+                    self._root.replace_symlink(path, target, metadata, owner=owner, expected=listed)
+                elif listed is not None:
+                    self._root.set_metadata(
+                        path, Kind.SYMLINK, metadata, owner=owner, expected=listed, chosen=chosen
+                    )
             except FileError as error:
-                self._events.report(Problem(writing_code(error), path, str(error)))
+                if not (replaced and self._cannot_exist(Kind.SYMLINK, path, error)):
+                    self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
@@ -149,52 +155,78 @@ class EntryChanges:
         return replaced
 
     def change_node(
-        self, path: bytes, kind: Kind, number: int, metadata: Metadata, decision: Decision
+        self,
+        path: bytes,
+        kind: Kind,
+        number: int,
+        metadata: Metadata,
+        decision: Decision,
+        listed: Identity | None,
     ) -> bool:
-        """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its
-        directory."""
+        """Replaces a fifo, socket or device or sets its metadata. Returns True if that touches its directory.
+        `listed`: as in `change_symlink`."""
         replaced = decision.change is not Change.METADATA
+        if replaced and self._is_known_unmade(Kind.SPECIAL, path):
+            return False
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if not self._options.dry_run:
             try:
+                owner, chosen = self._owner, self._root.storage.of_found
                 if replaced:
-                    made = decision.change is Change.CREATE
-                    self._root.replace_node(path, kind, number, metadata, owner=self._owner, new=made)
-                else:
-                    self._root.set_metadata(path, Kind.SPECIAL, metadata, owner=self._owner)
+                    self._root.replace_node(path, kind, number, metadata, owner=owner, expected=listed)
+                elif listed is not None:
+                    self._root.set_metadata(
+                        path, Kind.SPECIAL, metadata, owner=owner, expected=listed, chosen=chosen
+                    )
             except FileError as error:
-                self._events.report(Problem(writing_code(error), path, str(error)))
+                if not (replaced and self._cannot_exist(Kind.SPECIAL, path, error)):
+                    self._events.report(Problem(writing_code(error), path, str(error)))
                 return replaced
         self._landing.report(ItemChanged(itemize(kind, decision, transferred=replaced, new=new), path))
         return replaced
 
-    def replace_blocking_directories(self, extraneous: ExtraneousEntries, read_errors: int) -> None:
-        """Makes the files and symlinks that have a directory in their place.
+    def _is_known_unmade(self, kind: Kind, path: bytes) -> bool:
+        """Notes an entry that an earlier run found not to be possible here: some file systems make something
+        else before they refuse. A run that writes anything finds it out again, and tries."""
+        storage = self._root.storage
+        if storage.is_learned or kind not in storage.facts.keeps.unmade:
+            return False
+        storage.note(self._shortfall(kind), path, 0)
+        return True
 
-        Runs after all other changes. A directory that is not empty goes only with --delete. `read_errors`:
-        of the source.
-        """
-        for file, decision in self._blocked:
-            entry = self._manifest.entry(file)
-            path = entry.path
-            obstacle = extraneous.make_way(path, read_errors)
-            if obstacle is not None:
-                text = f"{printable(path)}: a directory is in the way, {obstacle}"
-                self._events.report(Problem(ExitCode.PARTIAL, path, text))
-                continue
-            if entry.kind == Kind.SYMLINK:
-                self.change_symlink(path, entry.target, entry.metadata, decision)
-                continue
-            if entry.kind in NODES:
-                self.change_node(path, Kind(entry.kind), entry.size, entry.metadata, decision)
-                continue
+    @staticmethod
+    def _shortfall(kind: Kind) -> Shortfall:
+        return Shortfall.SYMLINK if kind is Kind.SYMLINK else Shortfall.NODE
+
+    def _cannot_exist(self, kind: Kind, path: bytes, error: FileError) -> bool:
+        """Notes an entry that could not be made, if the file system has none of its kind."""
+        storage, cause = self._root.storage, error.__cause__
+        if kind not in storage.facts.keeps.unmade or not isinstance(cause, OSError):
+            return False
+        storage.note(self._shortfall(kind), path, cause.errno or 0)
+        return True
+
+    def _wait_for_way(self, file: int, path: bytes, decision: Decision) -> None:
+        """Has an entry wait that has a directory in its place. The content of a file is fetched meanwhile."""
+        entry, listed = self._manifest.entry(file), self._landing.listed.of(file)
+        self._extraneous.note_in_way(path)
+        if entry.kind == Kind.SYMLINK:
+            target, metadata = entry.target, entry.metadata
+            self._blocked.add(path, lambda: self.change_symlink(path, target, metadata, decision, listed))
+        elif entry.kind in NODES:
+            kind, number, metadata = Kind(entry.kind), entry.size, entry.metadata
+            self._blocked.add(path, lambda: self.change_node(path, kind, number, metadata, decision, listed))
+        elif self._options.dry_run or not self._options.removes:
+            # Nothing removes what is in the directory. If nothing is, the content is fetched in the end.
+            size = entry.size
+
+            def create() -> None:
+                self._landing.decide(file, decision)
+                self._router.create(file, path, size)
+
+            self._blocked.add(path, create)
+        else:
             self._landing.decide(file, decision)
+            self._landing.hold(file, path)
             self._router.create(file, path, entry.size)
-
-
-def _is_as_listed(existing: Listing, path: bytes) -> Callable[[Identity], bool]:
-    """A test whether the file at `path` still has the size and mtime that the comparison saw."""
-    row = bisect_left(existing.names, path.rpartition(b"/")[2])
-    listed = existing.sizes[row], existing.mtimes[row]
-    # Listings have no times beyond the year 2262 (rdc.files.root.listing_reference).
-    return lambda now: (now.size, min(now.mtime_ns, MTIME_MAX)) == listed
+            self._blocked.add(path, lambda: self._landing.put(path), lambda: self._landing.holds(path))

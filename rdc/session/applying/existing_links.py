@@ -83,8 +83,8 @@ class ExistingLinks:
         at, wanted, existing = first - there.first, there.wanted, there.existing
         alike = wanted.kinds[at] == existing.kinds[other] and wanted.sizes[at] == existing.sizes[other]
         return alike and (
-            wanted.mtimes[at] == existing.mtimes[other]
-            or self._preserved.mtime(wanted.mtimes[at]) == self._preserved.mtime(existing.mtimes[other])
+            not self._preserved.is_timed(wanted.kinds[at])
+            or self._preserved.same_time(wanted.mtimes[at], existing.mtimes[other])
         )
 
     def _directory(self, number: int) -> _Opened | None:
@@ -99,10 +99,10 @@ class ExistingLinks:
 
     def _open(self, number: int) -> _Opened | None:
         try:
-            packed, inodes = self._root.list_inodes(self._entries.directories[number])
+            found = self._root.listed(self._entries.directories[number])
         except FileError:
             return None
-        wanted, existing = self._entries.listing(number), packed.unpacked()
+        wanted, existing = self._entries.listing(number), found.listing.unpacked()
         alike = wanted.names == existing.names
         rows = None if alike else {name: row for row, name in enumerate(existing.names)}
-        return _Opened(self._entries.firsts[number], wanted, existing, inodes, rows)
+        return _Opened(self._entries.firsts[number], wanted, existing, found.inodes, rows)

@@ -20,6 +20,7 @@ from rdc.protocol.messages.registry import (
     FileBatch,
     FileEnd,
     FileFailed,
+    Holes,
     Literals,
     NodeAnswer,
     Resized,
@@ -148,8 +149,13 @@ class FileRouter:
         )
 
     def check(self, files: Sequence[int]) -> None:
-        """Compares the contents of files that both sides have and updates those that differ."""
-        if files:
+        """Compares the contents of files that both sides have and updates those that differ. Where content
+        must not be compared, it updates all."""
+        if not self._context.uses_content:
+            for file, size in zip(files, self._context.entries.sizes_of(files), strict=True):
+                if self._context.landing.differs(file):
+                    self.update(file, size)
+        elif files:
             self._checks().demand(files)
 
     def update(self, file: int, size: int, bases: tuple[bytes, ...] = ()) -> None:
@@ -158,7 +164,7 @@ class FileRouter:
         `size`: of the new version, in bytes.
         """
         self._progress.count_total(size, compared=size > WHOLE_BYTES and not self._context.whole)
-        if size <= WHOLE_BYTES or self._context.whole:
+        if size <= WHOLE_BYTES or self._context.whole or self._context.guesses.spent:
             self._wholes().add(file, size)
         elif bases or size > BUNDLED_FILE_BYTES or self._context.landing.is_new(file):
             self._deltas().add(file, bases)
@@ -318,6 +324,12 @@ class FileRouter:
         self._wholes().take_batch(message)
         yield from ()
 
+    def _take_holes(self, message: Holes, round_: int) -> Conversation[None]:
+        """Takes what is said of a file with holes, before its tree or its content."""
+        deltas = self._deltas.made
+        if deltas is None or not (yield from deltas.take(message, round_)):
+            self._wholes().take_holes(message)
+
     def _take_size(self, message: Resized, _: int) -> Conversation[None]:
         self._wholes().take_size(message)
         yield from ()
@@ -365,6 +377,7 @@ _TAKES: dict[type[Message], Callable[[FileRouter, Any, int], Conversation[None]]
     FileFailed: FileRouter._take_failure,
     FileBatch: FileRouter._take_batch,
     Resized: FileRouter._take_size,
+    Holes: FileRouter._take_holes,
     RootAnswer: FileRouter._take_roots,
     DigestAnswer: FileRouter._take_digest,
     TraitsAnswer: FileRouter._take_traits,

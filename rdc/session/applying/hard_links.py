@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from rdc.errors import ExitCode, FileError, printable
+from rdc.errors import FileError
 from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.names.rename import make_durable
 from rdc.files.root.node_at import is_node
@@ -49,47 +49,67 @@ class HardLinks:
         self._landing = context.landing
         self._transfers = context.router
         self._directories = directories
-        self._extraneous = context.extraneous
+        self._blocked = context.blocked
         self._events = context.events
         self._preserved = context.preserved
         self._dry = options.dry_run
         self._fsync = options.fsync
+        self._late: list[tuple[int, int]] = []
+        """Files whose first names wait, and these."""
         self._linked_in: dict[int, bytes] = {}
         """For each device, a directory in which a link was made."""
 
-    def run(self, table: LinkTable, read_errors: int) -> None:
+    def run(self, table: LinkTable) -> None:
         """Makes the missing links.
 
         A name becomes a file of its own if the first name could not be brought up to date or if the link
-        fails; the router then fetches its content. `read_errors`: of the source.
+        fails; the router then fetches its content. A name with a directory in its place waits for that, and
+        so do the other names of a first name that waits.
         """
         for file, first in ExistingLinks(self._root, self._entries, self._preserved).missing(table):
-            entry = self._entries.entry(file)
+            if self._entries.entry(first).path in self._blocked:
+                self._late.append((file, first))
+            else:
+                self._try_to_link(file, first)
+
+    def run_late(self) -> None:
+        """Makes the links to names that had a directory in their place."""
+        late, self._late = self._late, []
+        for file, first in late:
+            self._try_to_link(file, first)
+
+    def _try_to_link(self, file: int, first: int) -> None:
+        entry = self._entries.entry(file)
+        try:
+            self._link(file, entry, first, waits=True)
+        except FileError as error:
+            self._events.report(Problem(writing_code(error), entry.path, str(error)))
+
+    def finish(self) -> None:
+        """Makes all links durable."""
+        linked, self._linked_in = self._linked_in, {}
+        if self._fsync and linked:
             try:
-                self._link(file, entry, first, read_errors)
-            except FileError as error:
-                self._events.report(Problem(writing_code(error), entry.path, str(error)))
-        if self._fsync and self._linked_in:
-            try:
-                make_durable(self._root, self._linked_in.values())
+                make_durable(self._root, linked.values())
             except FileError as error:
                 self._events.report(Problem(writing_code(error), error.path, str(error)))
 
-    def _link(self, file: int, entry: Entry, first_file: int, read_errors: int) -> None:
-        """Makes one name a link to its first name."""
+    def _link(self, file: int, entry: Entry, first_file: int, *, waits: bool) -> None:
+        """Makes one name a link to its first name. `waits`: unless a directory is in its place."""
         # long because each step is safe only because of the checks before it
         first = self._entries.entry(first_file)
         size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
         if entry.kind in NODES and entry.kind not in self._root.made_nodes:
             return  # which was reported
         found, kind = self._found(first.path, first), self._kind(entry.path)
-        existing = self._found(entry.path, entry)
+        existing, listed = self._found(entry.path, entry), self._landing.listed.of(file)
         ready = (
             found is not None
             and (entry.kind in NODES or found.size == size)
             and (
                 (self._by_size and self._dry)
-                or self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(mtime)
+                or not self._preserved.is_timed(entry.kind)
+                or self._preserved.same_time(mtime, found.mtime_ns)
             )
         )
         joined = (
@@ -106,13 +126,14 @@ class HardLinks:
         if self._dry:
             self._landing.report(ItemChanged(code, entry.path, first.path))
             return
-        if kind is Kind.DIRECTORY and not self._made_way(entry.path, read_errors):
+        if kind is Kind.DIRECTORY and waits:
+            self._blocked.add(entry.path, lambda: self._link(file, entry, first_file, waits=False))
             return
         self._directories.touch(os.path.dirname(entry.path))
         if (
             found is None
             or not ready
-            or link_file(self._root, first.path, entry.path, found) is not Linked.DONE
+            or link_file(self._root, first.path, entry.path, found, replaces=listed) is not Linked.DONE
         ):
             self._fetch(file, entry, kind, existing, differing)
             return
@@ -150,20 +171,12 @@ class HardLinks:
         alike = entry.kind in NODES or existing.size == entry.size
         return found if alike else found | Difference.SIZE
 
-    def _made_way(self, path: bytes, read_errors: int) -> bool:
-        """Empties a directory that has this name. Reports and returns False if it stays."""
-        obstacle = self._extraneous.make_way(path, read_errors)
-        if obstacle is not None:
-            text = f"{printable(path)}: a directory is in the way, {obstacle}"
-            self._events.report(Problem(ExitCode.PARTIAL, path, text))
-        return obstacle is None
-
     def _fetch(
         self, file: int, entry: Entry, kind: Kind | None, existing: Identity | None, differing: Difference
     ) -> None:
         """Brings a name up to date as a file of its own."""
         if entry.kind in NODES:
-            self._make_alone(entry, kind, existing, differing)
+            self._make_alone(file, entry, existing, differing)
         elif existing is None:
             change = Change.CREATE if kind is None else Change.REPLACE
             self._landing.decide(file, Decision(change, -1, -1, Difference.NONE))
@@ -173,21 +186,26 @@ class HardLinks:
             self._transfers.update(file, entry.size)
         elif differing:
             decision = Decision(Change.METADATA, -1, -1, differing)
-            self._landing.set_metadata(entry.path, entry.metadata, decision, lambda now: now == existing)
+            listed = self._landing.listed.of(file)
+            if listed is None:
+                raise self._root.another(entry.path, None, listed, "set its metadata")
+            self._landing.set_metadata(entry.path, entry.metadata, decision, listed)
 
-    def _make_alone(
-        self, entry: Entry, kind: Kind | None, existing: Identity | None, differing: Difference
-    ) -> None:
+    def _make_alone(self, file: int, entry: Entry, existing: Identity | None, differing: Difference) -> None:
         """Makes a special file that cannot be a link, or sets its metadata. Raises FileError."""
         owner, new = self._preserved.owner, existing is None
         decision = Decision(Change.CREATE if new else Change.METADATA, -1, -1, differing)
+        listed, metadata = self._landing.listed.of(file), entry.metadata
         if new:
-            what = Kind(entry.kind)
-            self._root.replace_node(
-                entry.path, what, entry.size, entry.metadata, owner=owner, new=kind is None
-            )
+            kind = Kind(entry.kind)
+            self._root.replace_node(entry.path, kind, entry.size, metadata, owner=owner, expected=listed)
+        elif listed is None:
+            raise self._root.another(entry.path, None, listed, "set its metadata")
         elif differing:
-            self._root.set_metadata(entry.path, Kind.SPECIAL, entry.metadata, owner=owner)
+            chosen = self._root.storage.of_found
+            self._root.set_metadata(
+                entry.path, Kind.SPECIAL, metadata, owner=owner, expected=listed, chosen=chosen
+            )
         else:
             return
         code = itemize(entry.kind, decision, transferred=new, new=new)

@@ -41,4 +41,4 @@ class LateDirectories:
         row = self._manifest.row(path) if path else None
         borrow_permissions(self._root, path)
         metadata = self._entries.root_metadata if row is None else self._manifest.entry(row).metadata
-        self._touched.add(path, metadata)
+        self._touched.add(path, metadata, made=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError, printable
 from rdc.model.entries import Kind
 from rdc.progress import Problem
+from rdc.session.landing.listed_entries import Extraneous
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,39 +13,49 @@ if TYPE_CHECKING:
     from rdc.session.applying.deletion import Deletion
     from rdc.session.applying.late_directories import LateDirectories
 
-__all__ = ["delete_missing"]
+__all__ = ["delete_missing", "find_missing"]
+
+
+def find_missing(context: ApplyingContext, deletion: Deletion) -> list[Extraneous]:
+    """Returns what the destination has at each selected path that the source does not have."""
+    found: list[Extraneous] = []
+    if context.selection is None:
+        return found
+    for path in sorted(context.selection.ends):
+        if path and context.manifest.row(path) is None and not _is_extraneous(context, path):
+            here = _found_here(context, path)
+            if here is not None:
+                found.append(here)
+                if here.kind == Kind.DIRECTORY and context.options.removes and not context.options.dry_run:
+                    deletion.below.note(path)
+    return found
 
 
 def delete_missing(
-    context: ApplyingContext, deletion: Deletion, late: LateDirectories, read_errors: int
+    context: ApplyingContext,
+    found: list[Extraneous],
+    deletion: Deletion,
+    late: LateDirectories,
+    withheld: str | None,
 ) -> None:
-    """Deletes what the destination has at each selected path that the source does not have.
+    """Deletes what `find_missing` found.
 
-    A directory goes with its content only with --delete or --force. Nothing is deleted after a read error of
-    the source: what was not read looks missing.
+    A directory goes with its content only with --delete or --force. `withheld`: as in
+    ExtraneousEntries.delete.
     """
-    if context.selection is None:
+    if found and withheld is not None:
+        context.extraneous.withhold([one for one in found if not _keeps_content(context, one)], withheld)
         return
-    found: list[tuple[bytes, int]] = []
-    for path in sorted(context.selection.ends):
-        if path and context.manifest.row(path) is None and not _is_extraneous(context, path):
-            here = _kind_here(context, path)
-            if here is not None:
-                found.append((path, here))
-    if found and read_errors and not context.options.ignore_errors:
-        text = f"nothing was deleted: the source could not be read completely ({read_errors:,} errors)"
-        context.events.report(Problem(ExitCode.PARTIAL, b"", text))
-        return
-    protected = context.filters.protected
-    for path, kind in deletion.announced(found, protected, all_go=False):
-        if _keeps_content(context, path, kind):
+    for one in deletion.announced(found, context.filters.protected, all_go=False):
+        path = one.path
+        if _keeps_content(context, one):
             text = f"{printable(path)}: not deleted, it is not empty; --delete or --force removes it"
             context.events.report(Problem(ExitCode.OK, path, text))
             continue
         above = path.rpartition(b"/")[0]
         if not context.options.dry_run and (not above or context.manifest.row(above) is not None):
             late.touch(above)
-        deletion.remove(path, kind)
+        deletion.remove(one)
 
 
 def _is_extraneous(context: ApplyingContext, path: bytes) -> bool:
@@ -53,21 +64,23 @@ def _is_extraneous(context: ApplyingContext, path: bytes) -> bool:
     return context.options.delete and selection is not None and selection.names(above) is None
 
 
-def _kind_here(context: ApplyingContext, path: bytes) -> int | None:
+def _found_here(context: ApplyingContext, path: bytes) -> Extraneous | None:
     try:
-        return None if context.new else context.root.kind(path)
+        kind = None if context.new else context.root.kind(path)
+        return None if kind is None else Extraneous(path, kind, context.root.identity(path))
     except FileError as error:
         if error.code is not ExitCode.VANISHED:
             context.events.report(Problem(ExitCode.PARTIAL, path, str(error)))
         return None
 
 
-def _keeps_content(context: ApplyingContext, path: bytes, kind: int) -> bool:
+def _keeps_content(context: ApplyingContext, entry: Extraneous) -> bool:
     """Whether a directory stays because it holds something that nothing allows to remove."""
-    if kind != Kind.DIRECTORY or context.options.removes:
+    path = entry.path
+    if entry.kind != Kind.DIRECTORY or context.options.removes:
         return False
     try:
-        return context.root.list_packed(path).count > 0
+        return not context.root.listed(path).is_empty
     except FileError as error:
         context.events.report(Problem(error.code, path, str(error)))
         return True

@@ -11,11 +11,11 @@ import os
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.base.durability import sync_file_systems
+from rdc.files.base.entry_check import identity_of
 from rdc.files.base.relative_path import join
 from rdc.files.facts.access_times import write_entry_access_time
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
-from rdc.files.root.source_file import identity_of
 from rdc.model.attributes import (
     ACCESS_ACL,
     ACCESS_TIME,
@@ -72,10 +72,12 @@ class XattrSetter:
         self._preserved = context.preserved
         self._dry = context.options.dry_run
         self._fsync = context.options.fsync
+        self._uses_content = context.uses_content
         self._changed = False
 
     def run(self, top: Metadata | None, *, within: AbstractSet[bytes] | None = None) -> None:
-        """Sets all attributes that differ.
+        """Sets all attributes that differ, or only those of entries that differ in something else: the
+        source must not learn whether attributes are equal then.
 
         `top`: the root directory's metadata; None if its attributes do not count. `within`: directories in
         which the run changed something; all others are known to be right. Raises ProtocolError for attributes
@@ -88,7 +90,7 @@ class XattrSetter:
                 self._directory(number, path)
         if top is not None:
             wanted = self._wanted.of_root()
-            if wanted != UNREADABLE:
+            if wanted != UNREADABLE and (self._uses_content or self._wanted.root_reported):
                 self._entry(_Entry(b"", Kind.DIRECTORY, top.mode, 0, 0, self._wanted.root_reported), wanted)
         if self._changed and self._fsync:
             sync_file_systems([self._root.fileno()])
@@ -106,6 +108,7 @@ class XattrSetter:
             if kinds.of(kind)
             and (sets.get(row) or inherits or not self._wanted.is_new(first + row))
             and sets.get(row) != UNREADABLE
+            and self._may_look_at(first + row)
             and not self._keeps_own(first + row)
             and not (kind == Kind.DIRECTORY and self._chosen.keeps_own(join(path, listing.names[row])))
         ]
@@ -117,6 +120,13 @@ class XattrSetter:
                 landed = self._landing.landed(first + row)
                 size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
                 self._entry(_Entry(join(path, name), kind, mode, size, mtime, reported), sets.get(row, b""))
+
+    def _may_look_at(self, row: int) -> bool:
+        """Whether what is done may depend on the attributes that an entry has."""
+        if self._uses_content:
+            return True
+        # An append-only root refuses all others, which would tell whether theirs differ.
+        return self._wanted.is_new(row) if self._root.append_only else self._wanted.is_reported(row)
 
     def _keeps_own(self, row: int) -> bool:
         """Whether an entry was left alone, or is a file in another tree as well."""
@@ -196,7 +206,10 @@ class XattrSetter:
         """Whether a file has the content to which the attributes belong."""
         return entry.kind is not Kind.FILE or (
             found.size == entry.size
-            and self._preserved.mtime(found.mtime_ns) == self._preserved.mtime(entry.mtime_ns)
+            and (
+                not self._preserved.is_timed(Kind.FILE)
+                or self._preserved.same_time(entry.mtime_ns, found.mtime_ns)
+            )
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.limits.sessions import CHANGED_PATHS_BYTES, SHORT_PATH
@@ -33,6 +35,8 @@ class _Touched:
     name: bytes
     """The rest of the path; b"" for the root."""
     metadata: Metadata
+    made: bool
+    """The run made it, so that its mode so far is nobody's choice."""
 
     @property
     def path(self) -> bytes:
@@ -47,14 +51,14 @@ class TouchedDirectories:
         self._changed: set[bytes] = set()
         self._changed_bytes = 0
 
-    def add(self, path: bytes, metadata: Metadata) -> None:
-        """Sets `metadata` of the directory at the end of the run."""
+    def add(self, path: bytes, metadata: Metadata, *, made: bool) -> None:
+        """Sets `metadata` of the directory at the end of the run. `made`: the run made the directory."""
         parent, name = b"", path
         if len(path) > SHORT_PATH:
             parent, _, name = path.rpartition(b"/")
             before = self._touched[-1].parent if self._touched else b""
             parent = before if before == parent else parent
-        self._touched.append(_Touched(parent, name, metadata))
+        self._touched.append(_Touched(parent, name, metadata, made))
 
     def note_changed(self, path: bytes) -> None:
         """Notes that the run changed something in the directory."""
@@ -74,14 +78,16 @@ class TouchedDirectories:
         """Sets the metadata of all collected directories, children before parents.
 
         Work in a directory changes its mtime, so this is the last step. `with_root`: False if the root is
-        only the directory that holds the one synced entry.
+        only the directory that holds the one synced entry. What both ends cannot preserve stays as it is.
         """
+        storage = root.storage
         for touched in reversed(self._touched):
             path = touched.path
             if path == b"" and not with_root:
                 continue
             try:
                 if root.may_change(path):
-                    root.set_metadata(path, Kind.DIRECTORY, touched.metadata, owner=owner)
+                    chosen = storage.of_made if touched.made else partial(storage.of_directory, path)
+                    root.set_metadata(path, Kind.DIRECTORY, touched.metadata, owner=owner, chosen=chosen)
             except FileError as error:
                 events.report(Problem(writing_code(error), path, str(error)))

@@ -153,7 +153,7 @@ class Check:
         self._boundary = boundary
         self._root = context.destination_root.root
         self._events = context.events
-        self._preserved = context.preserved
+        self._preserved = context.agreed
         name = context.destination_root.name
         self._name = name
         self._near_start = context.start if name is None else replace(context.start, only=name)

@@ -7,6 +7,7 @@ from array import array
 from rdc.files.base.relative_path import join
 from rdc.model.check import Aspect
 from rdc.model.entries import EMPTY_LISTING, Kind
+from rdc.plan.clamped_times import time_limits, with_clamped_time, with_clamped_times
 from rdc.plan.compare import Change, Difference, compare, difference
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.trees.announced_entries import check_included
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rdc.model.check import CheckOptions
     from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
+    from rdc.plan.clamped_times import TimeLimits
     from rdc.plan.compare import Decision
     from rdc.protocol.messages.registry import Start
     from rdc.tree.manifest import Manifest
@@ -122,6 +124,7 @@ class TreeComparison:
             self._announce(path, listing, new=set(), lost=True)
             return
         existing = self._preserved.listing(existing)
+        listing = with_clamped_times(listing, existing, lambda: self._limits(path)).wanted
         found = compare(listing, existing, preserved=self._preserved, checksum=False)
         new = {
             decision.row
@@ -189,9 +192,13 @@ class TreeComparison:
             if existing.kinds[row] == Kind.DIRECTORY:
                 self._near_directories.add(join(path, existing.names[row]))
 
+    def _limits(self, path: bytes) -> TimeLimits:
+        return time_limits(self._root.file_system_type(path))
+
     def compare_top(self) -> None:
         """Compares the metadata of the compared directory itself, which no listing names."""
         existing = self._preserved.metadata(self._root.metadata(b""))
+        existing = with_clamped_time(existing, self._start.metadata, lambda: self._limits(b""))
         found = difference(Kind.DIRECTORY, self._start.metadata, existing, preserved=self._preserved)
         self.top |= Aspect(self._of_metadata(found))
 

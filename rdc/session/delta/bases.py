@@ -17,6 +17,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.base.known_devices import is_unchanged
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel.blake3_many import name_parts
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
@@ -85,7 +86,7 @@ class SignedFile:
         if self.opened is not None:
             return self.opened.again()
         source = root.open_read(self.path) if self.reopen is None else self.reopen()
-        if source.identity != self.identity:
+        if not is_unchanged(self.identity, source.identity):
             source.close()
             raise self._changed()
         return source
@@ -95,7 +96,9 @@ class SignedFile:
 
         A new version must be made from the file that it replaces.
         """
-        if self.content and self.reopen is None and root.identity(self.path) != self.identity:
+        if not self.content or self.reopen is not None:
+            return
+        if not is_unchanged(self.identity, root.identity(self.path)):
             raise self._changed()
 
     def _changed(self) -> ChangedBaseError:
@@ -167,11 +170,12 @@ class OpenBase:
             at += size
             row = end
 
-    def lengths(self, first: int, stop: int) -> Iterator[int]:
-        """Yields the length of each chunk of records [first, stop), in bytes."""
+    def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yields the runs of equal chunks of records [first, stop): the length of one in bytes, and their
+        number."""
         level = self.tree.levels[0]
         for row in range(first, stop):
-            yield from [level.lengths[row]] * level.counts[row]
+            yield level.lengths[row], level.counts[row]
 
     def _checked(self, chunk: bytes, row: int) -> bytes:
         """Returns the digest of a chunk, which has to be the signed one."""
@@ -206,6 +210,8 @@ class Recipe:
     """Bytes of the new version."""
     masked: bool
     """Blocks were matched with masked x86 displacements, which the source corrects."""
+    allocated: int | None = None
+    """Bytes that the new version takes at the source, if it has holes there."""
 
     @property
     def trees(self) -> list[SignatureTree]:
@@ -266,6 +272,8 @@ class Bases:
         leftover = partial_files.of(one.path) if partial_files.any_found else None
         one.leftover = None
         for path in filter(None, (one.path, leftover, *self._named.get(one.file, ()))):
+            if self._context.guesses.is_spent(path):
+                continue
             reopen = self._reopen(path)
             try:
                 with (reopen or partial(self._context.root.open_read, path))() as source:
@@ -290,7 +298,7 @@ class Bases:
                 one.leftover = one.signed[-1]
         alternates = self._context.alternates
         elsewhere = None if alternates is None else alternates.base_root(one.file)
-        if elsewhere is not None:
+        if elsewhere is not None and not self._context.guesses.is_spent(elsewhere.shown(one.path)):
             yield from self._sign_alternate(one, elsewhere, round_)
 
     def _reopen(self, path: bytes) -> Callable[[], SourceFile] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.errors import RdcError
+from rdc.errors import RdcError, printable
 from rdc.files.own.spool import Spool
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replace import Replacement
@@ -16,6 +16,7 @@ from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.bases import OpenBase
 from rdc.session.delta.range_requests import literal_requests, range_requests, unpacked
 from rdc.session.delta.rebuild import Rebuild
+from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False
@@ -92,6 +93,8 @@ class FileFetch:
         asked = literal_requests(self._recipe, ranges, self._context, room, self._base)
         self._offsets, self._known, self._corrections = asked.offsets, asked.known, asked.corrections
         self.mask_bytes = asked.mask_bytes
+        claimed = sum(len(request.claims.cells) for request in asked.requests)
+        self._context.guesses.claimed(self._base_paths(), claimed)
         return asked.requests
 
     def mismatched(self) -> bool:
@@ -114,6 +117,14 @@ class FileFetch:
     def take_correction(self, message: Correction) -> None:
         if self._corrections is not None:
             self._corrections.take(message)
+        guesses = self._context.guesses
+        guesses.wrong(self._base_paths(), len(message.cells))
+        if any(map(guesses.is_spent, self._base_paths())):
+            path = self._recipe.path
+            raise MismatchError(path, f"{printable(path)}: too much of what was found is not what is there")
+
+    def _base_paths(self) -> list[bytes]:
+        return [base.path for base in self._recipe.bases]
 
     def take_displacements(self, message: Targets) -> None:
         if self._corrections is not None:
@@ -217,15 +228,19 @@ class FileFetch:
     def _new_version(self, size: int, *, reserved: bool) -> Replacement:
         """Returns what the new version is written to."""
         recipe, root = self._recipe, self._context.root
-        if not root.overwrites:
-            if root.distant is not None:
-                return self._context.new_version(recipe.path, None, size, reserved=reserved)
-            return Replacement(root, recipe.path, expected_size=size, reserved=reserved)
-        first = recipe.bases[0]
-        if first.path == recipe.path:
-            return self._context.new_version(recipe.path, first.identity, size, reserved=reserved)
-        expected = self._context.expected(recipe.file, recipe.path)
-        return self._context.new_version(recipe.path, expected, size, reserved=reserved)
+        expected = None
+        if root.overwrites:
+            first = recipe.bases[0]
+            if first.path == recipe.path:
+                expected = first.identity
+            else:
+                expected = self._context.expected(recipe.file, recipe.path)
+        allocated = recipe.allocated
+        if allocated is None and any(source.taken is not None for source in self._sources):
+            # The source has no holes, but an old version has, and keeps them.
+            allocated = sum([source.taken or source.size for source in self._sources])
+            allocated += sum(literal_rows(recipe.parts)[1::2])
+        return self._context.new_version(recipe.path, expected, size, allocated=allocated, reserved=reserved)
 
     def _may_clone(self, source: SourceFile) -> bool:
         """Returns whether ranges of a base may become clones; False if its file system has refused one."""

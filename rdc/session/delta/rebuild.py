@@ -12,6 +12,7 @@ from functools import partial
 from blake3 import blake3
 
 from rdc.errors import printable
+from rdc.files.replace.sparse import is_zeros
 from rdc.kernel.blake3_many import name_parts
 from rdc.kernel.recipe_rows import LITERAL, assemble, plan_reads
 from rdc.limits.wire import SIZE_LIMIT
@@ -322,27 +323,31 @@ class Rebuild:
         yield from self._write(part.parts)
         self._repeating = outside
         # The repetitions equal what was just written and verified. It is read back and hashed chunk by chunk.
-        lengths = list(self._chunk_lengths(part.parts))
+        runs = list(self._runs(part.parts))
         for _ in range(part.count - 1):
             at = start
-            for length in lengths:
+            for length, count in runs:
                 chunk = self.temporary.pread(at, length)
-                self._put(chunk, blake3(chunk).digest(), 1)
-                at += length
+                self._put(chunk, blake3(chunk).digest(), count)
+                at += length * count
 
-    def _chunk_lengths(self, parts: Sequence[Part]) -> Iterator[int]:
-        """Yields the length of each chunk that `parts` make, in bytes."""
+    def _runs(self, parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+        """Yields the runs of equal chunks that `parts` make: the length of one in bytes, and their number."""
         for part in parts:
-            for _ in range(part.count):
-                if isinstance(part, Reuse):
-                    yield from self._bases[part.base].lengths(part.first, part.stop)
-                elif isinstance(part, Repeat):
-                    yield from self._chunk_lengths(part.parts)
-                else:
-                    yield part.length
+            if isinstance(part, Reuse):
+                for _ in range(part.count):
+                    yield from self._bases[part.base].runs(part.first, part.stop)
+            elif isinstance(part, Repeat):
+                for _ in range(part.count):
+                    yield from self._runs(part.parts)
+            else:
+                yield part.length, part.count
 
     def _put(self, chunk: bytes | bytearray, digest: bytes, count: int) -> None:
         self._builder.repeat(digest, len(chunk), count)
+        if count > 1 and is_zeros(chunk):
+            self.temporary.write_zeros(len(chunk) * count)
+            return
         many = max(1, BATCH_BYTES // len(chunk))
         for done in range(0, count, many):
             self.temporary.write(chunk * min(many, count - done))

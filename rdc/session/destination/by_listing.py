@@ -6,6 +6,7 @@ from rdc.errors import ProtocolError, printable
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.messages.listings import join_listing
 from rdc.session.trees.announced_entries import check_announced
+from rdc.session.trees.made_modes import with_made_modes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class ListingIntake:
             listing = self._preserved.listing(join_listing(self._parts))
         except ValueError as error:
             raise ProtocolError(str(error)) from error
+        listing = with_made_modes(listing, self._preserved)
         self._parts = []
         self._listed += 1
         path, first = part.path, len(self._wanted)

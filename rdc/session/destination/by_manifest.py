@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import ProtocolError, printable
+from rdc.files.base.umask import process_umask
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.protocol.wire.columns import increasing
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.destination.manifest_exchange import discover
 from rdc.session.trees.announced_entries import check_announced
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
+    from rdc.tree.tree_identities import TreeIdentities
 
 __all__ = ["ManifestComparison", "compare_manifests"]
 
@@ -91,7 +93,7 @@ class ManifestComparison:
     ) -> Conversation[None]:
         """Compares the directories in which the two manifests differ; see `compare_manifests`."""
         # The digest covered the modes as sent; from here on only what both sides preserve counts.
-        self.wanted.keep_modes(self.preserved)
+        self.wanted.keep_modes(self.preserved, process_umask())
         if self.owners is not None:
             self.owners.mapped(self.wanted)
             self.owners.restore(self.own)
@@ -101,6 +103,7 @@ class ManifestComparison:
         yield from compare_manifests(
             self.wanted,
             self.own,
+            self.own_tree.identities,
             directories,
             extraneous,
             self.events,
@@ -116,6 +119,7 @@ class ManifestComparison:
 def compare_manifests(
     wanted: Manifest,
     own: Manifest,
+    identities: TreeIdentities | None,
     directories: ComparedDirectories,
     extraneous: BeyondMounts,
     events: EventRelay,
@@ -127,8 +131,9 @@ def compare_manifests(
 ) -> Conversation[None]:
     """Compares the directories in which the two manifests differ, parents first.
 
-    `mount_points`: directories that the source did not enter, so `wanted` does not list them. `reread`: lists
-    a directory that may be in `own` under another form of its name, or reports why not.
+    `identities`: of the rows of `own`. `mount_points`: directories that the source did not enter, so `wanted`
+    does not list them. `reread`: lists a directory that may be in `own` under another form of its name, or
+    reports why not.
 
     A hostile source may send any manifest that has the announced digest, so this checks everything it acts
     on.
@@ -146,11 +151,11 @@ def compare_manifests(
         if path and directories.announced(path) is None:
             if mine is not None and wanted.same(number, own, mine, preserved):
                 continue
-            directories.expect(path, _announced(wanted, path))
+            directories.expect(path, _announced(wanted, path, own, preserved))
         listing = wanted.listing(number)
         if not increasing(listing.names):
             raise ProtocolError(f"names in '{printable(path)}' are not strictly increasing")
-        existing = _existing(own, mine, path, directories.announced(path), reread)
+        existing = _existing(own, identities, mine, path, directories.announced(path), reread)
         directories.compare(path, wanted.firsts[number], listing, existing)
         yield from events.send_waiting(round_)
     for path, mine in ours.items():
@@ -162,15 +167,16 @@ def compare_manifests(
         is_announced = directories.announced(path) is not None
         if is_announced or wanted.is_directory(path):
             # This also refuses a manifest that lists the directory and does not have it as an entry.
-            directory = _announced(wanted, path)
+            directory = _announced(wanted, path, own, preserved)
             if not is_announced:
                 directories.expect(path, directory)
-            directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))
+            directories.compare(path, len(wanted), EMPTY_LISTING, _listing(own, identities, mine))
             yield from events.send_waiting(round_)
 
 
 def _existing(
     own: Manifest,
+    identities: TreeIdentities | None,
     mine: int | None,
     path: bytes,
     announced: AnnouncedDirectory | None,
@@ -178,14 +184,19 @@ def _existing(
 ) -> Listing | None:
     """The destination's listing of a directory, which is number `mine` of `own`."""
     if mine is not None:
-        return own.listing(mine)
+        return _listing(own, identities, mine)
     if path.isascii() or announced is None or announced.new or announced.lost:
         return EMPTY_LISTING
     return reread(path)
 
 
-def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:
-    """A directory whose parent is equal on both sides: it exists and has the right metadata.
+def _listing(own: Manifest, identities: TreeIdentities | None, number: int) -> Listing:
+    return own.listing(number) if identities is None else identities.listing(number)
+
+
+def _announced(wanted: Manifest, path: bytes, own: Manifest, preserved: Preserved) -> AnnouncedDirectory:
+    """A directory whose parent is equal on both sides: it exists and has the right metadata. If the two ends
+    show one mtime differently, it keeps its own.
 
     Raises ProtocolError if `wanted` has no such directory.
     """
@@ -193,4 +204,9 @@ def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:
     entry = None if row is None else wanted.entry(row)
     if entry is None or entry.kind != Kind.DIRECTORY:
         raise ProtocolError(f"a listing of '{printable(path)}', which was not announced")
-    return AnnouncedDirectory(entry.metadata, False, False, False)
+    metadata, mine = entry.metadata, None if preserved.keeps_all_times else own.row(path)
+    if mine is not None:
+        mtime = own.entry(mine).metadata.mtime_ns
+        if preserved.same_time(metadata.mtime_ns, mtime):
+            metadata = replace(metadata, mtime_ns=mtime)
+    return AnnouncedDirectory(metadata, False, False, False)

@@ -7,7 +7,7 @@ turn that names the entry notices it; otherwise the next comparison of whole tre
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
-from rdc.files.base.temporary_names import has_reserved_name
+from rdc.files.base.temporary_names import refused_component
 from rdc.files.names.rename import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
@@ -22,6 +22,7 @@ from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_
 from rdc.session.renames.removed_files import RemovedFiles
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.trees.announced_entries import check_announced, check_path
+from rdc.session.trees.made_modes import with_made_mode, with_made_modes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ UNEXPECTED = ExitCode.VANISHED
 class ChangeTurn:
     """One turn of changes."""
 
-    def __init__(self, context: DestinationContext) -> None:
+    def __init__(self, context: DestinationContext, *, withheld: str | None = None) -> None:
+        """`withheld`: why deletions were withheld in an earlier turn since the last comparison of whole
+        trees; None: none was."""
         if context.destination_root.name is not None:
             raise ProtocolError("changes of what is no directory")
         self._root = root = context.destination_root.root
@@ -48,9 +51,11 @@ class ChangeTurn:
         self._filters = context.filters.announced
         self._protected = context.filters.protected
         self._options = context.options
+        self._uses_content = context.uses_content
         self._events = context.events
         self._partial_files = PartialFiles(root)
-        self._parts = DestinationParts(context, self._partial_files, seeks=True)
+        self._parts = DestinationParts(context, self._partial_files, seeks=True, live=True, earlier=withheld)
+        self.withheld = withheld
         self._wanted = self._parts.wanted
         self._landing = self._parts.landing
         self._router = self._parts.router
@@ -79,6 +84,7 @@ class ChangeTurn:
         except BaseException:
             self._parts.wind_down()
             raise
+        self._parts.finish_turn()
         round_ = self._round
         yield from self._events.send_waiting(round_)
         done = self._parts.account(UNEXPECTED if self._unexpected else ExitCode.OK)
@@ -117,7 +123,9 @@ class ChangeTurn:
         directories.skip_unlisted()
         extra = self._extraneous.found
         router.plan_known(
-            lambda: RemovedFiles(self._root, self._protected.movable, extra, self._preserved),
+            lambda: RemovedFiles(
+                self._root, self._protected.movable, extra, self._preserved, self._extraneous.identity
+            ),
             rename=self._extraneous.may_go(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
@@ -125,14 +133,16 @@ class ChangeTurn:
         yield from router.move(self._deletion.spare, self._round)
         yield from self._fetch(self._round)
         self._landing.flush()
-        if self._options.delete:
-            self._extraneous.delete(end.entries, end.read_errors)
-        directories.replace_blocking_directories(end.read_errors)
-        self._deletion.finish()
+        self._parts.put_blocked(end.read_errors)
         yield from self._fetch(self._round)
         self._landing.flush()
-        for entry in self._partial_files.foreign(self._filters, only=self._only or None):
-            self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
+        self._parts.remove(end.entries, end.read_errors)
+        self.withheld = self._extraneous.withheld(end.read_errors)
+        yield from self._fetch(self._round)
+        self._landing.flush()
+        if self._uses_content:
+            for entry in self._partial_files.foreign(self._filters, only=self._only or None):
+                self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
         self._partial_files.sweep()
         directories.finish()
 
@@ -161,7 +171,7 @@ class ChangeTurn:
 
     def _is_reserved(self, path: bytes) -> bool:
         """Whether a name in `path` is reserved, so that nothing may be done there. Reports it."""
-        if not has_reserved_name(path):
+        if refused_component(path) is None:
             return False
         self._events.report(Problem(ExitCode.PARTIAL, path, refused_name(path)))
         return True
@@ -171,8 +181,10 @@ class ChangeTurn:
     def _compare(self, change: Changed) -> None:
         part = replace(
             change,
-            metadata=self._preserved.metadata(change.metadata),
-            listing=self._preserved.listing(change.listing),
+            metadata=with_made_mode(
+                self._preserved.metadata(change.metadata), Kind.DIRECTORY, self._preserved
+            ),
+            listing=with_made_modes(self._preserved.listing(change.listing), self._preserved),
         )
         path = part.path
         if self._unexpected:
@@ -206,21 +218,20 @@ class ChangeTurn:
         """The destination's listing of the entries that the source names; None if it cannot be read."""
         if new:
             return EMPTY_LISTING
-        stale: list[bytes] = []
         try:
-            packed = self._root.list_packed(path, on_temporary=stale.append)
+            listed = self._root.listed(path)
         except FileError:
             return None
-        if stale:
-            self._partial_files.note(path, stale)
+        if listed.reserved:
+            self._partial_files.note(path, list(listed.reserved))
         named = {*part.listing.names, *strings(part.gone)}
-        names: Sequence[bytes] = strings(packed.names)
-        if not packed.names.isascii():
+        names: Sequence[bytes] = strings(listed.listing.names)
+        if not listed.listing.names.isascii():
             from rdc.session.applying.normalised_names import as_named_by_source
 
             names = as_named_by_source(self._root, path, named, names, dry_run=False)
         rows = [row for row, name in enumerate(names) if name in named]
-        return packed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
+        return listed.rows(rows).unpacked().named(tuple(names[row] for row in rows))
 
     # Renames
 
@@ -260,7 +271,7 @@ class ChangeTurn:
                 return
             identity = root.identity(old)
             change, found = message.metadata.mtime_ns, identity.mtime_ns
-            if identity.size != message.size or self._preserved.mtime(found) != self._preserved.mtime(change):
+            if identity.size != message.size or not self._preserved.same_time(change, found):
                 return
             before = root.metadata(old)
             closed = self._closed.closed(before, old, new)

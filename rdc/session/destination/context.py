@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from rdc.records import dataclass, replace
+from rdc.session.trees.destination_root import ANYWHERE, asked_attributes, asked_metadata, wants_listing
+from rdc.session.trees.destination_storage import DestinationStorage, known_facts
+from rdc.session.trees.made_modes import with_made_mode
 from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
@@ -12,8 +15,9 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Start
+    from rdc.session.destination.in_sync_pairs import InSyncStore
     from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.destination_root import DestinationRoot
+    from rdc.session.trees.destination_root import DestinationRoot, Site
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.tree.filters import DestinationFilters, FilterList
     from rdc.tree.selection import Selection
@@ -37,8 +41,10 @@ class DestinationContext:
     events: EventRelay
     described: Preserved
     """What this side announced that it preserves."""
-    preserved: Preserved
-    """What both sides preserve."""
+    agreed: Preserved
+    """What both sides preserve, by what they announced. Digests cover it."""
+    storage: DestinationStorage
+    """The file system, and what it turns out to preserve."""
     pack: bool
     """Ask for literals that are compressed with their surroundings."""
     clones: StagedClones | None
@@ -47,6 +53,13 @@ class DestinationContext:
     """What takes part; None for all that the source announces."""
     owners: OwnerMapping | None = None
     """What owners of the source become; None for the same numbers."""
+    uses_content: bool = True
+    """As in SessionTerms."""
+
+    @property
+    def preserved(self) -> Preserved:
+        """What both sides preserve, as far as is known by now."""
+        return self.storage.preserved
 
     @property
     def has_top(self) -> bool:
@@ -72,6 +85,21 @@ class SessionTerms:
     """What takes part; None for all that the source announces."""
     owners: OwnerMapping | None = None
     """What owners of the source become; None for the same numbers."""
+    uses_content: bool = True
+    """Whether content and extended attributes of entries that are here may serve for new ones and be
+    compared with them. False for a source that must not learn of them: it sends whole what differs by kind,
+    size or time."""
+
+    def wants_listing(self, path: bytes, site: Site = ANYWHERE) -> bool:
+        """Whether to ask for the source's whole listing at once."""
+        if not self.uses_content and asked_attributes(self.options):
+            return True  # a digest of the tree would compare attributes
+        return wants_listing(path, self.options, site)
+
+    @property
+    def in_sync_store(self) -> InSyncStore | None:
+        """Where pairs of trees are remembered that need nothing; None: nowhere."""
+        return self.signer.catalog if self.uses_content else None
 
     def has_top(self, start: Start) -> bool:
         """Whether the root directory itself takes part, with its metadata."""
@@ -101,7 +129,12 @@ def destination_context(
 ) -> DestinationContext:
     """The context of a run. `start`: as the source announced it."""
     preserved = described.both(start.kept)
-    options = terms.options
+    options, root, catalog = terms.options, destination_root.root, terms.signer.catalog
+    asked = replace(asked_metadata(options), attributes=described.attributes)
+    if not root.storage.is_learned:
+        root.rely_on(known_facts(root, catalog), learned=False)
+    root.storage.agree(asked, start.kept, insists=bool(options.owner))
+    storage = DestinationStorage(root, catalog, events.report, options, asked)
     if terms.owners is not None:
         terms.owners.applies = preserved.owner
     tree = FilteredTree(destination_root.root, start.only, destination_root.served, terms.selection)
@@ -109,16 +142,20 @@ def destination_context(
     filters = terms.filters.at_destination(tree, delete=deletes, delete_excluded=options.delete_excluded)
     return DestinationContext(
         destination_root=destination_root,
-        start=replace(start, metadata=preserved.metadata(start.metadata)),
+        start=replace(
+            start, metadata=with_made_mode(preserved.metadata(start.metadata), start.entry, preserved)
+        ),
         options=options,
         filters=filters,
         secret=terms.secret,
         signer=terms.signer,
         events=events,
         described=described,
-        preserved=preserved,
+        agreed=preserved,
+        storage=storage,
         pack=terms.pack,
         clones=terms.clones,
         selection=terms.selection,
         owners=terms.owners,
+        uses_content=terms.uses_content,
     )

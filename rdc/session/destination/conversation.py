@@ -7,7 +7,7 @@ the directories that differ. From there on both ways are one.
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.attributes import AttributeKinds
@@ -64,14 +64,20 @@ class Destination:
     """One destination conversation. Before `run`, the caller sent Describe(whole, kept) to the source."""
 
     def __init__(
-        self, context: DestinationContext, *, whole: bool, in_sync_store: InSyncStore | None = None
+        self,
+        context: DestinationContext,
+        *,
+        whole: bool,
+        in_sync_store: InSyncStore | None = None,
+        live: bool = False,
     ) -> None:
+        """`live`: the session stays open after this."""
         # long because it only stores and makes the parts, in the order in which they need each other
         options = context.options
         destination_root, start, preserved, filters = (
             context.destination_root,
             context.start,
-            context.preserved,
+            context.agreed,
             context.filters.listed,
         )
         self._context = context
@@ -81,6 +87,7 @@ class Destination:
         self._filters = filters
         self._events = context.events
         self._whole = whole
+        self._live = live
         self._preserved = preserved
         self._start = start
         destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
@@ -116,6 +123,8 @@ class Destination:
         self._partial_files = PartialFiles(destination_root.root)
         self._own_tree = OwnTree(context, self._partial_files, links=own_links)
         self._totals: _Totals | None = None
+        self._full: OutOfSpaceError | None = None
+        """The error of a full disk that ends the run once all was compared."""
         self._parts: DestinationParts | None = None
         """None: the digests of both manifests showed that nothing is to be done."""
 
@@ -134,6 +143,7 @@ class Destination:
             boundary=self._boundary,
             links=self._links,
             attributes=self._xattrs,
+            live=self._live,
         )
         self._wanted = parts.wanted
         self._landing = parts.landing
@@ -171,6 +181,14 @@ class Destination:
         """Bytes in these files."""
         return self._totals.bytes if self._totals else 0
 
+    @property
+    def withheld(self) -> str | None:
+        """Why no deletion was allowed in the end; None: all were."""
+        from rdc.session.applying.unarrived import incomplete
+
+        errors = 0 if self._totals is None else self._totals.read_errors
+        return incomplete(errors) if self._parts is None else self._extraneous.withheld(errors)
+
     def run(self, round_: int) -> Conversation[Done]:
         """Compares, fetches what differs, deletes, and ends with the totals of the run."""
         try:
@@ -196,6 +214,9 @@ class Destination:
                     top = self._context.start.metadata if self._context.has_top else None
                     parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
                 round_ = yield from parts.finish(round_)
+        except OutOfSpaceError:
+            yield from self._end_full(round_)
+            raise
         except BaseException:
             if self._parts is not None:
                 self._parts.wind_down()
@@ -210,6 +231,15 @@ class Destination:
         yield Send(done, round_)
         return done
 
+    def _end_full(self, round_: int) -> Conversation[None]:
+        """Puts in place what is complete, and tells what stays undeleted, before an error of a full disk ends
+        the run."""
+        if self._parts is not None:
+            self._parts.wind_down()
+            if self._totals is not None:
+                self._parts.remove_nevertheless(self._totals.entries, self._totals.read_errors)
+        yield from self._events.send_waiting(round_)
+
     def _fetch(self, round_: int) -> Conversation[int]:
         """Fetches and commits the outstanding contents, if any. Returns the round to go on with."""
         if not self._router.idle:
@@ -219,7 +249,11 @@ class Destination:
         return round_
 
     def _report_foreign(self) -> None:
-        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too."""
+        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too.
+
+        A source that must learn of no content is told of no name that it did not send."""
+        if not self._context.uses_content:
+            return
         code = ExitCode.PARTIAL if self._options.delete else ExitCode.OK
         only, selection = self._start.only or None, self._context.selection
         for path in self._partial_files.foreign(self._filters, only=only, selection=selection):
@@ -233,7 +267,7 @@ class Destination:
         Returns the round to go on with.
         """
         # long because each kind of message is a branch
-        while self._totals is None or not self._router.idle:
+        while self._totals is None or not (self._full or self._router.idle):
             received = yield Receive()
             if received is None:
                 continue
@@ -259,12 +293,24 @@ class Destination:
                     _Totals(message.entries, message.files, message.bytes, message.read_errors)
                 )
             elif not self._events.take(message):
-                yield from self._router.take(received)
+                yield from self._unless_full(self._router.take(received))
             if self._router.waits:
-                yield from self._router.pump(received.round + 1)
+                yield from self._unless_full(self._router.pump(received.round + 1))
             if self._events.waits:
                 yield from self._events.send_waiting(received.round + 1)
         return round_
+
+    def _unless_full(self, steps: Conversation[None]) -> Conversation[None]:
+        """Goes on with contents until the disk is full. The comparison then goes on alone: it tells what is
+        to be deleted."""
+        if self._full is not None:
+            return
+        try:
+            yield from steps
+        except OutOfSpaceError as error:
+            if self._totals is not None:
+                raise
+            self._full = error
 
     def _compare_unlisted(self) -> None:
         """With --ignore-errors, compares directories that the source could not read as if they were empty."""
@@ -274,10 +320,17 @@ class Destination:
                 self._directories.compare(path, len(self._wanted), EMPTY_LISTING, found)
 
     def _comparison_done(self, totals: _Totals) -> None:
-        """Notes that all directories were compared, and starts what had to wait for that."""
+        """Notes that all directories were compared, and starts what had to wait for that. Raises
+        OutOfSpaceError if the disk was full."""
         self._totals = totals
         self._directories.skip_unlisted()
-        left = None if self._parts is None else self._parts.skipped
+        full = self._full or self._directories.full
+        if full is not None:
+            raise full
+        left = None
+        if self._parts is not None:
+            self._parts.find_missing()
+            left = self._parts.skipped
         if self._links is not None and left is not None:
             self._links = left.remaining(self._links)
         if self._links:
@@ -289,7 +342,8 @@ class Destination:
             from rdc.session.renames.removed_files import RemovedFiles
 
             filters = self._context.filters.protected.movable
-            return RemovedFiles(self._root, filters, extra, self._preserved, self._boundary)
+            listed = self._extraneous.identity
+            return RemovedFiles(self._root, filters, extra, self._preserved, listed, self._boundary)
 
         self._router.plan_known(
             removed_files,
@@ -348,7 +402,9 @@ class Destination:
         if not comparison.is_usable(manifest):
             self._wanted.clear()
             return (yield from self._list_all(round_))
-        mount_points = self._in_sync.mount_points
+        mount_points, identities = self._in_sync.mount_points, self._own_tree.identities
+        if identities is not None and not self._context.filters.listed:
+            self._extraneous.take_walk(own, identities, self._own_tree.unreadable)
         yield from comparison.compare(self._compared, self._extraneous, mount_points, round_)
         self._xattrs_were_right = self._xattrs is not None
         self._pass_guard(len(own))

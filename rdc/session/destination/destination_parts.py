@@ -9,10 +9,12 @@ from rdc.errors import ExitCode, RdcError
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import Done
 from rdc.session.applying.applying_context import ApplyingContext
+from rdc.session.applying.blocked_entries import BlockedEntries
 from rdc.session.applying.deletion import Deletion
 from rdc.session.applying.directory_changes import DirectoryChanges
 from rdc.session.applying.extraneous_entries import ExtraneousEntries
 from rdc.session.applying.file_router import FileRouter
+from rdc.session.applying.unarrived import Unarrived
 from rdc.session.landing.file_commits import FileCommits
 from rdc.session.landing.transfer_context import TransferContext
 from rdc.session.runtime.event_relay import TransferProgress
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Metadata
     from rdc.protocol.messages.registry import Start
+    from rdc.session.applying.hard_links import HardLinks
     from rdc.session.destination.context import DestinationContext
     from rdc.session.destination.guarded_changes import GuardedChanges
+    from rdc.session.landing.listed_entries import Extraneous
     from rdc.session.landing.partial_files import PartialFiles
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.mount_boundary import MountBoundary
@@ -50,16 +54,19 @@ class DestinationParts:
         boundary: MountBoundary | None = None,
         links: LinkTable | None = None,
         attributes: WantedXattrs | None = None,
+        live: bool = False,
+        earlier: str | None = None,
     ) -> None:
         """`partial_files`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
         destination does not exist yet. `boundary`: nothing beyond this mount boundary is deleted. `links`,
-        `attributes`: `links` and `xattrs` of DirectoryChanges."""
+        `attributes`: `links` and `xattrs` of DirectoryChanges. `live`: as in ExtraneousEntries. `earlier`: as
+        in Unarrived."""
         # long because it only makes the parts, in the order in which they need each other
         destination_root, start, options = context.destination_root, context.start, context.options
         filters, events, preserved = context.filters, context.events, context.preserved
         self._destination_root = destination_root
         self._options = options
-        self._preserved = preserved
+        self._storage = context.storage
         self._events = events
         if options.remove_source_files:
             events.note_paths(made=options.ignore_existing)
@@ -71,9 +78,12 @@ class DestinationParts:
             fsync=options.fsync,
             owner=preserved.owner,
             dry=options.dry_run,
+            before_writing=context.storage.before_writing,
             xattrs=attributes,
             delays=options.delay_updates,
         )
+        self.unarrived = Unarrived(destination_root.root, self.wanted, self.landing, earlier=earlier)
+        events.heed(self.unarrived.note)
         if destination_root.root.backups is not None:
             destination_root.root.backups.wanted_known(lambda path: self.wanted.row(path) is not None)
         self.progress = TransferProgress(events)
@@ -88,12 +98,13 @@ class DestinationParts:
             self.progress,
             fsync=options.fsync,
             dry=options.dry_run,
-            seeks=seeks,
+            seeks=seeks and context.uses_content,
             pack=context.pack,
             clones=context.clones,
             leaves_size=options.is_left_for_size,
             alternates=destination_root.alternates,
-            whole=options.whole_file,
+            whole=options.whole_file or not context.uses_content,
+            uses_content=context.uses_content,
         )
         self.router = FileRouter(transfer)
         self.deletion = Deletion(
@@ -113,8 +124,11 @@ class DestinationParts:
             self.deletion,
             events,
             given=partial(_named, self.wanted, start, context.selection),
+            unarrived=self.unarrived.reason,
             boundary=boundary,
+            live=live,
         )
+        self._blocked = BlockedEntries(self.extraneous, events)
         self.skipped: SkippedEntries | None = None
         """Entries that options or reserved names leave alone. None if neither links nor xattrs need them."""
         if not (links is None and attributes is None):
@@ -127,11 +141,13 @@ class DestinationParts:
             start=start,
             options=options,
             filters=filters,
-            preserved=context.preserved,
+            storage=context.storage,
             manifest=self.wanted,
             landing=self.landing,
             router=self.router,
             extraneous=self.extraneous,
+            unarrived=self.unarrived,
+            blocked=self._blocked,
             events=events,
             links=links,
             xattrs=attributes,
@@ -139,13 +155,18 @@ class DestinationParts:
             skipped=self.skipped,
             has_top=context.has_top,
             selection=context.selection,
+            uses_content=context.uses_content,
         )
         self.directories = DirectoryChanges(self._applying)
         self._guarded: GuardedChanges | None = None
         if options.guard is not None:
             from rdc.session.destination.guarded_changes import GuardedChanges
 
-            self._guarded = GuardedChanges(self.directories, options, preserved)
+            self._guarded = GuardedChanges(self.directories, options, context.storage)
+        self._missing: list[Extraneous] = []
+        """What is to go for --delete-missing-args."""
+        self._has_removed = False
+        """Deletions have begun."""
         self._is_stopped = False
         """The guard stopped the run: nothing is changed."""
 
@@ -173,7 +194,7 @@ class DestinationParts:
         round_: int,
         fetch: Callable[[int], Conversation[int]],
     ) -> Conversation[int]:
-        """After the comparison: renames, fetches the remaining contents, deletes, and makes hard links.
+        """After the comparison: renames, fetches the remaining contents, makes hard links, and deletes.
 
         `entries`, `read_errors`: of the source. `fetch`: fetches and commits what is outstanding. Returns
         the round to go on with.
@@ -183,25 +204,57 @@ class DestinationParts:
         round_ = yield from fetch(round_)
         self.landing.land()
         self.directories.finish_alternates()
+        hard_links: HardLinks | None = None
+        if links:
+            from rdc.session.applying.hard_links import HardLinks
+
+            hard_links = HardLinks(self._applying, self.directories.late)
+            hard_links.run(links)
+            round_ = yield from fetch(round_)
+        self.put_blocked(read_errors)
+        round_ = yield from fetch(round_)
+        if hard_links is not None:
+            hard_links.run_late()
+            self.put_blocked(read_errors)
+            round_ = yield from fetch(round_)
+            hard_links.finish()
+        self.remove(entries, read_errors)
+        return round_
+
+    def find_missing(self) -> None:
+        """Notes what --delete-missing-args deletes, when all directories were compared."""
+        if self._options.delete_missing_args and not self._is_stopped:
+            from rdc.session.applying.missing_arguments import find_missing
+
+            self._missing = find_missing(self._applying, self.deletion)
+
+    def put_blocked(self, read_errors: int) -> None:
+        """Lets entries take the places of directories, when everything else is in place. `read_errors`: of
+        the source."""
+        self._blocked.put_all(partial(self.extraneous.withheld, read_errors))
+        self.landing.drop_held()
+
+    def remove(self, entries: int, read_errors: int) -> None:
+        """Deletes what has to go, when everything else is in place. `entries`, `read_errors`: of the
+        source."""
+        self._has_removed = True
+        withheld = self.extraneous.withheld(read_errors)
         if self._options.delete:
-            self.extraneous.delete(entries, read_errors)
+            self.extraneous.delete(entries, withheld)
         if self._options.delete_missing_args and not self._is_stopped:
             from rdc.session.applying.missing_arguments import delete_missing
 
-            delete_missing(self._applying, self.deletion, self.directories.late, read_errors)
-        self.directories.replace_blocking_directories(read_errors)
+            late = self.directories.late
+            delete_missing(self._applying, self._missing, self.deletion, late, withheld)
         self.deletion.finish()
-        round_ = yield from fetch(round_)
-        if links:
-            self.link(links, read_errors)
-            round_ = yield from fetch(round_)
-        return round_
 
-    def link(self, links: LinkTable, read_errors: int) -> None:
-        """Makes hard links, when the files they link to are in place."""
-        from rdc.session.applying.hard_links import HardLinks
-
-        HardLinks(self._applying, self.directories.late).run(links, read_errors)
+    def remove_nevertheless(self, entries: int, read_errors: int) -> None:
+        """Deletes, in a run that cannot go on, what --ignore-errors allows, or tells what is withheld."""
+        if self._has_removed or self._options.dry_run or not self._options.delete:
+            return
+        self._has_removed = True
+        why = None if self._options.ignore_errors else "not everything arrived before the run ended"
+        self.extraneous.delete(entries, self.extraneous.withheld(read_errors) or why)
 
     def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
         """Sets extended attributes, after all other changes.
@@ -219,6 +272,7 @@ class DestinationParts:
 
         Returns the round to go on with.
         """
+        self._storage.finish()
         self._finish_undo()
         options = self._options
         if not options.remove_source_files or options.dry_run or self._is_stopped:
@@ -226,7 +280,7 @@ class DestinationParts:
         from rdc.session.landing.confirmed_files import ConfirmedFiles
 
         root = self._destination_root.root
-        confirmed = ConfirmedFiles(root, self.wanted, self._preserved, self._events, options)
+        confirmed = ConfirmedFiles(root, self.wanted, self._storage.preserved, self._events, options)
         return (yield from confirmed.confirm(round_))
 
     def _finish_undo(self) -> None:
@@ -238,12 +292,17 @@ class DestinationParts:
 
     def wind_down(self) -> None:
         """Ends an interrupted run: commits complete files and leaves partial files for the next run."""
+        self._storage.remember()
         self.router.close()
         with contextlib.suppress(RdcError):
             self.landing.flush()
         with contextlib.suppress(RdcError):
             self.directories.finish_alternates()
         self.landing.abandon()
+
+    def finish_turn(self) -> None:
+        """After all changes of a turn: remembers what was learned, and reports what failed."""
+        self._storage.finish()
 
     def account(self, code: ExitCode) -> Done:
         """The totals of the run."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
+from rdc.files.base.known_devices import same_entry
 from rdc.protocol.messages.registry import Describe, TopTier, Turn
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.destination.context import destination_context
@@ -10,11 +13,12 @@ from rdc.session.destination.conversation import Destination
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
-from rdc.session.trees.destination_root import keeps, open_destination, wants_listing
+from rdc.session.trees.destination_root import keeps, make_nodes, open_destination
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.model.file_system_facts import FileSystemFacts
     from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import Done, Message, Start, Watch
     from rdc.protocol.rules.connection import Received
@@ -84,8 +88,12 @@ class LiveDestination:
         self._audience = audience
         self.preserved = preserved
         self._start: Start | None = None
-        self._root: tuple[int, int] | None = None
-        """Device and inode of the destination's root."""
+        self._withheld: str | None = None
+        """Why nothing may be deleted before the next comparison of whole trees; None: all may."""
+        self._root: os.stat_result | None = None
+        """The stat of the destination's root."""
+        self._facts: FileSystemFacts | None = None
+        """What a turn has learned of its file system."""
 
     def check_again(self) -> None:
         """Checks the copy when a session continues a lost one.
@@ -108,8 +116,10 @@ class LiveDestination:
             self._audience.begins()
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
-                self.whole = wants_listing(self._path, self._terms.options, self._site)
-                self.preserved = keeps(self._path, self._terms.options, self._site)
+                self.whole = self._terms.wants_listing(self._path, self._site)
+                self.preserved = keeps(
+                    self._path, self._terms.options, self._site, catalog=self._terms.signer.catalog
+                )
                 yield Send(Describe(self.whole, self.preserved), round_)
                 yield from self._compare_all()
             else:
@@ -133,11 +143,12 @@ class LiveDestination:
             context = destination_context(
                 self._terms, destination_root, self._start, self._audience.events(), self.preserved
             )
-            half = Destination(context, whole=self.whole, in_sync_store=self._terms.signer.catalog)
+            half = Destination(context, whole=self.whole, in_sync_store=self._terms.in_sync_store, live=True)
             done = yield from half.run(round_)
+            self._withheld = half.withheld
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:
-            destination_root.release()
+            self._release(destination_root)
 
     def _take_changes(self, round_: int) -> Conversation[None]:
         """A turn that receives only what changed."""
@@ -148,12 +159,14 @@ class LiveDestination:
             turn = ChangeTurn(
                 destination_context(
                     self._terms, destination_root, self._start, self._audience.events(), self.preserved
-                )
+                ),
+                withheld=self._withheld,
             )
             done = yield from turn.run(round_)
+            self._withheld = turn.withheld
             self._audience.ended(done, whole=False, files=turn.source_files)
         finally:
-            destination_root.release()
+            self._release(destination_root)
 
     def _destination_root(self, start: Start) -> DestinationRoot:
         """Opens the destination. Raises RdcError (exit code 11) if another directory took its place."""
@@ -164,12 +177,22 @@ class LiveDestination:
                 code=ExitCode.FILE_IO,
             )
         destination_root = open_destination(self._path, start, self._terms.options, self._site)
-        found = destination_root.root.identity(b"")
-        if self._root is not None and self._root != (found.device, found.inode):
+        make_nodes(destination_root.root, self._terms.options)
+        found = os.fstat(destination_root.root.fileno())
+        if self._root is not None and not same_entry(self._root, found):
             destination_root.release()
             raise RdcError(
                 f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
                 code=ExitCode.FILE_IO,
             )
-        self._root = (found.device, found.inode)
+        self._root = found
+        if self._facts is not None:
+            destination_root.root.rely_on(self._facts, learned=True)
         return destination_root
+
+    def _release(self, destination_root: DestinationRoot) -> None:
+        """Closes the destination, and keeps what the turn has learned of its file system."""
+        storage = destination_root.root.storage
+        if storage.is_learned:
+            self._facts = storage.facts
+        destination_root.release()

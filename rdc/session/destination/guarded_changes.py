@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import Listing
-    from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
     from rdc.plan.compare import Comparison
     from rdc.session.applying.directory_changes import DirectoryChanges
+    from rdc.session.trees.destination_storage import DestinationStorage
 
 __all__ = ["GuardedChanges"]
 
@@ -30,10 +30,12 @@ class GuardedChanges:
     let them change. Nothing is written before `release`.
     """
 
-    def __init__(self, directories: DirectoryChanges, options: SyncOptions, preserved: Preserved) -> None:
+    def __init__(
+        self, directories: DirectoryChanges, options: SyncOptions, storage: DestinationStorage
+    ) -> None:
         self._directories = directories
         self._options = options
-        self._preserved = preserved
+        self._storage = storage
         root = directories.announced(b"")
         self._expected: dict[bytes, AnnouncedDirectory] = {} if root is None else {b"": root}
         self._steps: list[Callable[[], object]] = []
@@ -80,7 +82,10 @@ class GuardedChanges:
     def _count(self, directory: ComparedDirectory) -> None:
         directory = directory.with_equal_times(self._options.modify_window)
         comparison = compare(
-            directory.listing, directory.existing, preserved=self._preserved, checksum=self._options.checksum
+            directory.listing,
+            directory.existing,
+            preserved=self._storage.preserved,
+            checksum=self._options.checksum,
         )
         if self._options.narrows:
             comparison = self._narrowed(directory, comparison)
@@ -96,7 +101,7 @@ class GuardedChanges:
             directory.listing,
             directory.existing,
             options=self._options,
-            preserved=self._preserved,
+            preserved=self._storage.preserved,
             path=directory.path,
         ).comparison
 

@@ -11,7 +11,7 @@ from rdc.plan.compare import compare
 from rdc.plan.expected_directory import expected_directory
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class InSyncTree:
     def _read(self, path: bytes) -> PackedListing:
         """The listing of one directory, as a walk finds it."""
         only = self._start.only or None
-        walk = PackedWalk(self._root, self._filters, silent, only=only, start=path)
+        walk = Walk(self._root, self._filters, silent, only=only, start=path)
         return next(iter(walk)).listing
 
     def _walked_tree(
@@ -136,9 +136,9 @@ class InSyncTree:
             number = None if before is None or path in changed else before.number(path)
             return None if before is None or number is None else before.packed(number)
 
-        walk = PackedWalk(self._root, self._filters, silent, only=self._start.only or None, known=unchanged)
+        walk = Walk(self._root, self._filters, silent, only=self._start.only or None, known=unchanged)
         own = Manifest()
-        for path, listing in walk:
+        for path, listing, _ in walk:
             own.add(path, listing)
             if before is None or path in changed or before.number(path) is None:
                 self._demand_in_sync(wanted, path, listing)

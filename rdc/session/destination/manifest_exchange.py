@@ -116,7 +116,7 @@ def discover(
     from rdc.plan.manifest_descent import ManifestDescent
     from rdc.tree.fold import Fold
 
-    descent = ManifestDescent(Fold(own, preserved), entries, secret, owner=preserved.owner)
+    descent = ManifestDescent(Fold(own, preserved.at_destination), entries, secret, owner=preserved.owner)
     # Both sides fold at the same time: the source after it has sent its offer, this side meanwhile.
     descent.prepare()
     if top:

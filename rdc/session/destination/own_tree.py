@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError
+from rdc.files.base.relative_path import join
 from rdc.progress import Problem
 from rdc.tree.manifest import Manifest, covering_root, further_digest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.tree_identities import TreeIdentities
+from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.model.entries import Listing, PackedInodes
+    from rdc.model.entries import Listing
+    from rdc.model.listed import Listed
     from rdc.model.preserved import Preserved
     from rdc.progress import Event
     from rdc.session.destination.context import DestinationContext
@@ -22,15 +25,6 @@ if TYPE_CHECKING:
     from rdc.tree.hard_links import LinkTable
 
 __all__ = ["OwnTree"]
-
-
-class _Inodes:
-    """Passes the inodes of a walk's next directory."""
-
-    found: PackedInodes | None = None
-
-    def take(self, path: bytes, inodes: PackedInodes) -> None:
-        self.found = inodes
 
 
 class OwnTree:
@@ -45,10 +39,10 @@ class OwnTree:
         enter: Callable[[bytes], bool] | None = None,
     ) -> None:
         """`links`: takes the hard links of a walk; None if hard links do not count as a difference. `enter`:
-        as in PackedWalk."""
+        as in Walk."""
         self._enter = enter
         root = context.destination_root.root
-        self._kinds = kinds = context.preserved.attributes
+        self._kinds = kinds = context.agreed.attributes
         self._attributes: TreeXattrs | None = None
         self._sets: WantedXattrs | None = None
         """The attributes of the last walk; None if they were too many to store."""
@@ -56,6 +50,8 @@ class OwnTree:
             from rdc.session.trees.tree_xattrs import TreeXattrs
 
             self._attributes = TreeXattrs(root, kinds)
+        self.identities: TreeIdentities | None = None
+        """Which entries the last walk found; None: none was begun."""
         self.further = b""
         """Digest of the links and attributes of the last walk; valid after `digest`."""
         self._root = root
@@ -63,6 +59,7 @@ class OwnTree:
         self._partial_files = partial_files
         self._events = context.events
         self._only = context.start.only
+        self._root.only = self._only or None
         self._has_top = context.has_top
         self._selection = context.selection
         self._new = context.destination_root.new
@@ -76,32 +73,33 @@ class OwnTree:
     def walk(self) -> Manifest:
         """The manifest of the whole tree."""
         manifest = Manifest()
+        self.identities = identities = TreeIdentities(manifest)
         if self._new:
             return manifest
-        links, inodes = self._links, _Inodes()
+        links = self._links
         attributes = self._attributes
         if attributes is not None:
             from rdc.session.trees.wanted_xattrs import WantedXattrs
 
             self._sets = WantedXattrs(self._kinds)
             self._hold(attributes.begin(top=self._has_top))
-        walk = PackedWalk(
+        walk = Walk(
             self._root,
             self._filters,
             self._note,
             only=self._only or None,
             on_temporaries=self._partial_files.note,
             enter=self._enter,
-            on_inodes=None if links is None else inodes.take,
             selection=self._selection,
         )
         try:
-            for path, listing in walk:
-                if links is not None and inodes.found is not None:
-                    links.add(len(manifest), listing.kinds, inodes.found)
+            for path, listing, inodes in walk:
+                if links is not None:
+                    links.add(len(manifest), listing.kinds, inodes)
                 if attributes is not None:
                     self._hold(attributes.read(path, len(manifest), listing))
                 manifest.add(path, listing)
+                identities.add(inodes)
         except FileError:
             self.unreadable.add(b"")
         return manifest
@@ -115,7 +113,7 @@ class OwnTree:
             top = None if top is None else owners.as_at_source(top)
         links = None if self._links is None else self._links.digest(manifest)
         self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
-        return covering_root(manifest.root(top, preserved), self.further)
+        return covering_root(manifest.root(top, preserved.at_destination), self.further)
 
     def _hold(self, sets: Iterable[EntrySet]) -> None:
         """Stores attributes, unless they become too many."""
@@ -148,21 +146,24 @@ class OwnTree:
         If only the directory's mode keeps its owner out, the owner borrows permissions. `on_borrowed` then
         takes the path, so that the run restores the mode at the end.
         """
-        stale: list[bytes] = []
         try:
-            listing = self._listing(path, stale, on_borrowed)
+            listed = self._listed(path, on_borrowed)
         except FileError as error:
             from rdc.session.applying.writing_code import writing_code
 
             self._events.report(Problem(writing_code(error), path, str(error)))
             return None
-        if stale:
-            self._partial_files.note(path, stale)
-        return listing
+        if listed.reserved:
+            self._partial_files.note(path, list(listed.reserved))
+        for bad in listed.bad:
+            entry = join(path, bad.name)
+            if not self._filters.excluded(entry, bad.is_directory):
+                self._events.report(Problem(ExitCode.PARTIAL, entry, str(self._root.unlisted(entry, bad))))
+        return listed.unpacked()
 
-    def _listing(self, path: bytes, stale: list[bytes], on_borrowed: Callable[[bytes], None]) -> Listing:
+    def _listed(self, path: bytes, on_borrowed: Callable[[bytes], None]) -> Listed:
         try:
-            return self._root.list(path, on_temporary=stale.append)
+            return self._root.listed(path)
         except FileError as error:
             from rdc.session.applying.borrowed_permissions import borrow_permissions
 
@@ -170,7 +171,7 @@ class OwnTree:
             if not (closed and borrow_permissions(self._root, path)):
                 raise
             on_borrowed(path)
-            return self._root.list(path, on_temporary=stale.append)
+            return self._root.listed(path)
 
     def _note(self, event: Event) -> None:
         """Notes directories that the walk could not read."""

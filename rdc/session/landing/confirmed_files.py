@@ -85,7 +85,7 @@ class ConfirmedFiles:
         """The rows of a directory whose entries are here."""
         wanted = self._wanted.listing(number)
         try:
-            existing = self._root.list(path, on_temporary=lambda _name: None)
+            existing = self._root.list(path)
         except RdcError:
             return []  # the run has reported it
         window = self._options.modify_window
@@ -110,10 +110,12 @@ class ConfirmedFiles:
             elif kind == Kind.FILE:
                 if self._options.is_left_for_size(wanted.sizes[row]):
                     continue
-                times = wanted.mtimes[row], existing.mtimes[here]
-                equal = wanted.sizes[row] == existing.sizes[here] and self._preserved.mtime(
-                    times[0]
-                ) == self._preserved.mtime(times[1])
+                # Where mtimes are not preserved, the run has compared or fetched the content of each file
+                # that no option left alone.
+                compared = not self._preserved.is_timed(kind) and not self._options.narrows
+                equal = wanted.sizes[row] == existing.sizes[here] and (
+                    compared or self._preserved.same_time(wanted.mtimes[row], existing.mtimes[here])
+                )
             else:
                 equal = kind in NODES and wanted.sizes[row] == existing.sizes[here]
             if equal:

@@ -14,6 +14,7 @@ from rdc.plan.compare import DIFFERS, DIFFERS_IN_ACCESS, Change, Decision, Diffe
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 from rdc.records import replace
+from rdc.session.landing.listed_entries import ListedEntries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,19 +54,24 @@ class FileCommits:
         fsync: bool,
         owner: bool,
         dry: bool,
+        before_writing: Callable[[bytes], object],
         xattrs: WantedXattrs | None = None,
         delays: bool = False,
     ) -> None:
-        """`owner`: owners and groups are set. `dry`: nothing changes. `delays`: nothing is in place before
-        `land`. `xattrs`: learns which files differ;
-        None if the run does not preserve extended attributes."""
+        """`owner`: owners and groups are set. `dry`: nothing changes. `before_writing`: is called before
+        content is written that a comparison of contents found to differ, with the file's directory.
+        `delays`: nothing is in place before `land`. `xattrs`: learns which files differ; None if the run does
+        not preserve extended attributes."""
         self._root = root
         self._entries = entries
         self._events = events
         self.owner = owner
         """Whether the run sets owners and groups."""
         self._dry = dry
+        self._before_writing = before_writing
         self._decisions = FileDecisions()
+        self.listed = ListedEntries()
+        """What was at the paths of the files when they were listed. Nothing else is replaced or changed."""
         self._files: dict[bytes, int] = {}
         self._otherwise: dict[int, tuple[int, int]] = {}
         """Size and mtime of files that differ from their listing; see `landed`."""
@@ -74,10 +80,13 @@ class FileCommits:
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self._delayed: DelayedGroup | None = None
         if delays and not dry:
-            from rdc.files.replace.delayed_group import DelayedGroup
-
-            self._delayed = DelayedGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
-            self._group = self._delayed
+            root.stages_singly = True
+            self._group = self._delayed = self._delaying_group(fsync=fsync)
+        self._held: DelayedGroup | None = None
+        """Files that have a directory in their place."""
+        self._held_paths: dict[bytes, Identity | None] = {}
+        """Their paths, and the listed directories there."""
+        self._fsync = fsync
         self.changed = self.planned = 0
         self.moved_files = 0
         """Renamed files; they are among the changed entries."""
@@ -85,6 +94,13 @@ class FileCommits:
         self._link_paths: Callable[[int], Iterator[bytes]] | None = None
         self._copied: set[bytes] = set()
         """Paths in the commit group whose content was copied locally."""
+        self.failed: set[int] = set()
+        """Files whose commit failed: what is at their paths did not come from the source."""
+
+    def _delaying_group(self, *, fsync: bool) -> DelayedGroup:
+        from rdc.files.replace.delayed_group import DelayedGroup
+
+        return DelayedGroup(self._root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
 
     def link_paths_known(self, link_paths: Callable[[int], Iterator[bytes]]) -> None:
         """Sets `link_paths`: it yields the paths that will become hard links to a file."""
@@ -119,6 +135,8 @@ class FileCommits:
             self._xattrs.note_reported((file,))
         if self._dry:
             self.rehearse(file)
+        else:
+            self._before_writing(self._entries.entry(file).path.rpartition(b"/")[0])
         return not self._dry
 
     def same(self, file: int, metadata: Metadata | None, existing: Identity) -> None:
@@ -131,12 +149,25 @@ class FileCommits:
             return
         entry = self._entries.entry(file)
         wanted = entry.metadata if metadata is None else metadata
+        if not self._dry and not self._is_listed(file, existing):
+            self._fail_changed(file, entry.path)
+            return
         self._note_landed(file, existing.size, wanted)
         parts = decision.change is Change.CONTENT and not (self._dry or self._root.overwrites)
         if parts and self._stays_elsewhere(file, entry.path):
             self._part(file, entry.path, wanted, decision, existing)
         else:
-            self.set_metadata(entry.path, wanted, decision, lambda now: now == existing)
+            self.set_metadata(entry.path, wanted, decision, existing)
+
+    def _is_listed(self, file: int, existing: Identity) -> bool:
+        """Whether an existing file is the one that was listed."""
+        listed = self.listed.of(file)
+        return listed is not None and self._root.check.is_still(listed, existing)
+
+    def _fail_changed(self, file: int, path: bytes) -> None:
+        """Reports a file that is not as it was listed. It stays as it is."""
+        self._files[path] = file
+        self._failed(self._root.another(path, None, self.listed.of(file), "change it"))
 
     def _stays_elsewhere(self, file: int, path: bytes) -> bool:
         """Whether the local file has hard links that this run does not make the source's file.
@@ -163,6 +194,7 @@ class FileCommits:
         self._decisions.put(file, decision.change, decision.difference)
         self._files[path] = file
         self._copied.add(path)
+        metadata = self._for_existing(path, metadata, existing)
         try:
             self._group.part(path, metadata, self.owner, existing)
         except FileError as error:
@@ -195,8 +227,17 @@ class FileCommits:
             files, rows = [files[number] for number in known], [rows[number] for number in known]
         if not files:
             return []
+        foreign = [] if self._dry else self.listed.changed(files, opened, rows, self._root.check)
+        if foreign:
+            for number in foreign:
+                self._fail_changed(files[number], self._entries.entry(files[number]).path)
+            known = sorted(set(range(len(files))).difference(foreign))
+            codes = bytes([codes[number] for number in known])
+            files, rows = [files[number] for number in known], [rows[number] for number in known]
         if self._dry:
             outcomes = bytes([METADATA_SET]) * len(files)
+        elif not self._root.storage.sets_found_whole:
+            outcomes = bytes([FAILED]) * len(files)  # one by one: each keeps what is not preserved
         elif self._root.fakes or (self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS)):
             outcomes = bytes([FAILED]) * len(files)  # one by one: ACLs have to be removed first
         else:
@@ -219,13 +260,11 @@ class FileCommits:
                 self.same(file, None, opened.identity(row))
         return changed
 
-    def set_metadata(
-        self, path: bytes, metadata: Metadata, decision: Decision, is_meant: Callable[[Identity], bool]
-    ) -> None:
-        """Sets the metadata of a file whose content stays, if `is_meant` accepts the file at `path`."""
+    def set_metadata(self, path: bytes, metadata: Metadata, decision: Decision, expected: Identity) -> None:
+        """Sets the metadata of a file whose content stays, if the one at `path` is `expected`."""
         try:
             if not self._dry:
-                self._group.set_metadata(path, metadata, self.owner, is_meant)
+                self._group.set_metadata(path, metadata, self.owner, expected)
         except FileError as error:
             self._failed(error)
             return
@@ -245,7 +284,21 @@ class FileCommits:
         """Takes over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
         self._files[path] = file
         self._note_landed(file, temporary.size, metadata)
-        self._group.add(temporary, path, metadata, self.owner, expected)
+        metadata = self._for_existing(path, metadata, expected)
+        group = self._group if self._held is None or path not in self._held_paths else self._held
+        group.add(temporary, path, metadata, self.owner, expected)
+
+    def _for_existing(self, path: bytes, metadata: Metadata, expected: Identity | None) -> Metadata:
+        """`metadata` for new content of the file `expected`, whose permissions stay as far as they are not
+        preserved."""
+        preserved = self._root.storage.preserved
+        if expected is None or preserved.keeps_all_modes:
+            return metadata
+        try:
+            existing = self._root.metadata(path)
+        except FileError:
+            return metadata  # the commit finds another entry than expected, and says so
+        return replace(metadata, mode=preserved.replaced_mode(metadata, existing))
 
     def stage_ahead(self, files: Sequence[ListedFiles], content: memoryview) -> int:
         """Writes new files of the first of these directories together, where writes wait. Returns the number
@@ -260,13 +313,19 @@ class FileCommits:
         return self._group.add_small(directory, listing, content, self.owner)
 
     def commit_versions(
-        self, files: Sequence[int], paths: Sequence[bytes], expected: Sequence[Identity], content: bytes
+        self, files: Sequence[int], paths: Sequence[bytes], content: bytes
     ) -> tuple[list[int], list[int]]:
-        """Takes over the concatenated, verified contents of these files; each replaces only its `expected`.
+        """Takes over the concatenated, verified contents of these files; each replaces only the file that was
+        listed.
 
         Returns the rows whose old file changed meanwhile, and the rows that failed and have to be tried one
         by one. Nothing was written for either.
         """
+        expected = self.listed.chosen(files)
+        if expected is None:
+            return list(range(len(files))), []
+        if not self._root.storage.preserved.keeps_all_modes:
+            return [], list(range(len(files)))  # one by one: each keeps permissions of its old version
         entries, rows = self._entries, array("Q", files)
         versions = NewVersions(
             paths,
@@ -296,13 +355,9 @@ class FileCommits:
         if self._xattrs is not None:
             self._xattrs.note_moved(file)
 
-        def is_moved(now: Identity) -> bool:
-            # The rename changed its ctime.
-            return replace(now, ctime_ns=existing.ctime_ns) == existing
-
         try:
             if not self._dry:
-                self._group.set_metadata(entry.path, entry.metadata, self.owner, is_moved)
+                self._group.set_metadata(entry.path, entry.metadata, self.owner, existing)
         except FileError as error:
             self._failed(error)
         self.moved_files += 1
@@ -311,6 +366,30 @@ class FileCommits:
     def flush(self) -> None:
         """Commits everything that waits in the group."""
         self._group.flush()
+        if self._held is not None:
+            self._held.flush()
+
+    def hold(self, file: int, path: bytes) -> None:
+        """Has a file wait beside the directory at its path until `put`."""
+        if self._held is None:
+            self._held = self._delaying_group(fsync=self._fsync)
+        self._held_paths[path] = self.listed.of(file)
+
+    def holds(self, path: bytes) -> bool:
+        """Whether the content of a file that has to wait is here."""
+        return self._held is not None and self._held.waits(path)
+
+    def put(self, path: bytes) -> None:
+        """Commits a file that had to wait, in place of the directory that was listed, which is empty now."""
+        if self._held is not None:
+            self._held.land_one(path, self._held_paths.get(path))
+
+    def drop_held(self) -> None:
+        """Drops the files that were not put in their places. What is long stays for the next run to resume
+        from."""
+        if self._held is not None:
+            self._held.flush()
+            self._held.abandon()
 
     def land(self) -> None:
         """Commits everything, also what was held back until now."""
@@ -320,12 +399,17 @@ class FileCommits:
 
     def open(self, path: bytes) -> SourceFile:
         """Opens a file that this run brought, in place or not. Raises FileError."""
-        waiting = None if self._delayed is None else self._delayed.open_waiting(path)
-        return self._root.open_read(path) if waiting is None else waiting
+        for group in (self._delayed, self._held):
+            waiting = None if group is None else group.open_waiting(path)
+            if waiting is not None:
+                return waiting
+        return self._root.open_read(path)
 
     def abandon(self) -> None:
-        """Removes the temporaries of everything that waits in the group."""
+        """Removes the temporaries of everything that waits."""
         self._group.abandon()
+        if self._held is not None:
+            self._held.abandon()
 
     def report(self, item: ItemChanged) -> None:
         """Counts and reports a changed entry."""
@@ -352,6 +436,8 @@ class FileCommits:
 
     def _failed(self, error: RdcError) -> None:
         path = error.path if isinstance(error, FileError) else b""
-        self._files.pop(path, None)
+        file = self._files.pop(path, None)
+        if file is not None:
+            self.failed.add(file)
         self._copied.discard(path)
         self._events.report(Problem(error.code, path, str(error)))

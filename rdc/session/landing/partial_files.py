@@ -10,7 +10,7 @@ import os
 
 from rdc.errors import FileError, printable
 from rdc.files.base.relative_path import join
-from rdc.files.base.temporary_names import UNDO_NAME, is_temporary_of
+from rdc.files.base.temporary_names import OWN_DIRECTORIES, is_temporary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class PartialFiles:
             counted = (
                 name
                 for name in foreign
-                if (directory or (only in (None, name) and name != UNDO_NAME))
+                if (directory or (only in (None, name) and name not in OWN_DIRECTORIES))
                 and (selection is None or selection.takes(directory, name))
             )
             found += [join(directory, name) for name in counted]

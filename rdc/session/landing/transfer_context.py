@@ -6,7 +6,8 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.replace.replacement import Replacement
 from rdc.model.entries import Kind
 from rdc.progress import Problem
-from rdc.records import dataclass, replace
+from rdc.records import dataclass, field, replace
+from rdc.session.landing.guesses import Guesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,23 +56,36 @@ class TransferContext:
     """Directories that may have bases of new files; None: the run has none."""
     whole: bool = False
     """Changed files come whole."""
+    guesses: Guesses = field(default_factory=Guesses)
+    """What of the source's claims about local content did not hold."""
+    uses_content: bool = True
+    """As in SessionTerms. False makes all files come whole, without a look at what is here."""
 
     def new_version(
-        self, path: bytes, expected: Identity | None, size: int, *, reserved: bool = True
+        self,
+        path: bytes,
+        expected: Identity | None,
+        size: int,
+        *,
+        allocated: int | None = None,
+        reserved: bool = True,
     ) -> Replacement:
         """What the new content of `path` is written to, of at most `size` bytes.
 
-        `expected`: the entry that is there, None for nothing. `reserved`: as in Replacement. Raises RdcError.
+        `expected`: the entry that is there, None for nothing. `allocated`, `reserved`: as in Replacement.
+        Raises RdcError.
         """
         if self.root.overwrites and expected is not None and self.root.kind(path) is Kind.FILE:
             from rdc.files.replace.overwrite import Overwrite
 
-            return Overwrite(self.root, path, expected, size=size)
+            return Overwrite(self.root, path, expected, size=size, allocated=allocated)
         if self.root.distant is not None:
             from rdc.files.replace.distant_replacement import DistantReplacement
 
-            return DistantReplacement(self.root, path, expected_size=size, reserved=reserved)
-        return Replacement(self.root, path, expected_size=size, reserved=reserved)
+            return DistantReplacement(
+                self.root, path, expected_size=size, allocated=allocated, reserved=reserved
+            )
+        return Replacement(self.root, path, expected_size=size, allocated=allocated, reserved=reserved)
 
     def flush_links(self, path: bytes) -> bool:
         """Commits what waits, if the file at `path` is written into and has other names, one of which may
@@ -87,11 +101,11 @@ class TransferContext:
         return True
 
     def expected(self, file: int, path: bytes) -> Identity | None:
-        """The file that a new version replaces; None if nothing is at `path`."""
-        if self.landing.is_new(file) or self.root.kind(path) is None:
-            return None
-        self.flush_links(path)
-        return self.root.identity(path)
+        """What a new version replaces: the entry that was listed at `path`; None: nothing was there."""
+        listed = self.landing.listed.of(file)
+        if listed is not None:
+            self.flush_links(path)
+        return listed
 
     def metadata(self, file: int, mtime_ns: int | None) -> Metadata:
         """The listed metadata, with another mtime if the file changed between listing and reading."""

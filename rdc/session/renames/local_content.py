@@ -13,6 +13,7 @@ from array import array
 from collections import deque
 
 from rdc.errors import ProtocolError
+from rdc.files.base.known_devices import is_unchanged
 from rdc.protocol.messages.registry import DigestRequest, TraitsRequest
 from rdc.session.renames.removed_contents import RemovedContents
 from rdc.session.renames.rename_guess import RenameGuess
@@ -193,7 +194,7 @@ class LocalContent:
     def _copy(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
         """Copies a removed file that had the new file's content when its identity was `identity`."""
         base = None if self._context.dry else (yield from self._contents.signed(row, round_))
-        if base is None or base.identity != identity:
+        if base is None or not is_unchanged(identity, base.identity):
             self._fetch(file)
         else:
             yield from self._delta_files.copy(file, base, round_)

@@ -15,15 +15,16 @@ from rdc.limits.sessions import REMOVED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rdc.files.root.root import Root
-    from rdc.model.entries import PackedListing
+    from rdc.model.entries import Identity, PackedListing
     from rdc.model.preserved import Preserved
+    from rdc.session.landing.listed_entries import Extraneous
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry
@@ -41,19 +42,21 @@ class RemovedFiles:
         self,
         root: Root,
         filters: FilterList,
-        extra: Iterable[tuple[bytes, int]],
+        extra: Iterable[Extraneous],
         preserved: Preserved,
+        listed: Callable[[bytes], Identity | None],
         boundary: MountBoundary | None = None,
     ) -> None:
-        """`extra`: path and `Kind` of each extraneous entry. `preserved`: the precision of mtimes.
+        """`preserved`: the precision of mtimes. `listed`: what was listed at a path, of what may go.
         `boundary`: nothing beyond it counts as removed."""
+        self.listed = listed
         self._enter = None if boundary is None else boundary.enters
-        self._preserved = preserved
+        self._there, self._here = preserved.at_source, preserved.at_destination
         self._root = root
         self._filters = filters
         self._files = Manifest()
         alone: dict[bytes, set[bytes]] = {}
-        for path, kind in extra:
+        for path, kind, _ in extra:
             try:
                 if filters.excluded(path, kind == Kind.DIRECTORY):
                     continue
@@ -71,7 +74,7 @@ class RemovedFiles:
         self._by_size = _Index([sizes[row] for row in rows], rows)
         hashes = list(self._name_hashes())
         self._by_name = _Index(hashes, rows)
-        mtimes = memoryview(bytes(preserved.mtimes(self._files.mtimes))).cast("q")
+        mtimes = memoryview(bytes(self._here.mtimes(self._files.mtimes, self._files.kinds))).cast("q")
         stamps = [_stamp(sizes[row], mtimes[row]) for row in rows]
         self._by_stamp = _Index(stamps, rows)
         self._by_all = _Index([stamp ^ hash_ for stamp, hash_ in zip(stamps, hashes, strict=True)], rows)
@@ -98,12 +101,12 @@ class RemovedFiles:
 
     def like(self, entry: Entry, most: int) -> Iterator[int]:
         """Yields rows of up to `most` files with the size and mtime of `entry`, those with its name first."""
-        size, mtime = entry.size, self._preserved.mtime(entry.metadata.mtime_ns)
+        size, mtime = entry.size, self._there.mtime(entry.metadata.mtime_ns)
         stamp = _stamp(size, mtime)
         named = self._by_all.rows(stamp ^ crc32(os.path.basename(entry.path)), most)
         for row in (*named, *self._by_stamp.rows(stamp, most - len(named))):
             found = self[row]
-            if (found.size, self._preserved.mtime(found.metadata.mtime_ns)) == (size, mtime):
+            if (found.size, self._here.mtime(found.metadata.mtime_ns)) == (size, mtime):
                 yield row
 
     def of_name(self, name: bytes, most: int) -> list[int]:
@@ -120,7 +123,7 @@ class RemovedFiles:
 
     def _add_tree(self, path: bytes) -> None:
         try:
-            for directory, listing in PackedWalk(
+            for directory, listing, _ in Walk(
                 self._root, self._filters, silent, start=path, enter=self._enter
             ):
                 self._add(directory, listing)
@@ -129,7 +132,7 @@ class RemovedFiles:
 
     def _add_some(self, directory: bytes, names: set[bytes]) -> None:
         try:
-            listing = self._root.list_packed(directory)
+            listing = self._root.listed(directory).listing
         except FileError:
             return
         rows = [row for row, name in enumerate(strings(listing.names)) if name in names]

@@ -6,7 +6,7 @@ from array import array
 
 from blake3 import blake3
 
-from rdc.session.renames.identity_column import IdentityColumn
+from rdc.model.identity_columns import IdentityColumns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class RenameGuess:
         self.last = last
         self.files = array("I", (file for file, _ in pairs))
         self.rows = array("I", (row for _, row in pairs))
-        self._identities = IdentityColumn()
+        self._identities = IdentityColumns()
         """Identities of the removed files that were read so far."""
         self._digest = blake3()
         """The digest over their roots."""

@@ -11,8 +11,8 @@ from array import array
 
 from rdc.errors import FileError
 from rdc.files.names.rename import Moved, make_durable, move_file
+from rdc.model.identity_columns import IdentityColumns
 from rdc.records import dataclass
-from rdc.session.renames.identity_column import IdentityColumn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Renames:
         self._context = context
         self._files = array("I")
         self._rows = array("I")
-        self._identities = IdentityColumn()
+        self._identities = IdentityColumns()
 
     def __len__(self) -> int:
         return len(self._files)
@@ -76,16 +76,20 @@ class Renames:
         """
         files, self._files = self._files, array("I")
         rows, self._rows = self._rows, array("I")
-        identities, self._identities = self._identities, IdentityColumn()
+        identities, self._identities = self._identities, IdentityColumns()
         renamed_directories: dict[int, bytes] = {}
         left = []
         for at, (file, row) in enumerate(zip(files, rows, strict=True)):
             expected = identities[at]
-            entry = self._context.entries.entry(file)
+            entry, old = self._context.entries.entry(file), removed_files[row].path
+            listed = removed_files.listed(old)
+            if listed is None or not self._context.root.check.is_still(listed, expected):
+                left.append(Rename(file, row, expected))
+                continue
             try:
                 outcome = move_file(
                     self._context.root,
-                    removed_files[row].path,
+                    old,
                     entry.path,
                     expected,
                     entry.metadata,
@@ -98,7 +102,7 @@ class Renames:
                 left.append(Rename(file, row, expected))
                 continue
             renamed_directories.setdefault(expected.device, os.path.dirname(entry.path))
-            self._context.landing.moved(file, removed_files[row].path, expected)
+            self._context.landing.moved(file, old, expected)
             self._context.progress.count_reused(entry.size)
             self._context.progress.advance(entry.size)
         if self._context.fsync:

@@ -153,13 +153,19 @@ class EventRelay:
         """Number of problems beyond PROBLEMS_WAITING, by exit code."""
         self.codes: set[ExitCode] = set()
         self.errors = 0
+        self._heed: Callable[[Problem], None] | None = None
         self._troubled: set[bytes] | None = None
         """Paths with problems; None: nobody asks for them."""
         self._made: set[bytes] | None = None
         """Paths of new entries; None: nobody asks for them."""
 
     def report(self, event: Event) -> None:
-        """Reports one event, now or at the next `send_waiting`."""
+        """Reports one event of this side, now or at the next `send_waiting`."""
+        if self._heed is not None and isinstance(event, Problem):
+            self._heed(event)
+        self._pass_on(event)
+
+    def _pass_on(self, event: Event) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self.codes.add(event.code)
             self.errors += 1
@@ -173,6 +179,10 @@ class EventRelay:
             pass
         elif not (isinstance(event, Progressed) and self._too_soon(event)):
             self._wait(event)
+
+    def heed(self, hear: Callable[[Problem], None]) -> None:
+        """Calls `hear` with each problem of this side from now on."""
+        self._heed = hear
 
     def note_paths(self, *, made: bool) -> None:
         """Remembers the paths of problems from now on, and with `made` those of new entries."""
@@ -254,13 +264,13 @@ class EventRelay:
             for change, path, target in zip(message.codes, message.paths, targets, strict=True):
                 # The far side received the file, so this side sent it: rsync's '<'.
                 shown = "<" + change[1:] if change[0] == ">" else change
-                self.report(ItemChanged(shown, path, target or None))
+                self._pass_on(ItemChanged(shown, path, target or None))
         elif isinstance(message, Progress):
-            self.report(Progressed(message.phase, message.done, message.total))
+            self._pass_on(Progressed(message.phase, message.done, message.total))
         elif isinstance(message, Plan):
-            self.report(PlanKnown(message.files, message.bytes, message.deletes))
+            self._pass_on(PlanKnown(message.files, message.bytes, message.deletes))
         else:
-            self.report(Problem(ExitCode(message.code), message.path, one_line(message.message)))
+            self._pass_on(Problem(ExitCode(message.code), message.path, one_line(message.message)))
         return True
 
 

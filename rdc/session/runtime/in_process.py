@@ -1,8 +1,8 @@
 """Runs both halves of a session in one process, each in a thread, without a byte stream.
 
 Messages pass by reference. Messages without content are still encoded and decoded, so they are checked and
-counted as on a wire; contents are counted by their lengths. Each direction holds a bounded number of bytes
-before its sender waits, like the driver's queues.
+counted as on a wire; contents, and long lists of what the user chose, are counted by their lengths. Each
+direction holds a bounded number of bytes before its sender waits, like the driver's queues.
 
 Contents pass through memory, and both halves hash them. copy_file_range would save one and a half copies,
 but its output would have to be read back for hashing, which costs more. Two hashes of a gigabyte take a
@@ -14,14 +14,16 @@ halves have hashed is what the new file holds.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 
-from rdc.errors import RdcError, StreamError
+from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.limits.wire import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.messages.registry import Data, FileBatch, decode, encode
+from rdc.protocol.messages.registry import Data, FileBatch, Rules, Selected, decode, encode
 from rdc.protocol.rules.connection import Received
 from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.wire.added_options import rule_bytes
 from rdc.protocol.wire.costs import cost_of, dearest_first
 from rdc.protocol.wire.frames import frame_head
 from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
@@ -40,8 +42,26 @@ __all__ = ["InProcessLink"]
 T = TypeVar("T")
 V = TypeVar("V")
 
+BEATS = 4
+"""Looks at the other half within a time limit."""
+
+_NOTHING = 0.001
+"""Seconds. What other threads use the processor for while all wait: less than this between two looks."""
+
 CONTENT_OVERHEAD = 16
 """Bytes that a message adds to its content on a wire: heads of block and frame, ordinal, length."""
+
+
+def _size_of(message: Message) -> int | None:
+    """The bytes of a message that passes by reference; None for one that is encoded."""
+    if isinstance(message, Data | FileBatch):
+        return len(message.payload) + CONTENT_OVERHEAD
+    # These are as many as a user has, and were checked when they were read.
+    if isinstance(message, Selected):
+        return sum(map(len, message.names)) + len(message.names) + len(message.origin) + CONTENT_OVERHEAD
+    if isinstance(message, Rules):
+        return sum(map(rule_bytes, message.rules)) + CONTENT_OVERHEAD
+    return None
 
 
 class _Direction:
@@ -53,6 +73,32 @@ class _Direction:
         self.bytes = 0
         self.over = False
         self.bucket: TokenBucket | None = None
+
+
+class _Silence:
+    """Notices that the other half of a session, and its threads, do nothing for too long: it hangs in a
+    system call. It works while messages pass or while it uses the processor."""
+
+    def __init__(self, limit: float) -> None:
+        """`limit`: in seconds."""
+        self._limit = limit
+        self.interval = limit / BEATS
+        self._since = time.monotonic()
+        self._used = self._others()
+
+    @staticmethod
+    def _others() -> float:
+        """Seconds that all threads but this one have used the processor for."""
+        return time.process_time() - time.thread_time()
+
+    def check(self) -> None:
+        """Raises RdcError (exit code 30) if it is too long now."""
+        used, now = self._others(), time.monotonic()
+        if used > self._used + _NOTHING:
+            self._since, self._used = now, used
+        elif now - self._since >= self._limit:
+            text = f"the other half of the session did nothing for {self._limit:g} seconds (--timeout)"
+            raise RdcError(f"{text}; does a file system hang?", code=ExitCode.TIMEOUT)
 
 
 class InProcessLink(Generic[T]):
@@ -69,6 +115,8 @@ class InProcessLink(Generic[T]):
         self._near = near
         self._far = far
         self._failure: BaseException | None = None
+        self._timeout = 0
+        """Seconds of silence to bear; 0 for no limit."""
         self._costs_by_name: dict[str, list[int]] = {}
         self.max_round = 0
 
@@ -90,8 +138,10 @@ class InProcessLink(Generic[T]):
 
     def run(self) -> T:
         """Runs both conversations and returns the value of `near`. Raises the first error of either side."""
-        thread = threading.Thread(target=self._run_far, name="rdc source")
+        # A daemon: where it hangs in a system call, the process ends without it. It only reads.
+        thread = threading.Thread(target=self._run_far, name="rdc source", daemon=True)
         thread.start()
+        hangs = False
         try:
             return self._perform(self._near, self._there, self._back)
         except StreamError:
@@ -99,9 +149,13 @@ class InProcessLink(Generic[T]):
             if self._failure is not None:
                 raise self._failure from None
             raise
+        except RdcError as error:
+            hangs = error.code is ExitCode.TIMEOUT
+            raise
         finally:
             self._end(self._there)
-            thread.join()
+            if not hangs:
+                thread.join()
 
     def _run_far(self) -> None:
         try:
@@ -141,7 +195,7 @@ class InProcessLink(Generic[T]):
         elif isinstance(command, AskAgreement):
             command.features = frozenset(DIALECT.features)
         elif isinstance(command, Pace):
-            # No time limit: in one process, silence means work, or a file system that hangs both halves.
+            self._timeout = command.timeout
             outward.bucket = None
             if command.bandwidth:
                 from rdc.session.runtime.bandwidth import TokenBucket
@@ -149,21 +203,30 @@ class InProcessLink(Generic[T]):
                 outward.bucket = TokenBucket(command.bandwidth)
         return None
 
-    def _wait(self) -> None:
-        """Waits for a change. Raises StoppedError once the stop signal is set."""
-        self._changed.wait(None if self._stop is None else STOP_SECONDS)
+    def _silence(self) -> _Silence | None:
+        return _Silence(self._timeout) if self._timeout else None
+
+    def _wait(self, silence: _Silence | None) -> None:
+        """Waits for a change. Raises StoppedError once the stop signal is set, and RdcError (exit code 30) if
+        the other half hangs."""
+        seconds = None if self._stop is None else STOP_SECONDS
+        if silence is not None:
+            seconds = silence.interval if seconds is None else min(seconds, silence.interval)
+        self._changed.wait(seconds)
         check_stop(self._stop)
+        if silence is not None:
+            silence.check()
 
     def _send(self, message: Message, round_: int, outward: _Direction, inward: _Direction) -> None:
-        if isinstance(message, Data | FileBatch):
-            size = len(message.payload) + CONTENT_OVERHEAD
-        else:
+        size = _size_of(message)
+        if size is None:
             payload = encode(message)
             size = len(frame_head(message.kind, round_, len(payload))) + len(payload)
             message = decode(message.kind, payload)
         with self._changed:
+            silence = self._silence()
             while outward.queued > INBOUND_BYTES and not inward.over:
-                self._wait()
+                self._wait(silence)
             if outward.bucket is not None:
                 while not outward.bucket.room and not inward.over:
                     self._changed.wait(outward.bucket.delay)
@@ -183,12 +246,13 @@ class InProcessLink(Generic[T]):
 
     def _receive(self, inward: _Direction, *, wait: bool) -> Received | None:
         with self._changed:
+            silence = self._silence() if wait and not inward.waiting else None
             while not inward.waiting:
                 if inward.over:
                     raise StreamError("the other half of the session ended early")
                 if not wait:
                     return None
-                self._wait()
+                self._wait(silence)
             received, size = inward.waiting.popleft()
             inward.queued -= size
             self._changed.notify_all()

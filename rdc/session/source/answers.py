@@ -29,6 +29,7 @@ from rdc.protocol.messages.registry import (
 )
 from rdc.session.runtime.commands import Send
 from rdc.session.source.file_roots import FileRoots
+from rdc.session.source.holes import announced_holes
 from rdc.session.source.signed_files import SourceSignatures
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
@@ -163,6 +164,7 @@ class FileAnswers:
         fingerprints = b""
         entry = self._files.entry(file)
         with self._root.open_read(entry.path) as source:
+            holes = announced_holes(file, source)
             signed, content = self._files.sign_whole(file, source)
             tree = signed.tree
             if asked.block and 0 < tree.size <= self._signer.params.max_size:
@@ -170,6 +172,8 @@ class FileAnswers:
                 if not content:
                     source.check_unchanged()
                 fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
+        if holes is not None:
+            yield Send(holes, round_)
         records = b""
         if not fingerprints:
             records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)

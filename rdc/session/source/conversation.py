@@ -7,7 +7,6 @@ from collections import deque
 from rdc.errors import ProtocolError
 from rdc.limits.wire import HEARD_NUMBERS
 from rdc.model.attributes import AttributeKinds
-from rdc.model.preserved import Preserved
 from rdc.protocol.messages.registry import (
     Describe,
     Done,
@@ -21,6 +20,7 @@ from rdc.protocol.messages.registry import (
     TierRequest,
 )
 from rdc.protocol.rules.dialect import SPECIALS, knows
+from rdc.records import replace
 from rdc.session.runtime.commands import Flush, Receive, Send
 from rdc.session.source.tree_description import Description
 
@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.replace.staged_clones import StagedClones
+    from rdc.model.preserved import Preserved
     from rdc.protocol.messages.registry import Start
     from rdc.protocol.rules.connection import Received
     from rdc.session.runtime.commands import Conversation
@@ -55,7 +56,7 @@ class Source:
         signer: FileSigner,
         events: EventRelay,
         *,
-        offer: bool | None = None,
+        offer: Preserved | None = None,
         pack: bool = True,
         boundary: MountBoundary | None = None,
         hard_links: bool = False,
@@ -65,8 +66,8 @@ class Source:
         removal: SourceRemoval | None = None,
     ) -> None:
         """`secret`: the session's 16-byte key for short references. `offer`: not None if this side dialled.
-        It then sends its manifest unasked, with owners if `offer` is true. This guesses what the destination
-        preserves, and saves a round trip if the guess is right. `pack`: literals may be compressed. `kinds`:
+        It then sends its manifest unasked. `offer` guesses what the destination preserves, but for extended
+        attributes, and saves a round trip if the guess is right. `pack`: literals may be compressed. `kinds`:
         the extended attributes that the user asked for. `clones`: as in FileSender. `names_owners`: users and
         groups are announced by their names, too. `removal`: removes what the destination has; None: nothing
         is removed."""
@@ -114,9 +115,9 @@ class Source:
             start = yield from self._start(0)
             yield Flush()
             attributes = start.kept.attributes
-            if not self._offer:
+            if not self._offer.owner:
                 attributes &= ~AttributeKinds.ROOT  # only root can preserve these
-            guess = Preserved(self._offer, attributes=attributes).both(start.kept)
+            guess = replace(self._offer, attributes=attributes).both(start.kept)
             if (yield from self._description.offer(guess, 0, self._declined)):
                 offered = guess
         describe, round_ = yield from self._described()
@@ -141,7 +142,7 @@ class Source:
 
     def _start(self, round_: int) -> Conversation[Start]:
         """Sends Start and returns it."""
-        start = self._tree.start(self._kinds)
+        start = self._tree.start(self._kinds, catalog=self._signer.catalog)
         yield Send(start, round_)
         if self._owners is not None:
             yield Send(self._owners.first(start.metadata.uid, start.metadata.gid), round_)

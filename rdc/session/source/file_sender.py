@@ -11,9 +11,10 @@ from rdc.files.bulk.read_listed import ListedFiles, read_together
 from rdc.limits.sessions import SMALL_FILE_BYTES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH
 from rdc.model.entries import Kind
-from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, FileFailed, Resized
+from rdc.protocol.messages.registry import FileBatch, FileEnd, FileFailed, Resized
 from rdc.session.runtime.commands import Send, SetCompression
 from rdc.session.runtime.compression_policy import Content
+from rdc.session.source.holes import SentContent
 from rdc.session.source.no_file import no_file
 from rdc.session.source.sent_contents import SentContents, SentFile, sample_of
 
@@ -174,7 +175,6 @@ class FileSender:
         only the other file's number is sent. A file with another size than listed is announced first.
         """
         entry = self._description.manifest.entry(file)
-        hasher = blake3()
         with self._root.open_read(entry.path) as source:
             if source.size != entry.size:
                 self._demand.grew(file, entry.size, source.size)
@@ -183,17 +183,17 @@ class FileSender:
             like = self._sent.find(file, source, sample)
             if like is None:
                 clone = None if self._clones is None else self._staged(self._clones, file, source, sample)
-                with clone or nullcontext(source) as content:
-                    for span in content.spans(DATA_BYTES):
-                        hasher.update(span)
-                        yield Send(Data(file, span), round_)
+                with clone or nullcontext(source) as read:
+                    content = SentContent(file, read)
+                    for message in content.messages():
+                        yield Send(message, round_)
                         yield from self._listen()
+                    sent = SentFile(file, content.digest(), content.hollow)
             source.check_unchanged()
             size, mtime_ns = source.size, source.identity.mtime_ns
         new_mtime = None if mtime_ns == entry.metadata.mtime_ns else mtime_ns
         if like is not None:
             yield Send(FileEnd(file, size, like.digest, new_mtime, like.file), round_)
             return
-        digest = hasher.digest()
-        self._sent.add(sample, SentFile(file, digest))
-        yield Send(FileEnd(file, size, digest, new_mtime), round_)
+        self._sent.add(sample, sent)
+        yield Send(FileEnd(file, size, sent.digest, new_mtime), round_)

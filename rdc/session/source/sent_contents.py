@@ -6,6 +6,7 @@ from blake3 import blake3
 
 from rdc.limits.sessions import EQUAL_FILES
 from rdc.records import dataclass
+from rdc.session.source.holes import digest_of, has_holes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ class SentFile:
 
     file: int
     digest: bytes
-    """BLAKE3 of its content, 32 bytes."""
+    """BLAKE3 of its content, or its HollowDigest, 32 bytes."""
+    hollow: bool
+    """It was sent with Holes."""
 
 
 class SentContents:
@@ -49,13 +52,14 @@ class SentContents:
 
         Raises FileError if the file cannot be read.
         """
-        known = self._sent.get(sample) if sample and file not in self._named else None
+        known = self._sent.get(sample, []) if sample and file not in self._named else []
         if not known or len(self._named) >= EQUAL_FILES:
             return None
-        hasher = blake3()
-        for span in source.spans():
-            hasher.update(span)
-        digest = hasher.digest()
+        hollow = has_holes(source)
+        known = [one for one in known if one.hollow == hollow]
+        if not known:
+            return None
+        digest = digest_of(source, hollow=hollow)
         found = next((one for one in known if one.digest == digest and one.file != file), None)
         if found is not None:
             self._named.add(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from rdc.errors import FileChangedError, printable
+from rdc.files.base.known_devices import is_unchanged
 from rdc.files.root.memory_file import MemoryFile
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
@@ -86,7 +87,7 @@ class SourceSignatures:
             source = MemoryFile(self._root, path, signed.identity, content)
         else:
             source = self._root.open_read(path)
-        if signed is not None and source.identity != signed.identity:
+        if signed is not None and not is_unchanged(signed.identity, source.identity):
             why = "changed while it was synced"
         elif end > source.size:
             why = "shorter than when it was signed"
@@ -110,7 +111,7 @@ class SourceSignatures:
     def sign(self, file: int, source: SourceFile) -> SourceSignature:
         """Signs the open version, unless its signature is cached. Raises FileError."""
         cached = self._signed.get(file)
-        if cached is not None and cached.identity == source.identity:
+        if cached is not None and is_unchanged(cached.identity, source.identity):
             return cached
         self.forget(file)
         tree = self._signer.sign(source)

@@ -38,7 +38,7 @@ from rdc.session.runtime.commands import Flush, Send
 from rdc.session.source.rows_message import RowsMessage
 from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Manifest, covering_root, further_digest
-from rdc.tree.walk import PackedWalk, passed_over
+from rdc.tree.walk import Walk, passed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,8 +93,6 @@ class Description:
             from rdc.tree.hard_links import LinkTable
 
             self._links = LinkTable(aliased=tree.root.followed is not None)
-        self._inodes: PackedInodes | None = None
-        """The inodes of the directory that the walk yields next."""
         self._tree = tree
         self._boundary = boundary
         self._filters = filters.at_source(tree.filtered)
@@ -127,7 +125,7 @@ class Description:
         self._preserved = preserved
         self._kinds = preserved.attributes
 
-    def _walk(self) -> PackedWalk:
+    def _walk(self) -> Walk:
         """Starts a new walk and forgets the entries of the last one."""
         self.manifest.clear()
         self._fold = None
@@ -139,8 +137,8 @@ class Description:
 
         return self._begin_walk(lasting_directories(self._begin_walk(), self._unbound, self._tree.filtered))
 
-    def _begin_walk(self, lasting: Container[bytes] | None = None) -> PackedWalk:
-        """Starts a walk. `lasting`: as in PackedWalk."""
+    def _begin_walk(self, lasting: Container[bytes] | None = None) -> Walk:
+        """Starts a walk. `lasting`: as in Walk."""
         followed = self._tree.root.followed
         if followed is not None:
             followed.begin(self._report, self._filters.excluded)
@@ -148,30 +146,24 @@ class Description:
             from rdc.session.trees.tree_xattrs import TreeXattrs
 
             self._attributes = TreeXattrs(self._tree.root, self._kinds, self._report)
-        enter = on_inodes = None
+        enter = None
         if self._links is not None:
             self._links.clear()
-            on_inodes = self._take_inodes
         if self._removal is not None:
             self._removal.begin()
-            on_inodes = self._take_inodes
         if self._boundary is not None:
             self._boundary.beyond.clear()
             enter = self._boundary.enters
-        return PackedWalk(
+        return Walk(
             self._tree.root,
             self._filters,
             self._report,
             self._tree.only,
             enter=enter,
-            on_inodes=on_inodes,
             on_lookalike=self._report_left_out,
             selection=self._tree.selection,
             lasting=lasting,
         )
-
-    def _take_inodes(self, path: bytes, inodes: PackedInodes) -> None:
-        self._inodes = inodes
 
     def _send_links(self, start: int, stop: int, round_: int) -> Conversation[None]:
         """Sends the hard links of entries [start, stop), which are sent next."""
@@ -218,15 +210,15 @@ class Description:
             self._reported.add(path)
             self._events.report(Problem(ExitCode.PARTIAL, path, passed_over(path)))
 
-    def _add(self, path: bytes, listing: PackedListing) -> list[EntrySet]:
+    def _add(self, path: bytes, listing: PackedListing, inodes: PackedInodes) -> list[EntrySet]:
         """Adds a directory to the manifest and returns the extended attributes to send."""
         found = []
         if self._attributes is not None:
             found = self._attributes.read(path, len(self.manifest), listing)
-        if self._links is not None and self._inodes is not None:
-            self._links.add(len(self.manifest), listing.kinds, self._inodes)
-        if self._removal is not None and self._inodes is not None:
-            self._removal.note(self._inodes)
+        if self._links is not None:
+            self._links.add(len(self.manifest), listing.kinds, inodes)
+        if self._removal is not None:
+            self._removal.note(inodes)
         self.manifest.add(path, listing)
         return found
 
@@ -236,10 +228,10 @@ class Description:
         walk = self._walk()
         if self._attributes is not None:
             yield from self._send_attributes(self._attributes.begin(top=self._tree.has_top), round_)
-        for path, found in walk:
+        for path, found, inodes in walk:
             at = len(self.manifest)
             packed = self._preserved.announced(self._tree.announced(found))
-            sets = deque(self._add(path, packed))
+            sets = deque(self._add(path, packed, inodes))
             if self._owners is not None and self._preserved.owner:
                 yield from self._owners.send(packed, round_)
             parts = list(slice_listing(packed.unpacked()))
@@ -281,11 +273,12 @@ class Description:
         walk = self._walk()
         if self._attributes is not None:
             self._attributes.begin(top=self._tree.has_top)
-        as_read = preserved.owner and self._tree.changes is None
-        for number, (path, listing) in enumerate(walk):
+        as_read = preserved.owner and preserved.group and self._tree.changes is None
+        for number, (path, listing, inodes) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
-            self._add(path, listing if as_read else preserved.announced(self._tree.announced(listing)))
+            shown = listing if as_read else preserved.announced(self._tree.announced(listing))
+            self._add(path, shown, inodes)
         if declined is not None and not NODES.isdisjoint(self.manifest.kinds):
             return False  # the far side's Hello says whether it knows such kinds, and has not come
         yield from self._events.send_waiting(round_)
@@ -293,9 +286,10 @@ class Description:
         if self._owners is not None and preserved.owner:
             yield from self._owners.send(self.manifest, round_)
         top = preserved.metadata(self._tree.metadata(b"", Kind.DIRECTORY)) if self._tree.has_top else None
+        compared = preserved.at_source
         links = None if self._links is None else self._links.digest(self.manifest)
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())
-        root = covering_root(self.manifest.root(top, preserved), further)
+        root = covering_root(self.manifest.root(top, compared), further)
         totals = (len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(ManifestMessage(root, *totals, preserved, further[:FURTHER_BYTES]), round_)
         if len(self.manifest) > SMALL_MANIFEST and not again:
@@ -314,7 +308,7 @@ class Description:
     def _tiers(self) -> list[Tier]:
         """Returns the tiers of nodes over the manifest. They are computed at the first request."""
         if self._fold is None:
-            self._fold = Fold(self.manifest, self._preserved)
+            self._fold = Fold(self.manifest, self._preserved.at_source)
         return self._fold.tiers
 
     def send_tier(self, message: TierRequest, round_: int) -> Conversation[None]:

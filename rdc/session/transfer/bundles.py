@@ -36,6 +36,7 @@ from rdc.session.binaries.filters import looks_like
 from rdc.session.delta.file_comparison import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.runtime.commands import Flush, Send, agreed_features
 from rdc.session.transfer.bundle import Bundle
+from rdc.session.trees.errors import MismatchError
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
 TYPE_CHECKING = False
@@ -273,8 +274,8 @@ class Bundles:
         """Verifies and commits a bundle."""
         try:
             rebuilt = bundle.finish()
-        except FileError:
-            self._give_up(bundle)
+        except FileError as error:
+            self._give_up(bundle, error)
             return
         self._commit(bundle, rebuilt)
         self._end(bundle)
@@ -283,7 +284,7 @@ class Bundles:
         """Commits the new versions. A file whose old version changed meanwhile comes by delta instead."""
         context, base = self._context, bundle.base
         files, sizes, content = rebuilt.files, rebuilt.sizes, rebuilt.content
-        changed, singly = context.landing.commit_versions(files, base.paths, base.identities, content)
+        changed, singly = context.landing.commit_versions(files, base.paths, content)
         left = {*changed, *singly}
         context.progress.advance(sum([size for row, size in enumerate(sizes) if row not in left]))
         if singly:
@@ -302,19 +303,23 @@ class Bundles:
     def _commit_one(self, file: int, base: Snapshot, row: int, content: bytes) -> None:
         """Commits one file that could not be committed with the others."""
         context, path = self._context, base.paths[row]
+        listed = context.landing.listed.of(file)
         try:
-            with context.new_version(path, base.identities[row], len(content)) as temporary:
+            with context.new_version(path, listed, len(content)) as temporary:
                 temporary.write(content)
                 temporary.hand_over()
         except FileError as error:
             context.problem(path, error)
             return
         metadata = context.metadata(file, None)
-        context.landing.commit(file, path, temporary, metadata, base.identities[row])
+        context.landing.commit(file, path, temporary, metadata, listed)
         context.progress.advance(len(content))
 
-    def _give_up(self, bundle: Bundle) -> None:
-        """Leaves all files of a bundle to come by delta, one by one."""
+    def _give_up(self, bundle: Bundle, error: FileError | None = None) -> None:
+        """Leaves all files of a bundle to come by delta, one by one. `error`: why, if that may be the
+        source's fault."""
+        if isinstance(error, MismatchError):
+            self._context.guesses.failed(())
         for file in bundle.layout.order:
             self._delta_files.add(file)
         self._end(bundle)

@@ -21,6 +21,7 @@ from rdc.protocol.messages.registry import (
     Correction,
     Data,
     FileEnd,
+    Holes,
     Literals,
     NodeAnswer,
     Table,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from typing import TypeAlias
 
-    from rdc.model.entries import Identity, Metadata
+    from rdc.model.entries import Metadata
     from rdc.plan.descent import Part
     from rdc.protocol.messages.registry import RangeRequest
     from rdc.protocol.rules.connection import Received
@@ -82,6 +83,7 @@ class DeltaFile:
         "_listed",
         "_round",
         "_shared",
+        "allocated",
         "bases",
         "comparison",
         "estimate",
@@ -123,6 +125,8 @@ class DeltaFile:
         """An attempt is a comparison, then a fetch, never both."""
         self.open_requests = 0
         """Requests for blocks or ranges that are not answered yet."""
+        self.allocated: int | None = None
+        """Bytes that the new version takes at the source, if it has holes there."""
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
@@ -161,6 +165,8 @@ class DeltaFile:
         except MismatchError as error:
             if isinstance(error, ChangedBaseError):
                 shared.bases.drop(self.bases)  # the next attempt signs them anew, or does without
+            else:
+                shared.transfer.guesses.failed([base.path for base in self.bases.signed])
             yield from self._drop_answers()
             self._release()
             shared.bases.drop_outgrown(self.bases)
@@ -180,8 +186,8 @@ class DeltaFile:
             return None
         if not self.bases.signed:
             yield from self._shared.bases.sign(self.bases, self._round)
-        if not self.bases.signed:
-            self._fetch_whole()  # there is no old version that can be read
+        if not self.bases.signed or self._shared.transfer.guesses.spent:
+            self._fetch_whole()  # there is no old version that can be read, or that may be compared
             return None
         if self._is_equal() or self._is_made_elsewhere() or self._waits_for_duplicate(tree):
             return None
@@ -198,6 +204,9 @@ class DeltaFile:
 
     def _take_tree(self) -> Steps[TreeAnswer]:
         tree = yield from self._next()
+        if isinstance(tree, Holes):
+            self.allocated = tree.data
+            tree = yield from self._next()
         if not isinstance(tree, TreeAnswer):
             raise ProtocolError(f"expected the tree of file {self.file}, found {type(tree).__name__}")
         self.root, self.size = tree.root, tree.size
@@ -275,7 +284,7 @@ class DeltaFile:
         `masked`: `parts` were matched with masked x86 displacements, which the source corrects.
         """
         self.comparison = None
-        recipe = Recipe(self.file, self.path, parts, self.bases.signed, self.size, masked)
+        recipe = Recipe(self.file, self.path, parts, self.bases.signed, self.size, masked, self.allocated)
         fetch = FileFetch(self._shared.transfer, recipe, root=self.root, width=self.width)
         self.fetch = fetch
         yield from self._request_ranges(fetch)
@@ -330,18 +339,11 @@ class DeltaFile:
         transfer = self._shared.transfer
         transfer.progress.count_literal(rebuild.literal_bytes)
         transfer.progress.count_reused(rebuild.reused_bytes)
-        replaced = self._replaced()
+        replaced = transfer.landing.listed.of(self.file)
         self.leave()
         if self.metadata is not None:
             transfer.landing.commit(self.file, self.path, rebuild.temporary, self.metadata, replaced)
         transfer.progress.advance(self.size)
-
-    def _replaced(self) -> Identity | None:
-        """What the new version replaces: the old one as it was signed, or nothing."""
-        first = self.bases.signed[0]
-        if first.path == self.path:
-            return first.identity
-        return self._shared.transfer.expected(self.file, self.path)
 
     # How it ends.
 

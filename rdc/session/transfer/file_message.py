@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Data,
         FileEnd,
         FileFailed,
+        Holes,
         Literals,
         NodeAnswer,
         Table,
@@ -24,6 +25,6 @@ __all__ = ["FileMessage"]
 
 FileMessage: TypeAlias = (
     "TreeAnswer | NodeAnswer | BlockAnswer | Correction | Targets | Literals | Data | Code | Table"
-    " | FileEnd | FileFailed"
+    " | FileEnd | FileFailed | Holes"
 )
 """Each names its file by its row in the source's manifest."""

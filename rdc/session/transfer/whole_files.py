@@ -17,12 +17,14 @@ from rdc.session.runtime.commands import Send
 from rdc.session.transfer.file_queue import FileQueue
 from rdc.session.transfer.whole_file_writer import WholeFileWriter
 from rdc.session.trees.errors import MismatchError
+from rdc.signature.hollow_digest import HollowDigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, Resized
+    from rdc.files.replace.replacement import Replacement
+    from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, Holes, Resized
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.threads import Threads
@@ -49,6 +51,11 @@ class WholeFiles:
         self._retried: set[int] = set()
         self._ended: set[int] = set()
         """Files that came in messages of their own: the first EQUAL_FILES of the session."""
+        self._hollow: set[int] = set()
+        """Those of them, and of few others, that came with holes."""
+        self._unfit: set[int] = set()
+        """Files of `_ended` that did not arrive as announced. What is at their paths is no content of the
+        source, and nothing may tell the source how that compares with a digest."""
         self._copies: list[FileEnd] = []
         """Files with the content of one of `_ended`, to be copied from it."""
         self._arrival: WholeFileWriter | None = None
@@ -108,6 +115,20 @@ class WholeFiles:
                 f"{path}: expected the {announced} bytes that the far side announced, found {size};"
                 " it does not keep to the protocol"
             )
+
+    def take_holes(self, message: Holes) -> None:
+        """Takes holes of the arriving file, before the data between them."""
+        self._received += sum(message.lengths)
+        self._check_size(message.file, self._received, whole=False)
+        if message.file == self._skipping:
+            return
+        try:
+            self._arriving(message.file, message.data).expect(message.gaps, message.lengths)
+        except FileError as error:
+            self._context.problem(self._context.entries.entry(message.file).path, error)
+            self._skip(message.file)
+        if len(self._hollow) < EQUAL_FILES:
+            self._hollow.add(message.file)
 
     def take_data(self, message: Data) -> None:
         """Takes the next bytes of the arriving file."""
@@ -196,6 +217,7 @@ class WholeFiles:
             return
         if len(self._ended) < EQUAL_FILES:
             self._ended.add(message.file)
+        self._unfit.add(message.file)
         if self._skipping == message.file:
             self._skipping = None
             return
@@ -211,6 +233,7 @@ class WholeFiles:
         except FileError as error:
             context.problem(path, error)
             return
+        self._unfit.discard(message.file)
         context.progress.count_literal(message.size)
         metadata = context.metadata(message.file, message.mtime_ns)
         context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
@@ -231,27 +254,43 @@ class WholeFiles:
 
     def _copy(self, end: FileEnd, path: bytes) -> None:
         """Copies and commits one file. Raises MismatchError if its source has other content by now."""
-        context = self._context
+        context, like = self._context, end.like or 0
+        if like in self._unfit or like in context.landing.failed:
+            raise MismatchError(path, f"{printable(path)}: what it was to be copied from did not arrive")
         expected = context.expected(end.file, path)
         with ExitStack() as stack:
             try:
-                source = stack.enter_context(context.landing.open(context.entries.entry(end.like or 0).path))
+                source = stack.enter_context(context.landing.open(context.entries.entry(like).path))
             except FileError as error:
                 raise MismatchError(path, str(error)) from error
             cloned = end.size >= CLONED_FILE_BYTES and may_clone(context.root, source.identity.device)
             temporary = stack.enter_context(
-                context.new_version(path, expected, end.size, reserved=not cloned)
+                context.new_version(path, expected, end.size, allocated=source.taken, reserved=not cloned)
             )
             copy_whole(temporary, source, end.size, cloned=cloned and not temporary.keeps_inode)
-            hasher = blake3()
-            for offset in range(0, temporary.size, READ_BYTES):
-                hasher.update(temporary.pread(offset, READ_BYTES))
-            if (temporary.size, hasher.digest()) != (end.size, end.digest):
+            if (temporary.size, self._digest_of_copy(end, temporary)) != (end.size, end.digest):
                 raise MismatchError(path, "what it was to be copied from has changed")
             temporary.hand_over()
         context.progress.count_reused(end.size)
         context.landing.commit(end.file, path, temporary, context.metadata(end.file, end.mtime_ns), expected)
         context.progress.advance(end.size)
+
+    def _digest_of_copy(self, end: FileEnd, copy: Replacement) -> bytes:
+        """Returns the digest of a copy, made as that of the file that the source says it is like."""
+        if end.like not in self._hollow:
+            hasher = blake3()
+            for offset in range(0, copy.size, READ_BYTES):
+                hasher.update(copy.pread(offset, READ_BYTES))
+            return hasher.digest()
+        digest, at = HollowDigest(), 0
+        for start, stop in copy.zero_runs(0, copy.size):
+            while at < start:
+                content = copy.pread(at, min(start - at, READ_BYTES))
+                digest.update(content)
+                at += len(content)
+            digest.skip(stop - start)
+            at = stop
+        return digest.digest()
 
     def take_failure(self, file: int) -> None:
         """Notes that the source could not send this file, or the rest of it."""
@@ -270,8 +309,9 @@ class WholeFiles:
         if self._writer is not None:
             self._writer.close()
 
-    def _arriving(self, file: int) -> WholeFileWriter:
-        """Returns the writer of the arriving file. Raises ProtocolError if another file has not ended."""
+    def _arriving(self, file: int, allocated: int | None = None) -> WholeFileWriter:
+        """Returns the writer of the arriving file. Raises ProtocolError if another file has not ended.
+        `allocated`: what it takes at the source, if it has holes there."""
         if self._arrival is None:
             context = self._context
             entry = context.entries.entry(file)
@@ -281,7 +321,9 @@ class WholeFiles:
             clones = context.clones
             clone = None if clones is None else clones.take(file)
             with clone or nullcontext():
-                temporary = context.new_version(path, expected, size, reserved=clone is None)
+                temporary = context.new_version(
+                    path, expected, size, allocated=allocated, reserved=clone is None
+                )
                 cloned = clone is not None and not temporary.keeps_inode and begin_as(temporary, clone, size)
             writer = self._background() if size >= BACKGROUND_BYTES and not cloned else None
             self._arrival = WholeFileWriter(file, path, temporary, expected, writer, cloned=cloned)

@@ -57,7 +57,7 @@ class AlternateDirectories:
         if here is None or here == own:
             return EMPTY_LISTING
         try:
-            return root.list_packed(path).unpacked()
+            return root.list(path)
         except FileError:
             return EMPTY_LISTING
 

@@ -6,16 +6,16 @@ import os
 from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
-from rdc.files.facts.preserved_metadata import preserved_by
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
-from rdc.model.preserved import Preserved
+from rdc.model.preserved import ALL_MODES, Preserved
 from rdc.records import dataclass, replace
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.catalog.store import SignatureStore
     from rdc.model.sync import Backup, SyncOptions
     from rdc.protocol.messages.registry import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
@@ -26,6 +26,7 @@ __all__ = [
     "DestinationRoot",
     "Site",
     "asked_attributes",
+    "asked_metadata",
     "keeps",
     "make_nodes",
     "open_destination",
@@ -127,6 +128,20 @@ def asked_attributes(options: SyncOptions) -> AttributeKinds:
     return found | AttributeKinds.USER | AttributeKinds.ROOT if options.xattrs else found
 
 
+def asked_metadata(options: SyncOptions) -> Preserved:
+    """What the options ask this side, as the destination, to preserve."""
+    modes = ALL_MODES if options.perms else 0
+    untimed = frozenset() if options.times else frozenset((Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK))
+    return Preserved(
+        keeps_owner(options) or (options.fake_super and options.owner is not False),
+        modes=modes,
+        attributes=asked_attributes(options),
+        group=options.group,
+        directory_modes=modes,
+        untimed=untimed,
+    )
+
+
 def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
     """The message for attributes that the user asked for and one side cannot preserve; None if there are
     none."""
@@ -140,14 +155,14 @@ def unkept_attributes(options: SyncOptions, preserved: Preserved) -> str | None:
     return f"{names} are not synced: the file system at one end keeps none" if names else None
 
 
-def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved:
+def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: SignatureStore) -> Preserved:
     """What this side can preserve of entries at `path`, before the session makes anything there.
 
     If nothing is at `path`, nothing will be compared, and the directory above decides; with --mkpath, the
-    nearest one that exists. With --owner, owners are set whatever the file system can store.
+    nearest one that exists. With --owner, owners are set whatever the file system can store. `catalog`:
+    remembers what was learned of file systems.
     """
-    owner = keeps_owner(options) or (options.fake_super and options.owner is not False)
-    preserved = Preserved(owner, attributes=asked_attributes(options))
+    preserved = asked_metadata(options)
     _check_together(options)
     if not site.has_directory(path):
         path = _above(path)
@@ -158,7 +173,9 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
     except RdcError:
         return preserved
     try:
-        found = preserved_by(root, probe=not options.dry_run)
+        from rdc.session.trees.destination_storage import known_facts
+
+        found = known_facts(root, catalog).keeps
         kinds = AttributeKinds.NONE
         if preserved.attributes:
             from rdc.files.facts.apply_xattrs import attribute_kinds_of
@@ -169,7 +186,8 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved
                 kinds &= ~AttributeKinds.ROOT
     finally:
         root.close()
-    return preserved.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
+    owner = found.owner or bool(options.owner)
+    return preserved.also(replace(found, owner=owner, attributes=found.attributes & kinds))
 
 
 def _check_together(options: SyncOptions) -> None:
@@ -256,9 +274,13 @@ def open_destination(
         return replace(destination_root, dirlinks=follow_directory_links(destination_root.root))
     if options.alternates is not None:
         from rdc.session.trees.alternate_directories import open_alternates
+        from rdc.session.trees.named_directories import check_named, open_named
 
+        option = options.alternates.option
+        for directory in options.alternates.directories:
+            check_named(option, directory)
         opened = open_alternates(
-            options.alternates, options, lambda directory: site.open(site.beside(here, directory))
+            options.alternates, options, lambda directory: open_named(option, directory, here, site)
         )
         return replace(destination_root, alternates=opened)
     return destination_root
@@ -283,12 +305,18 @@ def _write_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site) 
 def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> None:
     """Has `root` write new content in another directory first. No link is followed to one within DST: its
     peers might have made it."""
+    from rdc.session.trees.named_directories import check_named, check_opened, open_named
+
+    option = "--temp-dir"
+    check_named(option, directory)
     try:
         within = os.path.normpath(directory)
         if within.startswith((b"/", b"../")) or within in (b".", b".."):
-            root.distant = site.open(site.beside(path, directory), writable=True)
+            root.distant = open_named(option, directory, path, site, writable=True)
         else:
-            root.distant = Root(os.dup(root.directory(within).fd), root.shown(within))
+            distant = Root(os.dup(root.directory(within).fd), root.shown(within))
+            check_opened(option, distant)
+            root.distant, root.distant_path = distant, within
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
     root.stages_singly = True
@@ -297,18 +325,20 @@ def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> No
 def _keep_partials(root: Root, path: bytes, directory: bytes, site: Site) -> None:
     """Has `root` keep the parts of unfinished files in another directory. Raises UsageError, RdcError."""
     from rdc.files.replace.partial_directory import PartialDirectory
+    from rdc.session.trees.named_directories import check_named, open_named
 
+    check_named("--partial-dir", directory)
     if not directory.startswith(b"/"):
         if directory in (b".", b"..") or b"/" in directory:
             text = f"--partial-dir={printable(directory)}: expected one name, or an absolute path"
             raise UsageError(text)
-        root.partials = PartialDirectory(root, name=directory, append_only=root.append_only)
+        root.partials = PartialDirectory(root, name=directory)
         return
     try:
-        top = site.open(site.beside(path, directory), create=True, writable=True, mode=0o700)
+        top = open_named("--partial-dir", directory, path, site, create=True, writable=True)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    root.partials = PartialDirectory(root, top=top, append_only=root.append_only)
+    root.partials = PartialDirectory(root, top=top)
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:
@@ -332,9 +362,15 @@ def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions,
     if backup.directory is None:
         root.keep_backups(Backups(root, backup.suffix, fsync=options.fsync))
         return
+    from rdc.session.trees.named_directories import check_above, check_named, check_opened
+
+    check_named("--backup-dir", backup.directory)
     directory = os.path.join(path, backup.directory)
     try:
+        check_above("--backup-dir", directory, site)
         top = site.open(directory, writable=not options.dry_run) if site.has_directory(directory) else None
+        if top is not None:
+            check_opened("--backup-dir", top)
         make_top = partial(_make_path, directory, site, 0o700)
         backups = Backups(root, backup.suffix, fsync=options.fsync, top=top, make_top=make_top)
     except FileError as error:

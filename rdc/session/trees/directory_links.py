@@ -11,7 +11,7 @@ import os
 
 from rdc.errors import FileError, printable
 from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
-from rdc.files.root.listing_view import with_stats
+from rdc.files.root.listing_view import restated
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.model.symlinks import LinkChoice
@@ -19,7 +19,8 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.entries import Listing, PackedInodes, PackedListing
+    from rdc.model.entries import Listing
+    from rdc.model.listed import Listed
 
 __all__ = ["DirectoryLinks", "follow_directory_links"]
 
@@ -27,10 +28,8 @@ __all__ = ["DirectoryLinks", "follow_directory_links"]
 class _Reached(FollowedLinks):
     """Where paths lead through the links that were followed. It shows nothing by itself."""
 
-    def shown(
-        self, root: object, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
-        return listing, inodes
+    def shown(self, root: object, path: bytes, listed: Listed) -> Listed:
+        return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +56,12 @@ class DirectoryLinks:
                     found = os.stat(b".", dir_fd=self.root.directory(path).fd)
                 if found is not None:
                     stats[row] = found
-        return with_stats(existing.packed(), None, stats, frozenset())[0].unpacked() if stats else existing
+        return restated(existing, stats) if stats else existing
 
 
 def follow_directory_links(root: Root) -> DirectoryLinks:
     """Has `root` go through such links. Raises FileError."""
-    top = Root.open(b"/proc/self/fd/%d" % root.fileno(), label=root.label)
+    top = Root(os.open(b".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root.fileno()), root.label)
     try:
         links = _Reached(root, top, LinkChoice(directories=True), only=None)
     except (OSError, UnfollowedError) as error:

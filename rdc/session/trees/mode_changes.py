@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 
 from rdc.errors import UsageError
+from rdc.files.base.umask import process_umask
 from rdc.model.entries import Kind, little_endian, little_endian_integers
 from rdc.model.mode_changes import parse_mode_changes
 from rdc.records import replace
@@ -21,7 +21,7 @@ __all__ = ["changed_listing", "mode_changes"]
 def mode_changes(text: str) -> ModeChanges:
     """Parses the changes for this process. Raises UsageError."""
     try:
-        return parse_mode_changes(text, _umask())
+        return parse_mode_changes(text, process_umask())
     except ValueError as error:
         raise UsageError(f"--chmod={text}: {error}") from None
 
@@ -39,14 +39,3 @@ def changed_listing(listing: PackedListing, changes: ModeChanges) -> PackedListi
             known[kind, mode] = changed
         modes.append(changed)
     return replace(listing, modes=bytes(little_endian(modes)))
-
-
-def _umask() -> int:
-    """The umask of this process, read without changing it, since other threads may make files meanwhile."""
-    with open("/proc/self/status", "rb") as status:
-        for line in status:
-            if line.startswith(b"Umask:"):
-                return int(line.split()[1], 8)
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

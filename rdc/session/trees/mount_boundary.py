@@ -63,7 +63,7 @@ class SelectedBoundary(MountBoundary):
         self._selection = selection
 
     def holds(self, path: bytes) -> bool:
-        if path in self._selection.ends or self._selection.is_above(path):
+        if self._selection.is_end(path) or self._selection.is_above(path):
             return True
         base = self._layered.base
         crossed = {

@@ -79,11 +79,11 @@ def check_selected(
     options: SyncOptions,
 ) -> None:
     """As `check_overlap`, for each selected path. Without recursion no tree is copied into itself."""
-    from rdc.model.selection import split_name
+    from rdc.model.selection import read_name
 
     for paths in selected if options.recursive else ():
         for text in paths.names:
-            name = split_name(text)
+            name = read_name(text)
             source = os.path.join(paths.origin, name.path)
             check_overlap(
                 source,

@@ -15,9 +15,9 @@ from rdc.records import dataclass, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable
 
+    from rdc.kernel.path_patterns import PatternSet
     from rdc.model.entries import Listing, Metadata
     from rdc.model.owner_maps import OwnerRule
     from rdc.model.sync import SyncOptions
@@ -36,14 +36,14 @@ class Rule:
 
     item: OwnerRule
     to: int
-    pattern: re.Pattern[bytes] | None
+    pattern: PatternSet | None
 
     def matches(self, number: int, name: bytes) -> bool:
         """Whether it is about the source's id `number`, whose name is `name`; b"" for none."""
         item = self.item
         if item.name is None:
             return item.lowest <= number <= item.highest
-        return name == item.name if self.pattern is None else self.pattern.fullmatch(name) is not None
+        return name == item.name if self.pattern is None else self.pattern.first(name, False) == 0
 
 
 @dataclass(slots=True)
@@ -211,9 +211,9 @@ def _rules(option: str, kind: str, text: bytes, look_up: Callable[[bytes], int |
             raise UsageError(f"{option}: {shown}: DST has no {kind} '{printable(item.to)}'; give a number")
         pattern = None
         if item.wild and item.name is not None:
-            from rdc.tree.wildcards import compile_wildcards
+            from rdc.kernel.path_patterns import PatternSet
 
-            pattern = compile_wildcards(item.name)
+            pattern = PatternSet((item.name,), bytes(1))
         rules.append(Rule(item, number, pattern))
     return tuple(rules)
 

@@ -8,10 +8,11 @@ from collections import defaultdict
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
-from rdc.files.root.layered_root import Layer, LayeredRoot
+from rdc.files.base.temporary_names import refused_component
+from rdc.files.root.layered_root import Layer, LayeredRoot, PackedNames
 from rdc.files.root.root import Root
-from rdc.model.entries import Kind
-from rdc.model.selection import SelectedName, split_name
+from rdc.model.entries import Kind, strings
+from rdc.model.selection import SelectedName, read_name
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.session.trees.source_tree import SourceTree, changes_of
@@ -20,7 +21,7 @@ from rdc.tree.selection import Selection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rdc.files.root.followed_links import FollowedLinks
     from rdc.model.selection import SelectedPaths
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
 
 __all__ = ["open_selected", "selection_of"]
+
+_KINDS = tuple(Kind)
 
 MOST_NAMED = 3
 """Missing paths that one error names."""
@@ -46,6 +49,37 @@ class _Found:
     @property
     def real(self) -> bytes:
         return _below(self.origin, self.name.path)
+
+
+class _FoundPaths:
+    """The selected paths that exist, in their order. A list may have a million of them, so each is kept as
+    its text, which the selection has as well, and its kind."""
+
+    def __init__(self) -> None:
+        self._texts: list[bytes] = []
+        self._kinds = bytearray()
+        self._origins: list[tuple[int, bytes]] = []
+        """With which path each origin begins."""
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __iter__(self) -> Iterator[_Found]:
+        ends = [*(first for first, _ in self._origins[1:]), len(self._texts)]
+        for (first, origin), end in zip(self._origins, ends, strict=False):
+            for row in range(first, end):
+                yield _Found(read_name(self._texts[row]), origin, _KINDS[self._kinds[row]])
+
+    @property
+    def origins(self) -> Iterator[bytes]:
+        """The directories that the paths are below."""
+        return (origin for _, origin in self._origins)
+
+    def add(self, origin: bytes, text: bytes, kind: Kind) -> None:
+        if not self._origins or self._origins[-1][1] != origin:
+            self._origins.append((len(self._texts), origin))
+        self._texts.append(text)
+        self._kinds.append(kind)
 
 
 def selection_of(selected: Sequence[SelectedPaths], options: SyncOptions) -> Selection:
@@ -104,15 +138,15 @@ def open_selected(
         selection=selection,
         problems=tuple(lookup.problems),
         layered=root,
-        origins=_origins(base, lookup.found),
+        origins=_origins(base, lookup.found.origins),
         prunes=options.prune_empty_dirs,
     )
 
 
-def _origins(base: Root, found: Sequence[_Found]) -> tuple[Root, ...]:
+def _origins(base: Root, origins: Iterable[bytes]) -> tuple[Root, ...]:
     """One directory above found paths for each file system that such directories are on."""
     roots: dict[int, Root] = {}
-    for path in {each.origin: None for each in found}:
+    for path in dict.fromkeys(origins):
         fd = base.directory(path).fd
         device = os.fstat(fd).st_dev
         if device not in roots:
@@ -142,7 +176,7 @@ class _LookUp:
         self._destination = destination
         self.links: FollowedLinks | None = None
         """Follows links from the base on; None: none is to be followed, or none was found yet."""
-        self.found: list[_Found] = []
+        self.found = _FoundPaths()
         self.above_missing: list[_Found] = []
         """Directories above missing paths, where these are to be deleted."""
         self.problems: list[Problem] = []
@@ -182,7 +216,11 @@ class _LookUp:
             self._look(paths.origin, origin, name, filters)
 
     def _look(self, shown_origin: bytes, origin: bytes, text: bytes, filters: FilterList) -> None:
-        name = split_name(text)
+        name = read_name(text)
+        if refused_component(name.path) is not None:
+            shown = printable(os.path.normpath(os.path.join(shown_origin, text)))
+            self._report(shown_origin, text, f"{shown}: left out, because rdc keeps such names for itself")
+            return
         try:
             kind = self.base.kind(_below(origin, name.path))
             if kind is Kind.SYMLINK and self.links is not None:
@@ -193,9 +231,9 @@ class _LookUp:
         if kind is None:
             self._note_missing(shown_origin, text, None)
             if self._deletes_missing:
-                self._look_above(origin, name.components[:-1])
-        elif not filters.excluded(name.path, kind is Kind.DIRECTORY):
-            self.found.append(_Found(name, origin, kind))
+                self._look_above(origin, name.path.rpartition(b"/")[0])
+        elif not (filters and filters.excluded(name.path, kind is Kind.DIRECTORY)):
+            self.found.add(origin, text, kind)
 
     def _followed(self, real: bytes, path: bytes) -> Kind | None:
         """The kind of what a link that is selected leads to. With -L, one that leads to nothing counts as
@@ -221,19 +259,18 @@ class _LookUp:
             raise FileError(path, f"{printable(path)}: skipped, {error}: {printable(target)}") from error
         return Kind.SYMLINK if found is None else Kind(kind_of(found.st_mode))
 
-    def _look_above(self, origin: bytes, components: tuple[bytes, ...]) -> None:
-        """Notes the deepest of these directories that exists. They get their metadata, as in rsync."""
-        while components:
-            path = _below(origin, b"/".join(components))
+    def _look_above(self, origin: bytes, above: bytes) -> None:
+        """Notes the deepest of a directory and those above it that exists. They get their metadata, as in
+        rsync."""
+        while above:
             try:
-                kind = self.base.kind(path)
+                kind = self.base.kind(_below(origin, above))
             except FileError:
                 return
             if kind is Kind.DIRECTORY:
-                above = SelectedName(components, False, False)
-                self.above_missing.append(_Found(above, origin, Kind.DIRECTORY))
+                self.above_missing.append(_Found(SelectedName(above, False, False), origin, kind))
                 return
-            components = components[:-1]
+            above = above.rpartition(b"/")[0]
 
     def _note_missing(self, origin: bytes, name: bytes, error: FileError | None) -> None:
         missing = error is None or isinstance(error.__cause__, FileNotFoundError)
@@ -253,51 +290,66 @@ class _Given:
     name the first counts, whichever directory was named first."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[bytes, set[bytes] | None]] = []
-        """A real directory, and names that were given one after another; None: all of them."""
+        self._runs: list[tuple[bytes, bytearray | None]] = []
+        """A real directory, and names that were given one after another, with NUL after each; None: all."""
         self._known: set[bytes] = set()
         self._whole: set[bytes] = set()
 
-    def add(self, real: bytes, names: set[bytes] | None) -> bool:
-        """Adds entries of a real directory, all of them with None. Returns True if it gave some before."""
+    def add_all(self, real: bytes) -> None:
+        """Adds all entries of a real directory."""
+        self._known.add(real)
+        if real not in self._whole:
+            self._whole.add(real)
+            if self._runs and self._runs[-1][0] == real:
+                self._runs.pop()
+            self._runs.append((real, None))
+
+    def add(self, real: bytes, name: bytes = b"") -> bool:
+        """Adds an entry of a real directory, or none. Returns True if it gave some before."""
         known = real in self._known
         self._known.add(real)
         if real in self._whole:
             return known
-        follows = bool(self._runs) and self._runs[-1][0] == real
-        if names is None:
-            self._whole.add(real)
-            if follows:
-                self._runs.pop()
-            self._runs.append((real, None))
-        elif follows and (last := self._runs[-1][1]) is not None:
-            last.update(names)
-        else:
-            self._runs.append((real, set(names)))
+        if not (self._runs and self._runs[-1][0] == real):
+            self._runs.append((real, bytearray()))
+        last = self._runs[-1][1]
+        if name and last is not None:
+            last += name + b"\0"
         return known
 
     def layers(self) -> list[Layer]:
-        return [Layer(real, None if names is None else frozenset(names)) for real, names in self._runs]
+        return [Layer(real, None if names is None else _packed(names)) for real, names in self._runs]
+
+
+def _packed(names: bytearray) -> PackedNames:
+    """The names, each once."""
+    return PackedNames(b"".join(name + b"\0" for name in dict.fromkeys(strings(bytes(names)))))
 
 
 def _layers(
-    found: Sequence[_Found], above_missing: Sequence[_Found], *, recursive: bool
+    found: _FoundPaths, above_missing: Sequence[_Found], *, recursive: bool
 ) -> dict[bytes, list[Layer]]:
     """The layers of every directory that has several or not all entries. The first path of a name wins, so a
     real directory has one layer for each run of paths that are in it."""
     covered = _Covered(found if recursive else ())
-    uncovered = [each for each in found if not covered.above(each.origin, each.name.path)]
-    shared = {path for each in uncovered for path in _above(each.name.path)}
+    shared: set[bytes] = set()
+    """Directories above selected paths."""
+    for each in found:
+        if not covered.above(each.origin, each.name.path):
+            for path in _above(each.name.path):
+                if path in shared:
+                    break
+                shared.add(path)
     parts: defaultdict[bytes, _Given] = defaultdict(_Given)
     for each in found:
         if not covered.above(each.origin, each.name.path):
             _give(parts, each, contents=each.name.contents and not recursive)
         # A directory that is selected, and has selected paths below it from elsewhere.
         if recursive and each.kind is Kind.DIRECTORY and each.name.path in shared:
-            parts[each.name.path].add(each.real, None)
+            parts[each.name.path].add_all(each.real)
     _give_above_missing(parts, above_missing, covered)
     if b"" not in parts:
-        parts[b""].add(found[0].origin if found else b"", set())
+        parts[b""].add(next(iter(found.origins), b""))
     return {path: given.layers() for path, given in parts.items()}
 
 
@@ -312,10 +364,10 @@ def _give(parts: defaultdict[bytes, _Given], found: _Found, *, contents: bool) -
     """Adds a path to the directories above it, and, with `contents`, its own entries."""
     path = found.name.path
     if contents or not path:
-        parts[path].add(found.real, None)
+        parts[path].add_all(found.real)
     while path:
         above, _, component = path.rpartition(b"/")
-        if parts[above].add(_below(found.origin, above), {component}):
+        if parts[above].add(_below(found.origin, above), component):
             return  # the directories above it give theirs, too
         path = above
 
@@ -326,14 +378,14 @@ def _give_above_missing(
     """Adds directories without any entry, and those above them."""
     for each in above_missing:
         if not covered.holds(each):
-            parts[each.name.path].add(each.real, set())
+            parts[each.name.path].add(each.real)
             _give(parts, each, contents=False)
 
 
 class _Covered:
     """Knows which paths are below a directory that is selected with everything below it."""
 
-    def __init__(self, found: Sequence[_Found]) -> None:
+    def __init__(self, found: Iterable[_Found]) -> None:
         self._whole = {(each.origin, each.name.path) for each in found if each.kind is Kind.DIRECTORY}
         self._known: dict[tuple[bytes, bytes], bool] = {}
 
@@ -357,9 +409,10 @@ class _Covered:
         return is_covered
 
 
-def _top(found: Sequence[_Found]) -> bytes:
+def _top(found: _FoundPaths) -> bytes:
     """The real directory whose metadata the root directory has, if they count."""
-    return next((each.origin for each in found if each.name.with_top), found[0].origin if found else b"")
+    first = next(iter(found.origins), b"")
+    return next((each.origin for each in found if each.name.with_top), first)
 
 
 def _below(directory: bytes, path: bytes) -> bytes:

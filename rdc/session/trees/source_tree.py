@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from functools import reduce
 
+from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, FileError, UsageError, printable
-from rdc.files.facts.preserved_metadata import preserved_by
+from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
@@ -14,10 +15,12 @@ from rdc.protocol.messages.registry import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.destination_root import ANYWHERE, served_path
+from rdc.session.trees.destination_storage import known_facts
 from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.catalog.store import SignatureStore
     from rdc.files.root.layered_root import LayeredRoot
     from rdc.files.root.root import Root
     from rdc.model.entries import Metadata, PackedListing
@@ -72,6 +75,10 @@ class SourceTree:
         changes = changes_of("" if options is None else options.chmod)
         prunes = options is not None and options.prune_empty_dirs
         name = entry_of(path)
+        if name and stands_for_reserved(name):
+            raise FileError(
+                path, f"{printable(path)}: expected a path, found a name that rdc keeps for itself"
+            )
         if not name:
             tree = cls(site.open(path), None, changes, served_path(path, site), prunes=prunes)
         else:
@@ -81,6 +88,7 @@ class SourceTree:
             if tree.root.kind(name) is None:
                 tree.root.close()
                 raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+            tree.root.only, tree.root.lists_root = name, False
         if options is not None:
             tree._show(site, options, destination)
         return tree
@@ -172,17 +180,21 @@ class SourceTree:
         mode = self.changes.applied(found.mode, directory=kind is Kind.DIRECTORY)
         return replace(found, mode=mode)
 
-    def start(self, kinds: AttributeKinds = AttributeKinds.NONE) -> Start:
+    def start(
+        self, kinds: AttributeKinds = AttributeKinds.NONE, *, catalog: SignatureStore | None = None
+    ) -> Start:
         """The first message about the tree. Raises FileError if the tree has vanished.
 
-        `kinds`: the extended attributes that the user asked for.
+        `kinds`: the extended attributes that the user asked for. `catalog`: remembers what was learned of
+        file systems; None: their types decide.
         """
         name = b"" if self.only is None else self.only
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        first, *others = [_preserved(root, kinds) for root in self.origins or (self.root,)]
-        preserved = reduce(Preserved.both, others, first)
+        store = NoCatalog() if catalog is None else catalog
+        first, *others = [_preserved(root, kinds, store) for root in self.origins or (self.root,)]
+        preserved = reduce(Preserved.also, others, first)
         return Start(name, kind, self.metadata(name, kind), preserved)
 
 
@@ -195,11 +207,12 @@ def changes_of(chmod: str) -> ModeChanges | None:
     return mode_changes(chmod)
 
 
-def _preserved(root: Root, kinds: AttributeKinds) -> Preserved:
+def _preserved(root: Root, kinds: AttributeKinds, catalog: SignatureStore) -> Preserved:
     """What the file system of `root` preserves, of extended attributes only `kinds`."""
-    preserved = preserved_by(root, probe=False)
+    preserved = known_facts(root, catalog).keeps
     if not kinds:
-        return preserved
+        return replace(preserved, attributes=AttributeKinds.NONE)
     from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
-    return replace(preserved, attributes=kinds & attribute_kinds_of(root, fakes=root.fakes))
+    kinds &= preserved.attributes & attribute_kinds_of(root, fakes=root.fakes)
+    return replace(preserved, attributes=kinds)

@@ -24,6 +24,7 @@ from rdc.survey.count.granularities import (
     mean_of,
     memory_shares,
 )
+from rdc.survey.count.holes import NO_HOLES
 from rdc.survey.count.resembling_files import ResemblingFiles
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rdc.model.scan import ScanOptions
     from rdc.signature.tree import SignatureTree
     from rdc.survey.count.fixed_blocks import FixedBlocks
+    from rdc.survey.count.holes import Holes
 
 __all__ = ["Counters", "CountedFiles", "CountedFile"]
 
@@ -219,17 +221,24 @@ class Counters:
                     if content is not None:
                         sample.take(column[row], content)
 
-    def compress_file(self, key: int, size: int, read: Callable[[int, int], Buffer | None]) -> None:
+    def compress_file(
+        self,
+        key: int,
+        size: int,
+        read: Callable[[int, int], Buffer | None],
+        holes: Holes = NO_HOLES,
+    ) -> None:
         """Compresses the selected pieces of a file, unless an identical file came before. `read`: content
-        without holes, by offset and length."""
+        without `holes`, by offset and length. Pieces that lie wholly in a hole are none."""
         sample = self.compression.get(FILE_LEVEL)
         if sample is None or not size:
             return
-        for first in range(0, size, SEGMENT_BYTES << 12):
-            offsets = range(first, min(size, first + (SEGMENT_BYTES << 12)), SEGMENT_BYTES)
-            names = array("Q", [(key + offset * _GOLDEN) & _MASK for offset in offsets])
-            for row in sample.selected(names.tobytes()):
-                length = min(SEGMENT_BYTES, size - offsets[row])
-                content = None if sample.has(names[row], length) else read(offsets[row], length)
-                if content is not None:
-                    sample.take(names[row], content)
+        for start, end in holes.uncovered(size, SEGMENT_BYTES):
+            for first in range(start, end, SEGMENT_BYTES << 12):
+                offsets = range(first, min(end, first + (SEGMENT_BYTES << 12)), SEGMENT_BYTES)
+                names = array("Q", [(key + offset * _GOLDEN) & _MASK for offset in offsets])
+                for row in sample.selected(names.tobytes()):
+                    length = min(SEGMENT_BYTES, size - offsets[row])
+                    content = None if sample.has(names[row], length) else read(offsets[row], length)
+                    if content is not None:
+                        sample.take(names[row], content)

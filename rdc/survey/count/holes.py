@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["NO_HOLES", "Holes"]
 
@@ -29,6 +29,24 @@ class Holes:
         """Whether the range lies wholly in one hole."""
         number = bisect_right(self._starts, start) - 1
         return number >= 0 and self._ends[number] >= end
+
+    def uncovered(self, size: int, step: int) -> Iterator[tuple[int, int]]:
+        """Yield (start, end) for the data of the first `size` bytes, in order.
+
+        The bytes are looked at in steps of `step` from the start of the file. A step that lies wholly in one
+        hole is left out. The time is that of the holes, not of the steps.
+        """
+        at = 0
+        for hole_start, hole_end in zip(self._starts, self._ends, strict=True):
+            start = -(-min(hole_start, size) // step) * step
+            # A hole that reaches the end of the file covers its last step, though that is shorter.
+            end = hole_end // step * step if hole_end < size else size
+            if start < end:
+                if at < start:
+                    yield at, start
+                at = end
+        if at < size:
+            yield at, size
 
     def total(self, size: int) -> int:
         """Bytes of holes within the first `size` bytes."""

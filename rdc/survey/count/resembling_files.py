@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-__all__ = ["Candidate", "ResemblingFiles", "likely_resemblance"]
+__all__ = ["FILES", "Candidate", "ResemblingFiles", "likely_resemblance"]
 
 FILES = 1 << 17
 """Most distinct files compared, some 250 bytes each. If there are more, the smallest are left out first."""

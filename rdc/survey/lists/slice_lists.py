@@ -16,7 +16,7 @@ from rdc.survey.lists.list_columns import (
     ListColumns,
     ListedDirectory,
 )
-from rdc.survey.parts.sections import MAGIC, encode_section, packed_names
+from rdc.survey.parts.sections import MAGIC, NUMBER_LIMIT, encode_section, packed_names
 from rdc.survey.scan.file_rows import NO_FILES, FileRows
 
 TYPE_CHECKING = False
@@ -133,7 +133,9 @@ class SliceLists:
     def finish(self, walked: Walked) -> None:
         """Writes what is left, and the end of each list. Raises RdcError."""
         self._write()
-        numbers = [walked.single_files, walked.directories, walked.files, walked.bytes, *walked.roots]
+        # Bytes are only compared with those of other slices: those of enough sparse files are cut.
+        total = min(walked.bytes, NUMBER_LIMIT)
+        numbers = [walked.single_files, walked.directories, walked.files, total, *walked.roots]
         end = encode_section(b"WALK", b"".join(map(_U64.pack, numbers))) + encode_section(b"LAST")
         for number in self._pending:
             self._append(number, end)
@@ -197,7 +199,7 @@ class SliceLists:
     def _append(self, number: int, content: bytes) -> None:
         path = self._path(number)
         try:
-            with open(path, "ab") as stream:
+            with open(os.open(path, _APPEND, 0o666), "ab") as stream:
                 if not os.fstat(stream.fileno()).st_size:
                     stream.write(MAGIC)
                 stream.write(content)
@@ -206,6 +208,8 @@ class SliceLists:
             # A FileError would be a problem of what is walked, and the rest of that would be lost.
             raise RdcError(str(refusal), code=refusal.code) from error
 
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _U64 = struct.Struct("<Q")
 

@@ -11,7 +11,8 @@ from rdc.survey.parts.merged_directories import MergedDirectories
 from rdc.survey.parts.part_adder import PartAdder
 from rdc.survey.parts.part_head import PartHead, decode_head
 from rdc.survey.parts.row_adder import RowAdder
-from rdc.survey.parts.sections import PartError, read_sections, unpacked, unpacked_names
+from rdc.survey.parts.section_fields import SECTION_BYTES, decode_fields
+from rdc.survey.parts.sections import PartError, read_sections
 from rdc.survey.parts.slice_checks import check_complete, check_one_scan, joined_slices, tree_change
 from rdc.survey.scan.outcome import Outcome
 
@@ -89,7 +90,7 @@ def _sections(source: PartSource) -> Iterator[Iterator[Section]]:
     """The sections of a part. What no scan writes becomes a PartError."""
     with source.open() as stream:
         try:
-            yield read_sections(stream, source.name)
+            yield read_sections(stream, source.name, SECTION_BYTES)
         except (ValueError, TypeError, IndexError, KeyError, OverflowError, AttributeError) as error:
             raise PartError(
                 f"{source.name}: damaged or forged: {error}; scan again on the machine it is from"
@@ -113,6 +114,5 @@ def read_head(source: PartSource, merged: MergedDirectories | None = None) -> Pa
             for tag, fields in sections:
                 if tag != b"DIRS":
                     break
-                paths, above, walked, operands = unpacked_names(fields[0]), *map(unpacked, fields[1:])
-                merged.add(paths, above, walked, operands)
+                merged.add(*decode_fields(tag, fields))
     return head

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from array import array
 
-from rdc.files.own.output_file import write_output
+from rdc.files.own.output_file import Output, write_output
+from rdc.limits.survey import PART_ROWS
 from rdc.survey.parts.part_head import encode_head
-from rdc.survey.parts.sections import MAGIC, encode_section, packed, packed_names
+from rdc.survey.parts.sections import MAGIC, SCAN_PART, encode_section, packed, packed_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["encode_part", "write_part"]
 
-ROWS = 65_536
+ROWS = PART_ROWS
 """Rows in one section of a table, at most 1.5 MB."""
 
 
-def write_part(outcome: Outcome, path: str) -> None:
-    """Writes the part file completely or not at all. Raises RdcError."""
-    write_output(os.fsencode(path), encode_part(outcome))
+def write_part(outcome: Outcome, path: str, *, overwrite: bool = False) -> None:
+    """Write the part file completely or not at all. `overwrite`: replace a file of another kind, too. Raises
+    RdcError."""
+    write_output(Output(os.fsencode(path), SCAN_PART, overwrite), encode_part(outcome))
 
 
 def encode_part(outcome: Outcome) -> Iterator[bytes]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.errors import ExitCode, UsageError
+from rdc.errors import ExitCode, UsageError, printable
 from rdc.limits.survey import SCAN_SLICES
 from rdc.model.scan import FIXED_LEVELS, ScanOptions
 from rdc.records import dataclass
 from rdc.survey.count.granularities import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED
-from rdc.survey.parts.sections import encode_section, number, packed, packed_names, unpacked, unpacked_names
-from rdc.survey.scan.slice_set import SliceSet, WalkTotals
+from rdc.survey.parts.section_fields import decode_fields
+from rdc.survey.parts.sections import (
+    NUMBER_LIMIT,
+    encode_section,
+    packed,
+    packed_names,
+)
+from rdc.survey.scan.slice_set import SliceSet, WalkTotals, are_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +46,6 @@ COUNTERS = (
 
 REASONS = ("", "sample", "time", "interrupted")
 """From the least to the most severe. A merged outcome gets the most severe reason of its parts."""
-
-FIELDS = (6, 9)
-"""Fields of a head of version 1 and of version 2, which adds the exit code and the slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +83,15 @@ def encode_head(outcome: Outcome) -> bytes:
     numbers, options = array("Q"), ""
     slices = outcome.slices
     if slices is not None:
+        # Totals of a walk are only compared with those of other slices: that of enough sparse files is cut.
         totals = [
             value
             for each in (slices.fewest, slices.most)
-            for value in (each.files, each.bytes, each.directories, each.slice)
+            for value in (each.files, min(each.bytes, NUMBER_LIMIT), each.directories, each.slice)
         ]
         numbers = array("Q", [slices.of, *totals, len(slices.roots), *slices.roots, *slices.numbers])
         options = slices.options
+    counters = [getattr(outcome, name) for name in COUNTERS]
     return encode_section(
         b"HEAD",
         METHOD,
@@ -94,7 +99,7 @@ def encode_head(outcome: Outcome) -> bytes:
         int(outcome.options.compress),
         packed_names(outcome.paths),
         outcome.reason,
-        packed(array("Q", [getattr(outcome, name) for name in COUNTERS])),
+        packed(array("Q", [*(one & NUMBER_LIMIT for one in counters), *(one >> 64 for one in counters)])),
         int(outcome.code),
         options,
         packed(numbers),
@@ -103,33 +108,36 @@ def encode_head(outcome: Outcome) -> bytes:
 
 def decode_head(fields: list[bytes], name: str) -> PartHead:
     """Raises UsageError for a part of another method, ValueError for content that no scan writes."""
-    if len(fields) not in FIELDS:
-        raise ValueError("a head with other fields")
-    method, fixed, compress = fields[0].decode(), tuple(fields[1].decode().split()), number(fields[2])
-    if method != METHOD:
+    if not fields or fields[0] != METHOD.encode():
+        found = printable(fields[0][:200]) if fields else "nothing"
         raise UsageError(
             f"{name}: made with other parameters, so its chunks cannot be compared; expected {METHOD!r}, "
-            f"found {method[:200]!r}; scan again with this version of rdc"
+            f"found {found!r}; scan again with this version of rdc"
         )
-    if not set(fixed) <= set(FIXED_LEVELS) or compress > 1:
-        raise ValueError("levels that do not exist")
-    reason, counters = fields[4].decode(), tuple(unpacked(fields[5]))
-    if reason not in REASONS or len(counters) != len(COUNTERS):
+    _, levels, compress, paths, reason, numbers, code, options, slices = decode_fields(b"HEAD", fields)
+    fixed = tuple(levels.split())
+    if not set(fixed) <= set(FIXED_LEVELS) or len(set(fixed)) < len(fixed):
+        raise ValueError("levels that do not exist, or twice")
+    if len(numbers) == len(COUNTERS):
+        numbers.extend([0] * len(COUNTERS))  # version 2
+    if reason not in REASONS or len(numbers) != 2 * len(COUNTERS):
         raise ValueError("a head with other fields")
-    paths, old = tuple(unpacked_names(fields[3])), len(fields) == FIELDS[0]
+    low, high = numbers[: len(COUNTERS)], numbers[len(COUNTERS) :]
     return PartHead(
         name=name,
         fixed=fixed,
         compress=bool(compress),
-        paths=paths,
+        paths=tuple(paths),
         reason=reason,
-        counters=counters,
-        code=ExitCode.OK if old else ExitCode(number(fields[6])),
-        slices=None if old or not fields[8] else _slices(fields[7].decode(), unpacked(fields[8]), len(paths)),
+        counters=tuple([one | more << 64 for one, more in zip(low, high, strict=True)]),
+        code=code,
+        slices=_slices(options, slices, len(paths)) if slices else None,
     )
 
 
 def _slices(options: str, numbers: array[int], paths: int) -> SliceSet:
+    if len(numbers) < 10 or not are_options(options):
+        raise ValueError("slices that no scan has")
     of, roots = numbers[0], numbers[9]
     chosen = tuple(numbers[10 + roots :])
     if not 1 <= of <= SCAN_SLICES or roots != paths or not chosen or sorted(set(chosen)) != list(chosen):

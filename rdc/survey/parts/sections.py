@@ -9,17 +9,21 @@ import zstandard
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError
+from rdc.files.own.output_file import OutputKind
 from rdc.limits.survey import PART_SECTION_BYTES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import BinaryIO
 
 __all__ = [
     "MAGIC",
+    "MERGED_SCAN",
+    "NUMBER_LIMIT",
+    "SCAN_PART",
     "VERSIONS",
     "PartError",
     "Section",
@@ -32,18 +36,27 @@ __all__ = [
     "unpacked_names",
 ]
 
-MAGIC = b"RDCPART\x02"
+MAGIC = b"RDCPART\x03"
 """Begins a part; the last byte is the version that is written."""
 
-VERSIONS = (1, 2)
+SCAN_PART = OutputKind("a part of a scan", lambda head: head.startswith(MAGIC[:-1]))
+MERGED_SCAN = OutputKind("a part of a scan", None)
+
+VERSIONS = (2, 3)
 """Versions that are read."""
 
 _HEAD = struct.Struct("<4sII32s")
 _LENGTH = struct.Struct("<I")
 ZSTD_LEVEL = 3
 
+NUMBER_LIMIT = (1 << 64) - 1
+"""The largest number of a column."""
+
 Section = tuple[bytes, list[bytes]]
 """A tag of four bytes, and the section's fields."""
+
+STORED_OVERHEAD = 64
+"""Bytes that zstd may add to a section."""
 
 FIELDS_MOST = 16
 """Most fields of a section that a reader accepts. No section has more than nine."""
@@ -76,11 +89,14 @@ def number(field: bytes) -> int:
     return value
 
 
-def read_sections(stream: BinaryIO, name: str) -> Iterator[Section]:
+def read_sections(
+    stream: BinaryIO, name: str, limits: Mapping[bytes, int] | None = None
+) -> Iterator[Section]:
     """The sections before the one tagged LAST.
 
-    `name`: the file in messages. Raises PartError, with the offset, for damage, an early end, or bytes after
-    LAST. At most PART_SECTION_BYTES per section are read.
+    `name`: the file in messages. `limits`: the most bytes of sections by tag; others have PART_SECTION_BYTES.
+    No more are read, or unpacked. Raises PartError, with the offset, for damage, an early end, or bytes after
+    LAST.
     """
     at = len(MAGIC)
     magic = stream.read(at)
@@ -96,10 +112,10 @@ def read_sections(stream: BinaryIO, name: str) -> Iterator[Section]:
         if len(head) < _HEAD.size:
             raise _damaged(name, at, "more sections", "the end of the file")
         tag, size, length, digest = _HEAD.unpack(head)
-        if max(size, length) > PART_SECTION_BYTES:
-            raise _damaged(
-                name, at, f"at most {PART_SECTION_BYTES} bytes", f"a section of {max(size, length)}"
-            )
+        most = PART_SECTION_BYTES if limits is None else limits.get(tag, PART_SECTION_BYTES)
+        # What cannot be packed takes a little more.
+        if size > most or length > most + (most >> 8) + STORED_OVERHEAD:
+            raise _damaged(name, at, f"at most {most} bytes", f"a section of {max(size, length)}")
         stored = stream.read(length)
         if len(stored) < length or blake3(tag + stored).digest() != digest:
             raise _damaged(name, at, "a section that has its digest", "other bytes")

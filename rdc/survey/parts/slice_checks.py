@@ -107,10 +107,9 @@ def _check_one_job(
         )
     if first.paths != head.paths:
         _check_equal(first.name, head.name, "PATH", _paths(first.paths), _paths(head.paths), job)
-    options = dict(line.split(" ", 1) for line in other.options.splitlines())
-    for line in one.options.splitlines():
-        name, value = line.split(" ", 1)
-        _check_equal(first.name, head.name, name, value, options.get(name, "none"), job)
+    own, options = (dict(line.split(" ", 1) for line in each.options.splitlines()) for each in (one, other))
+    for name in dict.fromkeys((*own, *options)):
+        _check_equal(first.name, head.name, name, own.get(name, "none"), options.get(name, "none"), job)
     for path, a, b in zip(first.paths, one.roots, other.roots, strict=True):
         if a != b:
             raise UsageError(

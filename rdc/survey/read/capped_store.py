@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.files.root.source_file import SourceFile
+    from rdc.model.file_system_facts import FileSystemFacts
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["CappedStore"]
@@ -73,6 +74,12 @@ class CappedStore:
 
     def is_in_sync(self, key: bytes) -> bool:
         return self._store.is_in_sync(key)
+
+    def facts_of(self, key: bytes) -> FileSystemFacts | None:
+        return self._store.facts_of(key)
+
+    def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
+        self._store.remember_facts(key, facts)
 
     def flush(self) -> None:
         self._store.flush()

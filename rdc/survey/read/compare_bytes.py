@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
+from rdc.files.facts.content_digest import spans_with_data
 from rdc.progress import Problem
 from rdc.survey.read.content_digests import SPAN_BYTES
 
@@ -72,8 +73,10 @@ class Comparison:
         difference; the caller then checks `other`."""
         if source.size != other.size:
             return False
-        for offset in range(0, source.size, SPAN_BYTES):
-            data = source.pread(offset, min(SPAN_BYTES, source.size - offset))
+        source.rest()
+        other.rest()
+        for offset, length in spans_with_data((source.fileno(), other.fileno()), source.size, SPAN_BYTES):
+            data = source.pread(offset, length)
             try:
                 same = other.pread(offset, len(data)) == data
             except FileError:

@@ -10,6 +10,7 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.bulk.read_many import Contents, content_bytes, content_error, read_contents
+from rdc.files.facts.content_digest import ContentDigest, spans_with_data
 from rdc.progress import Problem, Progressed
 from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order
@@ -186,14 +187,15 @@ class ContentReader:
         return None
 
     def _digest(self, source: SourceFile) -> bytes:
-        hasher = blake3()
-        for span in source.spans(SPAN_BYTES):
+        digest = ContentDigest(source.size)
+        source.rest()
+        for offset, length in spans_with_data((source.fileno(),), source.size, SPAN_BYTES):
             if self._stopped:
                 break
-            hasher.update(span)
+            digest.add(offset, source.pread(offset, length))
             # Threads may lose an update between reading and writing the count. It is only displayed.
-            self.bytes_read += len(span)
-        return hasher.digest()
+            self.bytes_read += length
+        return digest.digest()
 
     def disk_order(self, rows: Sequence[int]) -> list[int]:
         """Sorts rows by inode, which on most file systems is near the order on disk."""

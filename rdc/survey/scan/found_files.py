@@ -7,9 +7,11 @@ from array import array
 from bisect import bisect_right
 
 from rdc.errors import FileError
+from rdc.files.base.known_devices import is_unchanged
 from rdc.files.base.relative_path import join
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, little_endian_integers, strings
+from rdc.model.times import packed_time
 from rdc.records import dataclass
 from rdc.survey.scan.file_rows import FileRows
 
@@ -61,7 +63,7 @@ class FoundFile:
         """Reads content if the file still has this identity, else returns None."""
         try:
             with self.open() as source:
-                return source.pread(offset, length) if source.identity == identity else None
+                return source.pread(offset, length) if is_unchanged(identity, source.identity) else None
         except FileError:
             return None
 
@@ -126,8 +128,8 @@ class FoundDirectory:
         self.inodes.append(found.st_ino)
         self.allocated.append(found.st_blocks * 512)
         self.links.append(min(found.st_nlink, _UINT32_MAX))
-        self.mtimes.append(_clamped(found.st_mtime_ns))
-        self.ctimes.append(_clamped(found.st_ctime_ns))
+        self.mtimes.append(packed_time(found.st_mtime_ns))
+        self.ctimes.append(packed_time(found.st_ctime_ns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +243,6 @@ class Found:
                 if len(names) >= LARGE_DIRECTORY:
                     cached[which] = names
             yield Run(directory, names, number - directory.first, number - directory.first + 1)
-
-
-def _clamped(time: int) -> int:
-    """Clamps nanoseconds to 64 bits, as listings store them."""
-    return min(max(time, -(1 << 63)), (1 << 63) - 1)
 
 
 _UINT32_MAX = (1 << 32) - 1

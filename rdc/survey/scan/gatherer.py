@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.scan.found_files import Found
     from rdc.survey.walk.slice_choice import SliceChoice
-    from rdc.tree.inode_walk import InodeDirectory
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["Gatherer", "MetDirectory", "MetObjects", "Taker", "Walked"]
 
@@ -44,7 +44,7 @@ class MetDirectory:
     root: Root
     walked: int
     """Position in the walk over everything."""
-    found: InodeDirectory
+    found: WalkedDirectory
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class LargeFile:
             self._take(number, keys, sizes)
         self._counters.levels[FILE_LEVEL].add(array("Q", [key]).tobytes(), array("Q", [counted]).tobytes())
         self._counters.locations.count(self._location, counted)
-        self._counters.compress_file(key, self.size, self._read_data)
+        self._counters.compress_file(key, self.size, self._read_data, self._holes)
 
     def _read_data(self, offset: int, length: int) -> bytes | None:
         """A range's content outside of holes; None if there is none. Zeros of holes would make the rest seem

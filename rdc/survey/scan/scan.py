@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.files.own.claims import Claims
     from rdc.progress import Reporter
     from rdc.survey.scan.outcome import Outcome
     from rdc.survey.scan.scanner import Listed
@@ -37,12 +38,13 @@ def survey(
     clock: Callable[[], float] = time.monotonic,
     threads: int | None = None,
     listed: Listed | None = None,
+    claims: Claims | None = None,
 ) -> Outcome:
     """Returns an outcome, which can be saved and merged before it is reported.
 
     `stopped` is asked between pieces of work; True ends the scan with the files read so far. `clock` returns
     seconds and never goes back. `threads`: that read and hash; None for one a CPU. `listed`: takes
-    the place of the walk, see Scanner. Raises UsageError.
+    the place of the walk, see Scanner. `claims`: the results of this run. Raises UsageError.
     Failures of single files are in the outcome.
     """
     if not paths:
@@ -57,5 +59,5 @@ def survey(
     with opened_catalog(catalog, reporter) as store:
         # One scan may store at most half of the catalog. The other half stays for syncs.
         capped = CappedStore(store, CATALOG_BYTES // 2, finds=not options.fixed)
-        scanner = Scanner(options, capped, reporter, stopped, clock, threads, listed)
+        scanner = Scanner(options, capped, reporter, stopped, clock, threads, listed, claims)
         return scanner.run(given)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rdc.catalog.small_columns import SignedFiles
     from rdc.catalog.store import SignatureStore
     from rdc.errors import RdcError
+    from rdc.files.own.claims import Claims
     from rdc.files.root.source_file import SourceFile
     from rdc.model.scan import ScanOptions
     from rdc.progress import Event, Reporter
@@ -85,9 +86,12 @@ class Scanner:
         clock: Callable[[], float],
         threads: int | None = None,
         listed: Listed | None = None,
+        claims: Claims | None = None,
     ) -> None:
-        """`listed`: fills what a walk would fill, and returns what the walk met."""
+        """`listed`: fills what a walk would fill, and returns what the walk met. `claims`: the results of
+        this run, which a walk must not meet."""
         self._options = options
+        self._claims = claims
         self._listed = listed
         self._store = store
         self._reporter = reporter
@@ -121,6 +125,7 @@ class Scanner:
                 Gatherer(found, outcome.locations, self._report, choice),
                 budget.stopped,
                 paths,
+                self._claims,
             )
             for path in paths:
                 explorer.explore(path)
@@ -305,14 +310,12 @@ class Scanner:
 
     def _hollow_blocks(self, file: ScannedFile, blocks: FixedBlocks, size: int) -> None:
         """Cuts fixed blocks of a file with holes, by reading its data again."""
-        for at in range(0, size, SPAN_BYTES):
-            length = min(SPAN_BYTES, size - at)
-            if file.holes.cover(at, at + length):
-                continue
-            content = file.read(at, length)
-            if content is not None:
-                blocks.cut(content, at, file.holes)
-                self.outcome.counters.add_blocks(blocks, file.read)
+        for start, end in file.holes.uncovered(size, SPAN_BYTES):
+            for at in range(start, end, SPAN_BYTES):
+                content = file.read(at, min(SPAN_BYTES, end - at))
+                if content is not None:
+                    blocks.cut(content, at, file.holes)
+                    self.outcome.counters.add_blocks(blocks, file.read)
 
     def _stream(self, file: ScannedFile) -> None:
         """Reads and counts a large file. If it fails or the scan stops, the part read so far is counted."""

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanOptions
 
-__all__ = ["SliceSet", "WalkTotals", "shared_options"]
+__all__ = ["SliceSet", "WalkTotals", "are_options", "shared_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,12 @@ class SliceSet:
     """Inode number of each path of the scan; 0 if it could not be looked at."""
     fewest: WalkTotals
     most: WalkTotals
+
+
+def are_options(text: str) -> bool:
+    """Whether each line is a name, a space and a value."""
+    lines = text.splitlines()
+    return all(name and mark and value for name, mark, value in (line.partition(" ") for line in lines))
 
 
 def shared_options(options: ScanOptions) -> str:

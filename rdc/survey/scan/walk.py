@@ -20,11 +20,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rdc.files.own.claims import Claims
     from rdc.model.scan import ScanOptions
     from rdc.progress import Event
     from rdc.survey.scan.gatherer import Taker
     from rdc.survey.scan.object_walk import ObjectWalk
-    from rdc.tree.inode_walk import InodeDirectory
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["Explorer", "is_single_file", "single_file"]
 
@@ -53,9 +54,15 @@ class Explorer:
     """
 
     def __init__(
-        self, options: ScanOptions, taker: Taker, stopped: Callable[[], bool], paths: Sequence[bytes] = ()
+        self,
+        options: ScanOptions,
+        taker: Taker,
+        stopped: Callable[[], bool],
+        paths: Sequence[bytes] = (),
+        claims: Claims | None = None,
     ) -> None:
-        """`paths`: all that will be explored, if some are URLs of object stores."""
+        """`paths`: all that will be explored, if some are URLs of object stores. `claims`: as in
+        UniqueWalk."""
         self._options = options
         self._paths = paths
         self._stopped = stopped
@@ -68,6 +75,7 @@ class Explorer:
             use=StorageUse(options.depth, options.max_rate),
             stopped=stopped,
             met_again=self._report_again,
+            claims=claims,
         )
         self._single_files = False
         self._roots: list[int] = []
@@ -81,7 +89,8 @@ class Explorer:
         )
 
     def explore(self, path: bytes) -> None:
-        """Lists the files below `path`, or `path` itself if it is a file."""
+        """List the files below `path`, or `path` itself if it is a file. Raises UsageError for a file that a
+        result of this run would replace."""
         if is_url(path):
             self._roots.append(0)
             self._explore_objects(path)
@@ -119,6 +128,8 @@ class Explorer:
             raise root.failure(error, name, "look at it", reading=True) from error
         if not stat.S_ISREG(found.st_mode):
             return
+        if self._walk.claims is not None:
+            self._walk.claims.check(found.st_dev, found.st_ino, os.path.join(shown, name))
         walked, self._directories = self._directories, self._directories + 1
         self._taker.take_file(self._operand, root, shown, walked, name, found)
 
@@ -137,7 +148,7 @@ class Explorer:
         if isinstance(event, Problem):
             self._taker.take_problem(self._operand, event)
 
-    def _report_special(self, root: Root, found: InodeDirectory) -> None:
+    def _report_special(self, root: Root, found: WalkedDirectory) -> None:
         for row in found.listing.rows_of(Kind.SPECIAL):
             shown = root.shown(join(found.path, strings(found.listing.names)[row]))
             text = f"{printable(shown)}: skipped, neither file, directory nor symlink"

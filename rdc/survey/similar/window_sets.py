@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
+from itertools import chain
 
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
+from rdc.files.facts.extents import data_bytes, holes
 from rdc.kernel.constants import SKETCH_BYTES, WINDOW_BYTES
 from rdc.kernel.overlaps import shared_numbers, sorted_pairs, window_hashes
 from rdc.model.similar import Resemblance
@@ -16,8 +18,9 @@ from rdc.survey.read.content_digests import SPAN_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from rdc.files.root.source_file import SourceFile
     from rdc.progress import Reporter
     from rdc.survey.walk.file_columns import FileColumns
 
@@ -64,7 +67,7 @@ class WindowSet:
 
 
 def window_set(spans: Iterable[bytes], size: int) -> WindowSet:
-    """The windows of a content of `size` bytes that comes in spans.
+    """The windows of a content that comes in spans, and has `size` bytes outside of holes.
 
     Which windows are sampled is a function of the size and of the content: one in a power of two, by their
     hashes, so that equal windows of two files are sampled alike.
@@ -151,7 +154,25 @@ class WindowSets:
             if source.size != files.sizes[row]:
                 listed, found_size = f"{files.sizes[row]} bytes", f"{source.size}"
                 raise changed(files.path(row), files.shown(row), listed, found_size)
-            made = window_set(source.spans(SPAN_BYTES), source.size)
+            size = source.size
+            if source.taken is not None:
+                size = data_bytes(source.fileno(), source.size, source.allocated)
+            made = window_set(_spans(source), size)
             source.check_unchanged()
             self.bytes_read += source.size
         return made
+
+
+def _spans(source: SourceFile) -> Iterator[bytes]:
+    """The content in spans, with short holes: the windows of zeros are one however many there are."""
+    if source.taken is None:
+        yield from source.spans(SPAN_BYTES)
+        return
+    at = 0
+    for start, end in chain(holes(source.fileno(), source.size), [(source.size, source.size)]):
+        while at < start:
+            span = source.pread(at, min(start - at, SPAN_BYTES))
+            at += len(span)
+            yield span
+        yield bytes(min(end - start, 2 * WINDOW_BYTES))
+        at = end

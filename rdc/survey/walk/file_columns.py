@@ -50,6 +50,8 @@ class FileColumns:
         self.sizes = array("Q")
         self.devices = array("Q")
         self.inodes = array("Q")
+        self.allocated = array("Q")
+        """Bytes on disk: fewer than the size in a file with holes."""
         self._directories: list[ListedDirectory] = []
         self._starts = array("Q")
         """The first row of each directory."""
@@ -87,6 +89,10 @@ class FileColumns:
     def open(self, row: int) -> SourceFile:
         """Opens whatever file has this path now. Raises FileError."""
         return self.directory(row).root.open_read(self.path(row))
+
+    def unallocated(self, row: int) -> int:
+        """Bytes of a row's size that take no space on disk."""
+        return max(0, self.sizes[row] - self.allocated[row])
 
     def all_shown(self, rows: Sequence[int]) -> list[bytes]:
         """The result of `shown` for many rows."""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ListedTree"]
 
+SECTOR_BYTES = 512
+"""The unit of st_blocks, whatever the file system's block size is."""
+
 
 class ListedTree:
     """All entries that were walked, one per row. Directories and links are included with size 0."""
@@ -27,6 +30,7 @@ class ListedTree:
         """One `Kind` per row."""
         self._devices = array("Q")
         self._inodes = array("Q")
+        self._allocated = array("Q")
         self._directories: list[ListedDirectory] = []
         self._names: list[bytes] = []
         self._starts = array("Q")
@@ -57,6 +61,7 @@ class ListedTree:
             (self.sizes, listing.sizes),
             (self._devices, inodes.devices),
             (self._inodes, inodes.inodes),
+            (self._allocated, inodes.allocated),
         ):
             numbers = little_endian_integers("Q", packed)
             column.extend(numbers if rows is None else map(numbers.__getitem__, rows))
@@ -70,6 +75,7 @@ class ListedTree:
         self.sizes.append(found.st_size)
         self._devices.append(found.st_dev)
         self._inodes.append(found.st_ino)
+        self._allocated.append(found.st_blocks * SECTOR_BYTES)
 
     def take_out(self, row: int) -> None:
         """Marks an entry as no regular file."""
@@ -102,4 +108,5 @@ class ListedTree:
         chosen.sizes = array("Q", map(self.sizes.__getitem__, rows))
         chosen.devices = array("Q", map(self._devices.__getitem__, rows))
         chosen.inodes = array("Q", map(self._inodes.__getitem__, rows))
+        chosen.allocated = array("Q", map(self._allocated.__getitem__, rows))
         return chosen

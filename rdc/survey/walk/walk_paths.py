@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.errors import FileError, RdcError
+from rdc.errors import FileError, RdcError, UsageError
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
 from rdc.model.entries import strings
 from rdc.progress import Problem, check_stop
+from rdc.records import dataclass
 from rdc.survey.walk.file_columns import ListedDirectory
 from rdc.survey.walk.listed_tree import ListedTree
 from rdc.survey.walk.storage_use import StorageUse
@@ -21,9 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.files.own.claims import Claims
     from rdc.model.entries import PackedListing
     from rdc.model.filter_rules import DirectoryRules, FilterRule
     from rdc.progress import Reporter, StopSignal
+    from rdc.tree.walk import WalkedDirectory
 
 __all__ = ["EntryChoice", "walk_paths"]
 
@@ -47,21 +50,39 @@ def walk_paths(
     use: StorageUse = StorageUse(),  # noqa: B008 - it has no state
     stop: StopSignal | None = None,
     choice: EntryChoice | None = None,
+    claims: Claims | None = None,
 ) -> ListedTree:
     """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
     not. Raises StoppedError once `stop` is set.
 
     `use`: what the walk and later reads of files may ask of storage. Patterns are relative to each path.
-    A directory is walked once, whichever path leads to it. A file given by itself is listed as given,
-    filters or not. What cannot be read is reported and left out. With a `choice` everything is walked all
-    the same, and only what it chooses is listed.
+    Rows are in the order of `paths`: an entry that several paths reach is listed at the first of them. A file
+    given by itself is listed as given, filters or not. What cannot be read is reported and left out. With a
+    `choice` everything is walked even so, and only what it chooses is listed. Raises UsageError for a file
+    that a result of this run would replace, by `claims`.
     """
     stopped = (lambda: False) if stop is None else stop.is_set
     filters = filter_list(rules)
-    walk = UniqueWalk(filters, reporter, one_file_system=one_file_system, use=use, stopped=stopped)
+    walk = UniqueWalk(
+        filters, reporter, one_file_system=one_file_system, use=use, stopped=stopped, claims=claims
+    )
     tree = _Gathering(walk, reporter, choice).all(paths)
     check_stop(stop)
     return tree
+
+
+@dataclass(frozen=True, slots=True)
+class _SingleFile:
+    """A file given by itself."""
+
+    parent: ListedDirectory
+    name: bytes
+    found: os.stat_result
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """Its directory and its name, which no other entry has."""
+        return _number(os.fstat(self.parent.root.fileno())), self.name
 
 
 class _Gathering:
@@ -72,28 +93,41 @@ class _Gathering:
         self._tree = ListedTree()
         self._named: dict[int, set[bytes]] = {}
         """Names of files given by themselves, by the number of their directory."""
+        self._listed: set[tuple[int, bytes]] = set()
+        """Keys of those that are listed."""
         self._parents: dict[bytes, Root] = {}
 
     def all(self, paths: Sequence[bytes]) -> ListedTree:
-        directories = []
-        for path in paths:
+        # A walk must know the files given after its directory, so all are looked at before it.
+        for path, one in [(path, self._opened(path)) for path in paths]:
             try:
-                found = os.stat(path)
-                if stat.S_ISDIR(found.st_mode):
-                    directories.append(path)
-                else:
-                    self._add_file(path, found)
-            except FileError as error:
-                self._report(Problem(error.code, path, str(error)))
-            except (OSError, ValueError) as error:
-                self._report_missing(path, error)
-        # Directories come after the files, so that the walk can skip files given by themselves.
-        for path in directories:
-            try:
-                self._add_tree(path)
+                if isinstance(one, bytes):
+                    self._add_tree(one)
+                elif one is not None:
+                    self._add_file(one)
+            except UsageError:
+                raise
             except RdcError as error:
                 self._report(Problem(error.code, path, str(error)))
         return self._tree
+
+    def _opened(self, path: bytes) -> bytes | _SingleFile | None:
+        """Return the path of a directory, or a file given by itself. None for anything else: it is
+        reported."""
+        try:
+            found = os.stat(path)
+            if stat.S_ISDIR(found.st_mode):
+                return path
+            one = self._single(path, found)
+        except FileError as error:
+            self._report(Problem(error.code, path, str(error)))
+        except (OSError, ValueError) as error:
+            self._report_missing(path, error)
+        else:
+            directory, name = one.key
+            self._named.setdefault(directory, set()).add(name)
+            return one
+        return None
 
     def _report_missing(self, path: bytes, error: OSError | ValueError) -> None:
         if isinstance(error, ValueError):
@@ -118,7 +152,8 @@ class _Gathering:
             refusal = failure(error, path, path, "look at it")
         self._report(Problem(refusal.code, path, str(refusal)))
 
-    def _add_file(self, path: bytes, found: os.stat_result) -> None:
+    def _single(self, path: bytes, found: os.stat_result) -> _SingleFile:
+        """Open the directory of a file given by itself. Raises FileError and UsageError."""
         if not stat.S_ISREG(found.st_mode):
             raise refused(
                 path,
@@ -128,20 +163,24 @@ class _Gathering:
                 found="a special file",
                 advice="leave it out",
             )
+        if self._walk.claims is not None:
+            self._walk.claims.check(found.st_dev, found.st_ino, path)
         directory, name = os.path.split(path)
         if os.path.islink(path):
             directory, name = os.path.split(os.path.realpath(path))
         root = self._parents.get(directory)
         if root is None:
             root = self._parents[directory] = self._walk.use.bind(Root.open(directory or b"."))
-        named = self._named.setdefault(_number(os.fstat(root.fileno())), set())
-        if name in named:
-            return
-        named.add(name)
         shown = os.path.join(directory, b"") if directory else b""
-        if self._choice is not None and not self._choice.has_file(shown + name, found.st_size):
+        return _SingleFile(ListedDirectory(root, b"", shown), name, found)
+
+    def _add_file(self, one: _SingleFile) -> None:
+        key = one.key
+        if key in self._listed:
             return
-        self._tree.add_file(ListedDirectory(root, b"", shown), name, found)
+        self._listed.add(key)
+        if self._choice is None or self._choice.has_file(one.parent.shown + one.name, one.found.st_size):
+            self._tree.add_file(one.parent, one.name, one.found)
 
     def _add_tree(self, path: bytes) -> None:
         root = Root.open(path)
@@ -153,11 +192,22 @@ class _Gathering:
             rows = None if self._choice is None else self._choice.rows(directory.shown, found.listing)
             self._tree.add(directory, found.listing, found.inodes, rows)
             if self._named:
-                named = self._named.get(_number(os.fstat(root.directory(found.path).fd)), ())
-                names = strings(found.listing.names) if named else []
-                for at, row in enumerate(range(len(names)) if rows is None else rows if named else ()):
-                    if names[row] in named:
-                        self._tree.take_out(first + at)
+                self._drop_listed(root, found, first, rows)
+
+    def _drop_listed(self, root: Root, found: WalkedDirectory, first: int, rows: list[int] | None) -> None:
+        """Take those out of the rows of a directory, from `first` on, that were listed as given. Note files
+        given by themselves after it, which are listed here."""
+        number = _number(os.fstat(root.directory(found.path).fd))
+        named = self._named.get(number)
+        if not named:
+            return
+        names = strings(found.listing.names)
+        for at, row in enumerate(range(len(names)) if rows is None else rows):
+            if names[row] in named:
+                key = number, names[row]
+                if key in self._listed:
+                    self._tree.take_out(first + at)
+                self._listed.add(key)
 
 
 def _number(found: os.stat_result) -> int:

@@ -78,7 +78,7 @@ def into_memory(root: Root) -> bytes:
 
 
 def as_one_of_many(root: Root) -> bytes:
-    return read_small(root, b"", root.list_packed(b""))[0]
+    return read_small(root, b"", root.listed(b"").listing)[0]
 
 
 def held_open(root: Root) -> bytes:

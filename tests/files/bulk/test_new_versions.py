@@ -7,10 +7,12 @@ import random
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileError, RdcError
@@ -20,9 +22,12 @@ from rdc.files.bulk import _batch
 from rdc.files.bulk import small_files as small
 from rdc.files.bulk.small_files import NewVersions
 from rdc.files.bulk.snapshot import identities_of
+from rdc.files.facts.extents import holes
 from rdc.files.replace.replace import CommitGroup, Replacement
+from rdc.files.root.entry_writer import HOLE_BYTES
 from rdc.files.root.root import Root
-from rdc.model.entries import Identity, Metadata
+from rdc.model.entries import ComparedFields, Identity, Metadata
+from rdc.model.identity_columns import IdentityColumns
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.trees import File, Node, litter, read_tree
@@ -36,7 +41,7 @@ def versions_of(paths: list[bytes], expected: list[Identity], sizes: list[int], 
     rng, n = random.Random(seed), len(paths)
     return NewVersions(
         paths,
-        expected,
+        IdentityColumns(expected),
         array("H", rng.choices(MODES, k=n)).tobytes(),
         array("Q", sizes).tobytes(),
         array("q", rng.choices(MTIMES, k=n)).tobytes(),
@@ -263,18 +268,87 @@ def test_what_may_not_be_written_is_left_to_be_refused_by_name(tmp_path: Path) -
     root.close()
 
 
-def test_times_beyond_the_columns_go_one_by_one(tmp_path: Path, root: Root) -> None:
-    identity = root.identity(b"a")
-    late = Identity(identity.device, identity.inode, identity.size, 1 << 63, identity.ctime_ns)
-    group = CommitGroup(root, fsync=False, on_commit=lambda _: None)
-    assert group.add_versions(versions_of([b"a"], [late], [1]), b"1", OWNER) == ([], [0])
+def test_times_beyond_the_columns_are_compared_one_by_one() -> None:
+    """Columns hold stamps of such times, which mean nothing to C. In memory (tmpfs) all seconds can be."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+        (Path(made) / "a").write_bytes(b"old")
+        os.utime(Path(made) / "a", ns=(0, 1 << 64))
+        root = Root.open(os.fsencode(made))
+        versions = versions_of([b"a"], [root.identity(b"a")], [1])
+        with CommitGroup(root, fsync=False, on_commit=lambda _: None) as group:
+            assert group.add_versions(versions, b"1", OWNER) == ([0], [])
+            assert root.check.is_still(versions.expected[0], root.identity(b"a"))
+        root.close()
 
 
-def test_sparse_content_goes_one_by_one(tmp_path: Path, root: Root) -> None:
-    root.write_sparsely(True)
-    group = CommitGroup(root, fsync=False, on_commit=lambda _: None)
-    versions = versions_of([b"a", b"d/b"], [root.identity(b"a"), root.identity(b"d/b")], [1, 9000])
-    assert group.add_versions(versions, b"1" + bytes(9000), OWNER) == ([], [0, 1])
+@pytest.mark.parametrize(
+    ("fields", "meddle"),
+    [
+        (ComparedFields(ctime=False), lambda path: path.chmod(0o750)),
+        (ComparedFields(ctime=False, mtime=False), lambda path: os.utime(path, (7, 7))),
+        (ComparedFields(ctime=False, inode=False), lambda path: replace_alike(path)),  # noqa: PLW0108 - defined below
+        (ComparedFields(ctime=False, mtime=False, size=False), lambda path: path.write_bytes(b"longer")),
+    ],
+)
+@pytest.mark.parametrize("way", [_batch, None], ids=["bulk", "singly"])
+def test_what_a_file_system_does_not_keep_does_not_count(
+    fields: ComparedFields,
+    meddle: Callable[[Path], object],
+    way: ModuleType | None,
+    tmp_path: Path,
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(small, "_extension", way)
+    for counts in (True, False):
+        (tmp_path / "a").unlink()
+        (tmp_path / "a").write_bytes(b"old")
+        versions = versions_of([b"a"], [root.identity(b"a")], [1])
+        meddle(tmp_path / "a")
+        if not counts:
+            root.check.leave_out(fields)
+        failed: list[FileError] = []
+        with CommitGroup(root, fsync=False, on_commit=lambda _: None, on_error=failed.append) as group:
+            changed, rows = group.add_versions(versions, b"1", OWNER)
+            one_by_one(group, root, versions, [b"1"], rows)
+        assert bool(changed or failed) == counts
+        assert ((tmp_path / "a").read_bytes() == b"1") != counts
+
+
+def replace_alike(path: Path) -> None:
+    found = path.stat()
+    path.rename(path.with_name("aside"))
+    path.write_bytes(path.with_name("aside").read_bytes())
+    os.utime(path, ns=(0, found.st_mtime_ns))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.sampled_from((0, 1, 4095))), min_size=1, max_size=8),
+    st.sampled_from((0, HOLE_BYTES, 4 * HOLE_BYTES)),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_blocks_of_zeros_become_holes(ext4: Path, runs: list[tuple[int, int]], least: int) -> None:
+    """All of them, or only long runs, or none: by blocks of the file, the last of which may be shorter."""
+    content = b"".join(bytes(blocks * HOLE_BYTES + more) + b"x" for blocks, more in runs)[:-1]
+    directory = os.open(ext4, os.O_PATH)
+    columns = (b"a\0", array("Q", [len(content)]), bytes(8), b"\x80\1", bytes(4), bytes(4))
+    try:
+        fds, temporaries, _ = _batch.stage_small(
+            array("i", [directory]), *columns, False, content, least, os.urandom(4), None, 0, 1
+        )
+        (fd,) = array("i", fds)
+        assert os.pread(fd, len(content) + 1, 0) == content
+        zeros = [not any(content[at : at + HOLE_BYTES]) for at in range(0, len(content), HOLE_BYTES)]
+        left_out = []
+        for is_zeros, blocks in groupby(range(len(zeros)), zeros.__getitem__):
+            some = list(blocks)
+            if is_zeros and least and len(some) >= least // HOLE_BYTES:
+                left_out.append((some[0] * HOLE_BYTES, min(len(content), (some[-1] + 1) * HOLE_BYTES)))
+        assert list(holes(fd, len(content))) == left_out
+        _batch.close_files(fds)
+        os.unlink(temporaries[:-1], dir_fd=directory)
+    finally:
+        os.close(directory)
 
 
 @pytest.mark.parametrize("expected", [bytes(79), bytes(81), bytes(40)])
@@ -283,8 +357,8 @@ def test_what_is_expected_is_a_column_for_each_file(expected: bytes) -> None:
         fds = array("i", [null.fileno()] * 2)
         columns = (b"a\0b\0", array("Q", [1, 1]), bytes(16), bytes(4), bytes(8), bytes(8))
         with pytest.raises(ValueError, match="expected"):
-            _batch.stage_small(fds, *columns, False, b"12", bytes(8), expected, 1)
+            _batch.stage_small(fds, *columns, False, b"12", 0, bytes(8), expected, 15, 1)
         with pytest.raises(ValueError, match="expected"):
-            _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected, 1)
+            _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected, 15, 1)
         with pytest.raises(ValueError, match="directories"):
-            _batch.stage_small(fds[:1], *columns, False, b"12", bytes(8), None, 1)
+            _batch.stage_small(fds[:1], *columns, False, b"12", 0, bytes(8), None, 0, 1)

@@ -19,7 +19,7 @@ from rdc.errors import FileChangedError, FileError
 from rdc.files.bulk import _contents
 from rdc.files.bulk import read_many as contents
 from rdc.files.bulk.read_many import REPLACED, RESIZED, TOUCHED, Contents, content_bytes, content_error
-from rdc.files.root import packed_listing as packed
+from rdc.files.root import lister
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody
@@ -142,10 +142,10 @@ def test_paths_longer_than_one_call_takes(read: Reader, tmp_path: Path) -> None:
     wanted = array("Q", [status.st_dev, status.st_ino, 4])
     assert read_below(read, tmp_path, [path], wanted).data == b"deep"
     top = os.open(tmp_path, os.O_PATH)
-    for extension in (packed._extension, None):
+    for extension in (lister._extension, None):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(packed, "_extension", extension)
-            opened = packed.open_directory(top, b"/".join(parts))
+            patch.setattr(lister, "_extension", extension)
+            opened = lister.open_directory(top, b"/".join(parts))
             assert os.listdir(opened) == ["file"]
             os.close(opened)
     os.close(top)
@@ -159,15 +159,15 @@ def test_nothing_leads_out_of_the_tree(path: bytes, tmp_path: Path) -> None:
     descriptor = os.open(top, os.O_PATH)
     before = open_descriptors()
     for padding in (b"", b"a/" * 2_100):
-        for extension in (packed._extension, None):
+        for extension in (lister._extension, None):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(packed, "_extension", extension)
+                patch.setattr(lister, "_extension", extension)
                 if extension is not None and not padding and path in {b".", b"a//b", b"a/"}:
                     # openat2 reads these as directories of the tree, which they are.
-                    os.close(packed.open_directory(descriptor, path))
+                    os.close(lister.open_directory(descriptor, path))
                     continue
                 with pytest.raises(OSError, match=r"Invalid|cross|No such|Too many|link"):
-                    packed.open_directory(descriptor, padding + path)
+                    lister.open_directory(descriptor, padding + path)
     assert open_descriptors() == before
     os.close(descriptor)
 

@@ -306,13 +306,15 @@ def test_columns_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, b
     fds = array("i", [fd, fd])
     try:
         with pytest.raises(ValueError):
-            _batch.stage_small(fds, names, sizes, mtimes, modes, uids, gids, False, content, rand, None, 1)
+            _batch.stage_small(
+                fds, names, sizes, mtimes, modes, uids, gids, False, content, 0, rand, None, 0, 1
+            )
         if change.keys() <= {"names", "mtimes"} or sizes == b"\1":
             with pytest.raises(ValueError):
                 _batch.read_small(fd, names, sizes, mtimes, 100)
         if "names" in change:
             with pytest.raises(ValueError):
-                _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8), None, 1)
+                _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8), None, 0, 1)
     finally:
         os.close(fd)
     assert os.listdir(tmp_path) == []

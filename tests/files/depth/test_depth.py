@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -118,3 +120,15 @@ def test_a_depth_may_begin_with_more(first: int, fixed: int) -> None:
     assert depth.now == (fixed or min(first, DEPTH_MOST))
     run(depth, Storage(0, 1), 4 * DEPTH_MOST + 16)
     assert depth.now == (fixed or 1)
+
+
+def test_a_process_may_have_a_bound() -> None:
+    script = (
+        "from rdc.files.depth.depth import Depth, Depths, bound_depth\n"
+        "bound_depth(4)\n"
+        "bound_depth(8)\n"
+        "for depth in (Depth(64), Depth(), Depth(2), Depths(64).reading, Depths(0, 16).opening):\n"
+        "    print(depth.now, depth.most)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["4 4", "1 4", "2 2", "4 4", "4 4", ""]

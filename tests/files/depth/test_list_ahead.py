@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,10 @@ from hypothesis import strategies as st
 from rdc.errors import FileError
 from rdc.files.depth import list_ahead
 from rdc.files.depth.depth import Depths, Looking
-from rdc.files.depth.list_ahead import ListAhead, Listed
+from rdc.files.depth.list_ahead import ListAhead
 from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES
-from rdc.model.entries import EMPTY_LISTING, Kind, PackedInodes, PackedListing, strings
+from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, PackedListing, strings
+from rdc.model.listed import Listed
 from tests.support.share import examples
 from tests.support.storage.slow_storage import SlowStorage
 from tests.support.trees.trees import tree, write_tree
@@ -39,14 +39,8 @@ class Directories:
         self.running = self.most = self.ahead = self.most_ahead = 0
 
     def list_unviewed(
-        self,
-        path: bytes,
-        on_temporary: Callable[[bytes], None],
-        *,
-        inodes: bool,
-        limit: int = DIRECTORY_BYTES,
-        looking: Looking | None = None,
-    ) -> tuple[PackedListing, PackedInodes | None]:
+        self, path: bytes, *, limit: int = DIRECTORY_BYTES, looking: Looking | None = None
+    ) -> Listed:
         with self._lock:
             self.running += 1
             self.most = max(self.most, self.running)
@@ -56,21 +50,18 @@ class Directories:
             size = ENTRY_BYTES * len(names) + sum(len(name) + 1 for name in names)
             if path in self._missing or size > limit:
                 raise FileError(path, "closed")
-            on_temporary(b"of " + path)
             with self._lock:
                 self.ahead += size
                 self.most_ahead = max(self.most_ahead, self.ahead)
-            return _listing(names), None
+            return Listed(_listing(names), NO_INODES, (b"of " + path,))
         finally:
             with self._lock:
                 self.running -= 1
 
-    def viewed(
-        self, path: bytes, listing: PackedListing, inodes: PackedInodes | None
-    ) -> tuple[PackedListing, PackedInodes | None]:
+    def viewed(self, path: bytes, listed: Listed) -> Listed:
         with self._lock:
-            self.ahead -= ENTRY_BYTES * listing.count + len(listing.names)
-        return listing, inodes
+            self.ahead -= ENTRY_BYTES * listed.listing.count + len(listed.listing.names)
+        return listed
 
 
 def _listing(names: list[bytes]) -> PackedListing:
@@ -83,10 +74,10 @@ def _listing(names: list[bytes]) -> PackedListing:
     )
 
 
-def walk(directories: Directories) -> list[tuple[bytes, list[bytes], list[bytes] | str]]:
+def walk(directories: Directories) -> list[tuple[bytes, list[bytes], tuple[bytes, ...] | str]]:
     """All directories in pre-order, with their names and reserved names or their error."""
-    lister, todo = ListAhead(directories, inodes=False), [b""]
-    found: list[tuple[bytes, list[bytes], list[bytes] | str]] = []
+    lister, todo = ListAhead(directories), [b""]
+    found: list[tuple[bytes, list[bytes], tuple[bytes, ...] | str]] = []
     while todo:
         path = todo.pop()
         try:
@@ -143,7 +134,7 @@ def test_a_walk_that_ends_early_leaves_no_thread() -> None:
     names = [b"%03d" % number for number in range(40)]
     made: Tree = {b"": names} | {name: [] for name in names}
     before = set(threading.enumerate())
-    lister = ListAhead(Directories(made, 8, frozenset(), wait=0.01), inodes=False)
+    lister = ListAhead(Directories(made, 8, frozenset(), wait=0.01))
     lister.take(b"", [])
     lister.take(b"000", names[:0:-1])
     assert set(threading.enumerate()) > before
@@ -161,10 +152,10 @@ def test_slow_directories_are_listed_together(tmp_path: Path, flat: bool) -> Non
 import os, sys
 from rdc.files.root.root import Root
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 root = Root.open(os.fsencode(sys.argv[1]))
 root.fix_depth(int(sys.argv[2]))
-for path, listing in PackedWalk(root, FilterList([]), print):
+for path, listing, _ in Walk(root, FilterList([]), print):
     print(path, listing)
 """
     runs = [

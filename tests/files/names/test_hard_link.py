@@ -13,8 +13,8 @@ import pytest
 import rdc.files.names.hard_link
 import rdc.files.names.swap_names
 from rdc.errors import FileChangedError, FileError
+from rdc.files.base.durability import make_durable
 from rdc.files.base.syscalls import rename_exchange
-from rdc.files.names.hard_link import sync_contents, sync_names
 from rdc.files.names.leased_file import LeasedFile, same_bytes
 from tests.files.names.link_pairs import Pair
 from tests.support.trees.saved_files import CONTENT, TIME, replace
@@ -53,8 +53,8 @@ def test_a_link(pair: Pair) -> None:
     before = os.stat(pair.name)
     pair.swap.link()
     pair.swap.exchange()
-    sync_contents([pair.kept])
-    sync_names([pair.swap])
+    make_durable([pair.kept.fileno()])
+    make_durable([], [pair.swap.directory])
     assert pair.beside.read_bytes() == CONTENT
     pair.swap.discard()
     now = os.stat(pair.name)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base import durability as durable_module
+from rdc.files.base import taking_names as rename_module
 from rdc.files.base.descriptor_limit import OTHER_DESCRIPTORS
 from rdc.files.base.temporary_names import temporary_name
-from rdc.files.replace import checked_rename as rename_module
 from rdc.files.replace import commit_group as commit_module
 from rdc.files.replace.replace import (
     ANYTHING,
@@ -166,7 +166,8 @@ def test_an_exception_abandons_what_is_staged(root: Root) -> None:
         group.add(write(root, b"f", b"new"), b"f", PLAIN, False, None)
         with Replacement(root, b"g"):
             raise KeyError
-    assert root.list(b"", skip_temporaries=False).names == ()
+    assert root.listed(b"").is_empty
+    assert root.listed(b"").reserved == ()
 
 
 @pytest.mark.parametrize("files", [3, commit_module.SYNCFS_FILES])

@@ -41,6 +41,27 @@ def test_a_sweep_takes_what_is_stale_and_nothing_else(root: Root, tmp_path: Path
     assert root.list(b"").names == (b"file",)
 
 
+def test_what_a_killed_trial_left_goes_once_nobody_has_it(root: Root, tmp_path: Path) -> None:
+    """And nothing goes that no trial makes, or that a trial is at work in."""
+    left, others, large, live = (tmp_path / os.fsdecode(temporary_name(b"trial")) for _ in range(4))
+    for trial in (left, others, large, live):
+        (trial / "e").mkdir(parents=True)
+        (trial / "b").write_bytes(b"trial")
+        os.mkfifo(trial / "p")
+    (others / "somebody's").touch()
+    (large / "c").write_bytes(b"somebody's")
+    locked = os.open(live, os.O_RDONLY)
+    fcntl.flock(locked, fcntl.LOCK_EX)
+    names = [os.fsencode(name) for name in os.listdir(tmp_path)]
+    assert sweep_temporaries(root, b"", names) == 1
+    assert sorted(os.listdir(tmp_path)) == sorted(one.name for one in (others, large, live))
+    assert (large / "c").read_bytes() == b"somebody's"
+    assert sorted(os.listdir(others)) == ["b", "e", "p", "somebody's"]
+    os.close(locked)
+    assert sweep_temporaries(root, b"", names) == 1
+    assert not live.exists()
+
+
 def test_a_temporary_is_never_swept_between_its_creation_and_its_lock(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,4 @@ def commit(root: Root, path: bytes, data: bytes, expected: Identity | Anything |
 
 
 def temporaries(root: Root, path: bytes = b"") -> list[bytes]:
-    found: list[bytes] = []
-    root.list(path, on_temporary=found.append)
-    return found
+    return list(root.listed(path).reserved)

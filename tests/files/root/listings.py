@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hypothesis import strategies as st
 
 from rdc.files.base.temporary_names import RESERVED_PATTERN
-from rdc.files.root import _walk
-from rdc.files.root import listing_reference as listing
-from rdc.files.root import packed_listing as packed
-from rdc.model.entries import Kind, PackedListing
+from rdc.files.root import _walk, lister, listing_reference
+from rdc.limits.paths import DIRECTORY_BYTES
+from rdc.model.entries import Kind
+from rdc.model.listed import Listed
 
 
 @contextmanager
@@ -25,13 +25,13 @@ def opened(path: bytes) -> Iterator[int]:
         os.close(fd)
 
 
-def in_c(fd: int, on_temporary: Callable[[bytes], None] | None, limit: int) -> PackedListing:
-    assert packed._extension is _walk
-    return packed.read_packed(fd, on_temporary, limit)
+def in_c(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
+    assert lister._extension is _walk
+    return lister.list_directory(fd, limit=limit)
 
 
-def in_python(fd: int, on_temporary: Callable[[bytes], None] | None, limit: int) -> PackedListing:
-    return listing.read_directory(fd, on_temporary, limit).packed()
+def in_python(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
+    return listing_reference.read_directory(fd, limit)
 
 
 def make(path: bytes, kind: Kind, turn: int) -> None:

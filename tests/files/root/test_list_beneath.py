@@ -6,7 +6,7 @@ import errno
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.temporary_names import temporary_name
-from rdc.files.root import _walk
-from rdc.files.root import packed_listing as packed
-from rdc.files.root.listing_reference import read_with_inodes
+from rdc.files.root import _walk, lister
 from rdc.files.root.root import Root
-from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
-from rdc.model.entries import Kind, PackedInodes, PackedListing
+from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.model.entries import Kind
+from rdc.model.listed import BadCall, BadEntry, Listed
 from tests.files.root.listings import in_c, in_python, make, opened
 from tests.support.project_paths import NATIVE, TOP
 from tests.support.share import examples
@@ -34,7 +33,7 @@ def test_reading_begins_at_the_beginning(tmp_path: Path) -> None:
         make(top + b"/%d" % i, Kind.FILE, i)
     with opened(top) as fd:
         for reader in (in_c, in_c, in_python, in_c, in_python):
-            assert reader(fd, None, DIRECTORY_BYTES).count == 10
+            assert reader(fd).listing.count == 10
 
 
 @settings(deadline=None, max_examples=examples(30))
@@ -56,27 +55,12 @@ def test_a_directory_below_another_in_one_call(entries: dict[bytes, Kind]) -> No
         stale = temporary_name(b"x")
         os.close(os.open(os.path.join(below, stale), os.O_CREAT | os.O_WRONLY))
         with opened(os.fsencode(place)) as top, opened(below) as fd:
-            inodes = [packed_inodes(fd, taker) for taker in (_nobody, None)]
             for extension in (_walk, None):
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(packed, "_extension", extension)
-                    found: list[bytes] = []
-                    assert packed.list_beneath(top, b"d/e", found.append) == in_python(fd, _nobody, 1 << 20)
-                    assert found == [stale]
-                    assert packed.list_beneath(top, b"d/e", None) == in_python(fd, None, 1 << 20)
-                    assert packed.list_inodes_beneath(top, b"d/e", found.append) == inodes[0]
-                    assert found == [stale, stale]
-                    assert packed.list_inodes_beneath(top, b"d/e", None) == inodes[1]
-
-
-def packed_inodes(fd: int, taker: Callable[[bytes], None] | None) -> tuple[PackedListing, PackedInodes]:
-    """By the definition."""
-    listing, inodes = read_with_inodes(fd, taker, DIRECTORY_BYTES)
-    return listing.packed(), inodes
-
-
-def _nobody(name: bytes) -> None:
-    """Is told of temporaries."""
+                    patch.setattr(lister, "_extension", extension)
+                    found = lister.list_directory(top, b"d/e")
+                    assert found == in_python(fd)
+                    assert found.reserved == (stale,)
 
 
 @pytest.mark.parametrize(
@@ -89,27 +73,23 @@ def test_a_path_that_leads_elsewhere_is_not_listed(path: bytes, tmp_path: Path) 
     before = open_descriptors()
     root = Root.open(os.fsencode(tmp_path))
     with pytest.raises(FileError):
-        root.list_packed(path)
+        root.listed(path)
     with pytest.raises(FileError):
-        root.list_unviewed(path, _nobody, inodes=True)
+        root.list_unviewed(path)
     root.release()
     with opened(os.fsencode(tmp_path)) as top:
         for extension in (_walk, None):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(packed, "_extension", extension)
+                patch.setattr(lister, "_extension", extension)
                 with pytest.raises((OSError, ValueError)):
-                    packed.list_beneath(top, path, None)
-                with pytest.raises((OSError, ValueError)):
-                    packed.list_inodes_beneath(top, path, None)
+                    lister.list_directory(top, path)
     assert open_descriptors() == before
 
 
 def test_a_path_too_long_is_refused_by_name(tmp_path: Path) -> None:
     root = Root.open(os.fsencode(tmp_path))
     with pytest.raises(FileError, match="bytes \\(the limit is"):
-        root.list_packed(b"a/" * PATH_BYTES + b"a")
-    with pytest.raises(FileError, match="bytes \\(the limit is"):
-        root.list_unviewed(b"a/" * PATH_BYTES + b"a", _nobody, inodes=True)
+        root.listed(b"a/" * PATH_BYTES + b"a")
     root.close()
 
 
@@ -127,9 +107,9 @@ def test_descriptors_and_memory_are_given_back(tmp_path: Path) -> None:
         for turn in range(600):
             if turn == 100:
                 before = resident()
-            assert in_c(fd, lambda _: None, DIRECTORY_BYTES).count == 500
+            assert in_c(fd).listing.count == 500
             with suppress(OSError):
-                in_c(fd, None, 100_000)
+                in_c(fd, 100_000)
     # 500 readings of 4 MB of targets, and as many that failed half way.
     assert resident() - before < 50 << 20
     assert open_descriptors() == before_descriptors
@@ -151,38 +131,44 @@ def test_what_file_systems_seldom_do(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "passed\n", "")
 
 
-@pytest.mark.parametrize(
-    ("number", "expected"),
-    [(errno.ENAMETOOLONG, f"names of at most {NAME_BYTES} bytes"), (errno.EOVERFLOW, "1024 MiB")],
-)
-def test_a_root_names_the_directory_it_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, expected: str
-) -> None:
+def test_a_root_names_the_directory_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "d").mkdir()
 
-    def refuse(*arguments: object) -> PackedListing:
-        raise OSError(number, os.strerror(number))
+    def refuse(*arguments: object, **more: object) -> Listed:
+        raise OSError(errno.EOVERFLOW, os.strerror(errno.EOVERFLOW))
 
-    monkeypatch.setattr("rdc.files.root.directory_lister.list_beneath", refuse)
-    monkeypatch.setattr("rdc.files.root.directory_lister.list_inodes_beneath", refuse)
+    monkeypatch.setattr("rdc.files.root.directory_lister.list_directory", refuse)
     root = Root.open(os.fsencode(tmp_path))
-    for inodes in (False, True):
-        with pytest.raises(FileError, match=f"d: cannot list the directory: expected .*{expected}") as caught:
-            root.list_unviewed(b"d", _nobody, inodes=inodes)
-        assert caught.value.code == ExitCode.PARTIAL
-        assert caught.value.path == b"d"
+    with pytest.raises(FileError, match=r"d: cannot list the directory: expected .*1024 MiB") as caught:
+        root.list_unviewed(b"d")
+    assert caught.value.code == ExitCode.PARTIAL
+    assert caught.value.path == b"d"
 
 
-def test_a_name_too_long_fails_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_too_long_costs_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only file systems in user space have such names, so the definition is shown one."""
+    (tmp_path / "f").touch()
+    (tmp_path / "d").mkdir()
+    scan = os.scandir
 
     class Entry:
-        name = "n" * (NAME_BYTES + 1)
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self._entry = entry
+            self.name = entry.name if entry.name == "f" else "n" * (NAME_BYTES + 1)
+
+        def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+            return self._entry.stat(follow_symlinks=follow_symlinks)
+
+        def is_dir(self, *, follow_symlinks: bool) -> bool:
+            return self._entry.is_dir(follow_symlinks=follow_symlinks)
 
     @contextmanager
     def scandir(fd: int) -> Iterator[list[Entry]]:
-        yield [Entry()]
+        with scan(fd) as entries:
+            yield [Entry(entry) for entry in entries]
 
     monkeypatch.setattr(os, "scandir", scandir)
-    with opened(os.fsencode(tmp_path)) as fd, pytest.raises(OSError, match="name too long"):
-        in_python(fd, None, DIRECTORY_BYTES)
+    with opened(os.fsencode(tmp_path)) as fd:
+        found = in_python(fd)
+    assert found.listing.names == b"f\0"
+    assert found.bad == (BadEntry(b"n" * 256, errno.ENAMETOOLONG, BadCall.NAME, is_directory=True),)

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, RdcError
 from rdc.files.base import metadata as metadata_module
 from rdc.files.replace.replace import CommitGroup, Replacement
-from rdc.files.root import packed_listing as packed
+from rdc.files.root import lister
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Metadata
 from tests.files.root.root_entries import OPERATIONS, as_nobody, get, put
@@ -53,7 +54,7 @@ def test_listing_agrees_with_stat(top: bytes, root: Root) -> None:
 def test_listing_leaves_out_what_vanishes_meanwhile(
     top: bytes, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed, "_extension", None)
+    monkeypatch.setattr(lister, "_extension", None)
     scandir = os.scandir
 
     @contextmanager
@@ -70,28 +71,26 @@ def test_listing_leaves_out_what_vanishes_meanwhile(
 
 def test_listing_hands_temporaries_to_whoever_wants_them(root: Root) -> None:
     with Replacement(root, b"a/f") as replacement:
-        found: list[bytes] = []
-        assert root.list(b"a", on_temporary=found.append).names == (b"b", b"f", b"l")
-        assert found == [replacement.temporary]
         assert root.list(b"a").names == (b"b", b"f", b"l")
-        assert root.list(b"a", skip_temporaries=False).names == (replacement.temporary, b"b", b"f", b"l")
+        assert root.listed(b"a").reserved == (replacement.temporary,)
         near = [b".rdc", b".rdc+", b".rdc-", b".rdc-x", b".rdc-zz.tmp", b".rdc.", b".rdd"]
         for name in near:
             put(root, b"a/" + name, b"")
         assert root.list(b"a").names == (*near, b"b", b"f", b"l")
 
 
-def test_a_link_replaced_meanwhile_is_an_error_not_a_gap(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_replaced_meanwhile_is_what_replaced_it(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     readlink = os.readlink
 
     def racing(name: bytes, *, dir_fd: int) -> bytes:
         put(root, b"a/l", b"a file now")
         return readlink(name, dir_fd=dir_fd)
 
-    monkeypatch.setattr(packed, "_extension", None)
+    monkeypatch.setattr(lister, "_extension", None)
     monkeypatch.setattr(os, "readlink", racing)
-    with pytest.raises(FileChangedError):
-        root.list(b"a")
+    found = root.listed(b"a")
+    assert found.listing.names.split(b"\0")[:-1] == [b"b", b"f", b"l"]
+    assert (found.listing.kinds[2], found.bad) == (Kind.FILE, ())
 
 
 def test_reading_fails_by_name(top: bytes, root: Root) -> None:
@@ -278,3 +277,13 @@ def test_directories_that_may_not_be_written_or_read(top: bytes, root: Root) -> 
         assert root.metadata(b"a/dropped") == mine
         with pytest.raises(FileError):
             root.list(b"a")
+
+
+def test_what_a_run_sets_of_an_entry_is_a_step_of_its_own(root: Root) -> None:
+    """As a file that a rename closed and that gets its mode back before it is deleted."""
+    listed = root.identity(b"a/f")
+    for mode in (0o600, 0o640):
+        root.set_metadata(b"a/f", Kind.FILE, replace(root.metadata(b"a/f"), mode=mode), owner=False)
+    assert root.identity(b"a/f") != listed
+    assert root.check.is_still(listed, root.identity(b"a/f"))
+    root.remove_file(b"a/f", listed)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.sets import _sets, pair_reference, reference
+from rdc.kernel.sets import _sets, alike_reference, pair_reference, reference
 from tests.support.share import examples
 
 SETS = st.lists(st.lists(st.integers(0, 80) | st.integers(0, (1 << 32) - 1), max_size=120), max_size=6)
@@ -94,6 +94,14 @@ def test_pairs_in_order(numbers: list[int]) -> None:
 
 
 @settings(max_examples=examples(40))
+@given(st.sets(st.integers(0, 9) | st.integers(0, (1 << 64) - 1)), st.sets(st.integers(0, 12)))
+def test_pairs_that_another_column_lacks(pairs: set[int], known: set[int]) -> None:
+    columns = array("Q", sorted(pairs)), array("Q", sorted(known))
+    assert array("Q", _sets.missing_pairs(*columns)).tolist() == sorted(pairs - known)
+    assert _sets.missing_pairs(*columns) == pair_reference.missing_pairs(*columns)
+
+
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 9) | st.integers(0, (1 << 32) - 1)))
 def test_numbers_by_rank(numbers: list[int]) -> None:
     given = array("I", numbers)
@@ -114,7 +122,78 @@ def test_bad_pairs(module: Any) -> None:
     ):
         with pytest.raises(ValueError, match=r"expected|whole"):
             module.neighbour_pairs(members, counts, *numbers)
+    for columns in ((b"1234", b""), (b"", b"1234")):
+        with pytest.raises(ValueError, match="whole"):
+            module.missing_pairs(*columns)
     with pytest.raises(ValueError, match="whole"):
         module.sorted_pairs(b"1234")
     with pytest.raises(ValueError, match="whole"):
         module.ranked_numbers(b"123")
+
+
+@st.composite
+def alike_columns(draw: st.DrawFn) -> tuple[bytes, array[int], array[int], array[int]]:
+    """Samples that often agree, labels, and groups of members."""
+    documents, width = draw(st.integers(0, 12)), draw(st.sampled_from([0, 1, 15, 16, 17, 40, 128, 5000]))
+    chosen = random.Random(draw(st.integers(0, 99)))
+    agree = draw(st.sampled_from([0.0, 0.5, 0.9, 1.0]))
+    samples = bytes(7 if chosen.random() < agree else chosen.randrange(256) for _ in range(documents * width))
+    labels = array(
+        "I",
+        draw(
+            st.lists(st.sampled_from([0, 1, 2, alike_reference.SKIP]), min_size=documents, max_size=documents)
+        ),
+    )
+    groups = draw(st.lists(st.integers(0, 9), max_size=4)) if documents else []
+    members = array("I", [chosen.randrange(documents) for _ in range(sum(groups))])
+    return samples, labels, members, array("I", groups)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(alike_columns(), st.sampled_from([1, 2, 16, 100, 128, 4000]), st.integers(0, 20), st.integers(0, 40))
+def test_pairs_of_alike_samples(
+    columns: tuple[bytes, array[int], array[int], array[int]], least: int, first: int, stop: int
+) -> None:
+    found = array("Q", _sets.alike_pairs(*columns, least, first, stop))
+    assert sorted(found) == sorted(array("Q", alike_reference.alike_pairs(*columns, least, first, stop)))
+    counts = array("Q", _sets.alike_counts(*columns, least, first, stop))
+    assert counts.tobytes() == alike_reference.alike_counts(*columns, least, first, stop)
+    assert sum(counts) == len(found)
+    assert _sets.label_pairs(*columns[1:]) == alike_reference.label_pairs(*columns[1:])
+
+
+def test_alike_samples_of_many_tiles() -> None:
+    """More members than a tile, in groups that begin and end anywhere."""
+    chosen = random.Random(3)
+    documents = 700
+    samples = bytes(chosen.choice((1, 1, 1, 2)) for _ in range(documents * 16))
+    labels = array("I", [chosen.randrange(40) for _ in range(documents)])
+    members, counts = array("I", range(documents)), array("I", [1, 300, 399])
+    for first, stop in ((0, documents), (100, 500), (301, 302)):
+        found = array("Q", _sets.alike_pairs(samples, labels, members, counts, 12, first, stop))
+        expected = alike_reference.alike_pairs(samples, labels, members, counts, 12, first, stop)
+        assert sorted(found) == sorted(array("Q", expected))
+
+
+@pytest.mark.parametrize("module", [_sets, alike_reference])
+@pytest.mark.parametrize("function", ["alike_pairs", "alike_counts"])
+def test_bad_alike_columns(module: Any, function: str) -> None:
+    one = array("I", [1])
+    good = (b"1234", array("I", [0, 0]), one, one, 1, 0, 1)
+    assert getattr(module, function)(*good) is not None
+    for at, bad in (
+        (0, b"12345"),
+        (1, b"123"),
+        (1, array("I", [0])),
+        (2, b"123"),
+        (2, array("I", [2])),
+        (3, b"123"),
+        (3, array("I", [2])),
+        (4, 0),
+        (5, -1),
+        (6, -1),
+    ):
+        with pytest.raises(ValueError, match=r"expected|whole"):
+            getattr(module, function)(*good[:at], bad, *good[at + 1 :])
+    with pytest.raises(ValueError, match="samples"):
+        getattr(module, function)(b"1", b"", b"", b"", 1, 0, 1)

@@ -29,7 +29,7 @@ from rdc.signature.build import sign
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from tests.support.children.catalog_child import later
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors
@@ -218,7 +218,7 @@ def test_of_listed_files_the_large_ones_are_left(
     contents = {name: os.urandom(size) for name, size in sizes.items()}
     root = write(tmp_path, contents)
     manifest = Manifest()
-    for path, listing in PackedWalk(root, FilterList(()), lambda _: None):
+    for path, listing, _ in Walk(root, FilterList(()), lambda _: None):
         manifest.add(path, listing)
     files = [row for name in contents if (row := manifest.row(os.fsencode(name))) is not None]
     if not built:
@@ -237,7 +237,7 @@ def test_larger_ones_are_taken_too_where_there_are_few(tmp_path: Path) -> None:
     sizes = [READ_BYTES, READ_BYTES + 1, SMALL_BYTES, SMALL_BYTES + 1, *[SMALL_BYTES] * 300]
     contents = {f"{row:03}": bytes([row % 251]) * size for row, size in enumerate(sizes)}
     root, manifest = write(tmp_path, contents), Manifest()
-    for path, listing in PackedWalk(root, FilterList(()), lambda _: None):
+    for path, listing, _ in Walk(root, FilterList(()), lambda _: None):
         manifest.add(path, listing)
     signer = FileSigner(SYNC_PARAMS, NoCatalog())
     for count, missing in ((4, [1]), (len(sizes), [0, 1, 3])):

@@ -62,7 +62,7 @@ def says_of(monkeypatch: pytest.MonkeyPatch, only: bytes) -> None:
     """A source's Start speaks of this entry, and what follows of what it opened."""
     start = SourceTree.start
 
-    def lie(self: SourceTree, *more: object) -> Start:
+    def lie(self: SourceTree, *more: object, **others: object) -> Start:
         metadata = self.root.metadata(only)
         return replace(start(self), only=only, entry=Kind.DIRECTORY, metadata=metadata)
 

@@ -13,12 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.files.facts import preserved_metadata as keeping
+from rdc.files.facts import facts_by_type as by_type
+from rdc.files.facts.facts_by_type import facts_by_type
 from rdc.files.facts.filesystem_id import path_of
 from rdc.files.facts.filesystem_id import type_of as real_type_of
-from rdc.files.facts.preserved_metadata import preserved_by
+from rdc.files.facts.learned_facts import TRIED
 from rdc.files.root.root import Root
-from rdc.model.preserved import GRANULARITIES, Preserved, granularity_of
+from rdc.model.entries import Kind
+from rdc.model.file_system_facts import PLAIN
+from rdc.model.preserved import GRANULARITIES, Granularity, Preserved, Rounding, granularity_of
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Role
 from tests.support.running.paired_sync import kinds, sync_in_turns
@@ -26,6 +29,7 @@ from tests.support.running.syncing import Run
 from tests.support.trees.trees import LONG_AGO, File, Tree, tree, write_tree
 
 SECOND = 1_000_000_000
+TIMED = (Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK)
 DIALLERS = pytest.mark.parametrize("dialler", list(Role), ids=["source dials", "destination dials"])
 COMPARES = {"RootRequest", "DigestRequest", "TreeRequest", "FileRequest"}
 """What is sent where contents may differ."""
@@ -49,47 +53,100 @@ def mtimes(top: Path) -> list[int]:
 # Steps
 
 
-@given(st.sampled_from(GRANULARITIES), st.integers(-(1 << 62), 1 << 62), st.integers(-(1 << 62), 1 << 62))
-def test_what_is_kept_is_the_greatest_multiple_below(step: int, one: int, other: int) -> None:
-    kept = Preserved(False, step)
+@given(
+    st.sampled_from(GRANULARITIES),
+    st.sampled_from((Rounding.DOWN, Rounding.NEAREST, Rounding.UP)),
+    st.integers(-(1 << 62), 1 << 62),
+    st.integers(-(1 << 62), 1 << 62),
+)
+def test_what_is_kept_is_a_multiple_nearby(step: int, rounding: Rounding, one: int, other: int) -> None:
+    granularity = Granularity(step, rounding)
+    kept = Preserved(False, granularity)
     assert kept.mtime(one) % step == 0
-    assert 0 <= one - kept.mtime(one) < step
+    assert abs(one - kept.mtime(one)) < step
+    assert kept.mtime(kept.mtime(one)) == kept.mtime(one)
+    assert granularity.alike(one, kept.mtime(one))
     column = b"".join(value.to_bytes(8, "little", signed=True) for value in (one, other))
     expected = [kept.mtime(one), kept.mtime(other)]
-    found = bytes(kept.mtimes(column))
+    found = bytes(kept.mtimes(column, bytes([Kind.DIRECTORY, Kind.SYMLINK])))
     assert [int.from_bytes(found[i : i + 8], "little", signed=True) for i in (0, 8)] == expected
 
 
+def test_times_of_files_that_prove_little_are_compared_as_they_are() -> None:
+    column = b"".join(value.to_bytes(8, "little", signed=True) for value in (5, 5))
+    kinds = bytes([Kind.FILE, Kind.DIRECTORY])
+    for kept in (Preserved(True, Granularity(60 * SECOND)), Preserved(True, untimed=frozenset(TIMED))):
+        assert [bytes(kept.mtimes(column, kinds))[i] for i in (0, 8)] == [5, 0]
+
+
+@pytest.mark.parametrize("rounding", [Rounding.DOWN, Rounding.NEAREST, Rounding.UP])
 @pytest.mark.parametrize("step", GRANULARITIES)
-def test_a_step_is_read_off_what_became_of_an_odd_time(step: int) -> None:
-    told = 1_700_000_001_987_654_321
-    assert granularity_of(told, told - told % step) == step
+def test_a_step_is_read_off_what_became_of_odd_times(step: int, rounding: Rounding) -> None:
+    granularity = Granularity(step, rounding)
+    times = [(given, granularity.of(given)) for given in TRIED]
+    found = granularity_of(times)
+    assert found is not None
+    assert (found.step, found.rounding) == (step, rounding if step > 1 else Rounding.DOWN)
 
 
-def test_a_file_system_that_rounds_up_is_not_guessed_at() -> None:
-    assert granularity_of(1_987_654_321, 2_000_000_000) == 1
+def test_times_in_floating_point_are_about_right() -> None:
+    found = granularity_of([(given, int(given / 1e9 * 1e9)) for given in TRIED])
+    assert found is not None
+    assert found.is_vague
+    assert found.step <= SECOND
+
+
+def test_times_that_are_far_off_are_not_kept() -> None:
+    assert granularity_of([(given, given + 500 * SECOND) for given in TRIED]) is None
+
+
+@given(
+    st.builds(Granularity, st.sampled_from(GRANULARITIES), st.sampled_from(list(Rounding)[:3])),
+    st.builds(Granularity, st.sampled_from(GRANULARITIES), st.sampled_from(list(Rounding)[:3])),
+    st.integers(0, 1 << 61),
+)
+def test_a_copy_and_the_copy_of_a_copy_have_the_same_time(
+    source: Granularity, destination: Granularity, mtime: int
+) -> None:
+    """Whichever of the two file systems rounds more, and wherever the file was first."""
+    there = Preserved(True, destination).both(Preserved(True, source))
+    back = Preserved(True, source).both(Preserved(True, destination))
+    listed = source.of(mtime)
+    copied = destination.of(listed)
+    assert there.same_time(listed, copied)
+    assert back.same_time(copied, listed)
+    assert there.at_source.mtime(listed) == there.at_destination.mtime(copied)
+    assert there.mtime(listed) == there.mtime(copied) == there.at_source.mtime(listed)
+
+
+@given(st.integers(0, 1 << 61))
+def test_a_wrong_memory_of_coarse_times_hides_no_other_time(mtime: int) -> None:
+    """A time that is no multiple of what is remembered of its own file system is taken as it is."""
+    coarse = Preserved(True, Granularity(2 * SECOND))
+    for both in (coarse.both(Preserved(True)), Preserved(True).both(coarse)):
+        if mtime % (2 * SECOND):
+            wanted, existing = (mtime - 1, mtime) if both.granularity.step > 1 else (mtime, mtime - 1)
+            assert not both.same_time(wanted, existing)
 
 
 def test_coarser_steps_are_multiples_of_finer_ones() -> None:
     assert all(b % a == 0 for a, b in itertools.pairwise(GRANULARITIES))
 
 
-@pytest.mark.parametrize("probe", [True, False])
-def test_whole_seconds_are_found_out_without_a_trace(probe: bool, seconds: Path) -> None:
+def test_whole_seconds_are_seen_without_a_trace(seconds: Path) -> None:
     os.utime(seconds, ns=(LONG_AGO, LONG_AGO // SECOND * SECOND))
     before = seconds.stat()
     with_root = Root.open(os.fsencode(seconds))
-    assert preserved_by(with_root, probe=probe) == Preserved(True, SECOND)
+    assert facts_by_type(with_root).keeps.granularity == Granularity(SECOND)
     with_root.close()
-    assert seconds.stat().st_mtime_ns == before.st_mtime_ns
+    assert seconds.stat() == before
     assert os.listdir(seconds) == []
 
 
-@pytest.mark.parametrize("probe", [True, False])
-def test_nanoseconds_are_found_out(probe: bool, ext4: Path) -> None:
+def test_nanoseconds_are_seen(ext4: Path) -> None:
     os.utime(ext4, ns=(0, LONG_AGO // SECOND * SECOND))
     root = Root.open(os.fsencode(ext4))
-    assert preserved_by(root, probe=probe) == Preserved(True)
+    assert facts_by_type(root) == PLAIN
     root.close()
 
 
@@ -188,9 +245,13 @@ def like_fat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         chown(*arguments, **options)
         raise PermissionError(errno.EPERM, "as on FAT")
 
-    monkeypatch.setattr(keeping, "type_of", type_of)
+    monkeypatch.setattr(by_type, "type_of", type_of)
     monkeypatch.setattr(os, "chown", refusing)
     return place
+
+
+FAT_STEP = 2 * 10**9
+"""Nanoseconds."""
 
 
 def owned_by_others(top: Path) -> Path:
@@ -210,6 +271,9 @@ def test_modes_and_owners_are_not_compared_where_the_file_system_has_none(
     assert (first.done.errors, first.done.exit) == (0, ExitCode.OK)
     for path in copy.rglob("*"):
         path.chmod(0o777)
+    for path in (copy, *copy.rglob("*")):
+        mtime = path.stat().st_mtime_ns
+        os.utime(path, ns=(mtime, mtime - mtime % FAT_STEP))
     run = sync_in_turns(source, copy, dialler=dialler)
     assert run.done.changed == 0
     assert quick(run)
@@ -231,5 +295,5 @@ def test_nor_on_the_way_back(dialler: Role, tmp_path: Path, like_fat: Path) -> N
 def test_a_root_that_cannot_be_looked_at_keeps_everything_as_far_as_is_known(tmp_path: Path) -> None:
     root = Root.open(os.fsencode(tmp_path))
     os.rmdir(tmp_path)
-    assert preserved_by(root, probe=True) == Preserved(True)
+    assert facts_by_type(root) == PLAIN
     root.close()

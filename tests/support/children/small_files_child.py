@@ -18,6 +18,7 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
+from rdc import threads  # noqa: F401 - loaded before any call fails
 from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.bulk import several_directories  # noqa: F401 - loaded before any call fails
 from rdc.files.bulk.read_listed import ListedFiles
@@ -25,6 +26,7 @@ from rdc.files.bulk.small_files import NewVersions
 from rdc.files.replace.replace import CommitGroup, sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Listing, Metadata, PackedListing
+from rdc.model.identity_columns import IdentityColumns
 
 CONTENTS = {b"a": b"first", b"b": b"", b"in-the-way": b"new", b"z": b"z" * 5000}
 VERSIONS = {b"v": (b"old version", b"new"), b"d/v": (b"", b"n" * 3000), b"d/w": (b"o" * 9000, b"newer")}
@@ -77,7 +79,13 @@ def commit(
         new = {path: content for path, (_, content) in VERSIONS.items()}
         columns = packed(new)
         versions = NewVersions(
-            list(new), expected, columns.modes, columns.sizes, columns.mtimes, columns.uids, columns.gids
+            list(new),
+            IdentityColumns(expected),
+            columns.modes,
+            columns.sizes,
+            columns.mtimes,
+            columns.uids,
+            columns.gids,
         )
         changed, rows = group.add_versions(versions, b"".join(new.values()), OWNER)
         unstaged += [list(new)[row] for row in (*changed, *rows)]
@@ -110,11 +118,11 @@ def check(top: Path, committed: list[bytes] | None, failed: list[bytes]) -> str:
                 assert root.metadata(path) == META, path
             elif committed is not None:
                 assert path in failed, path
-        litter: list[bytes] = []
-        root.list(directory, on_temporary=litter.append)
+        litter = root.listed(directory).reserved
         assert sweep_temporaries(root, directory, litter) == len(litter)
         assert committed is None or len(litter) <= 1, litter  # of an unlink that failed
-        root.list(directory, on_temporary=lambda name: sys.exit(f"{name!r} stays"))
+        for name in root.listed(directory).reserved:
+            sys.exit(f"{name!r} stays")
     return "none" if not new else "all" if new == 2 * len(CONTENTS) - 1 else "some"
 
 

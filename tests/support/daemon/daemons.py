@@ -143,6 +143,9 @@ def running_daemon(
     (place / "daemon.toml").write_text(
         f'listen = "127.0.0.1:0"\nkeys = "keys"\ncatalog = "off"\n{top}\n{modules}'
     )
+    # Whatever the umask of the test: others must not be able to change it.
+    (place / "daemon.toml").chmod(0o644)
+    place.chmod(place.stat().st_mode & ~0o022)
     with (place / "log").open("ab") as log:
         process = subprocess.Popen(
             [*before, *RDC, "serve", "--config", place / "daemon.toml", *root_option()],

@@ -205,13 +205,11 @@ class Fuzzer:
 
     def directory(self, fd: int) -> None:
         limit = self.rng.choice([0, 1, 500, 1 << 20, self.number()])
-        parted = self.rng.random() < 0.5
-        inodes = self.rng.random() < 0.5
         if self.rng.random() < 0.5:
-            count, *columns, _ = _walk.read_directory(fd, parted, limit, inodes, self.depth(), self.depth())
-            assert len(columns[3]) == len(columns[4]) == 8 * count
+            columns, *_ = _walk.list_directory(fd, b"", limit, self.depth(), self.depth())
+            assert len(columns[4]) == len(columns[5]) == 8 * columns[0]
         elif self.rng.random() < 0.5:
-            _walk.list_directory(fd, self.path(), parted, limit, inodes, self.depth(), self.depth())
+            _walk.list_directory(fd, self.path(), limit, self.depth(), self.depth())
         else:
             os.close(_walk.open_directory(fd, self.path()))
 
@@ -283,15 +281,18 @@ class Fuzzer:
             self.ids(count, "I"),
             False,
             content,
+            self.rng.choice([0, 1, 4096, 16_384, (1 << 64) - 1]),
             self.mangled(self.rng.randbytes(4 * count)),
             expected,
+            self.rng.randrange(16),
             self.depth(),
         )
         try:
             assert len(fds) == 4 * count
             assert len(temporaries) == 26 * count
             given = self.mangled(temporaries)
-            failed, _ = _batch.rename_small(directories, given, names, fds, expected, self.depth())
+            fields = self.rng.randrange(16)
+            failed, _ = _batch.rename_small(directories, given, names, fds, expected, fields, self.depth())
             assert len(failed) == 4 * count
         finally:
             _batch.close_files(fds)

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from rdc.files.names.displaced_names import is_displaced
-from rdc.instances.journal import Journal, LinkRecord, read_journal
+from rdc.instances.journal import Change, JournalWriter, read_journal
 from rdc.records import replace
 from tests.support.power.power_checks import Scene
 from tests.support.power.power_cut import Cut, History, State
@@ -37,11 +37,11 @@ class _Told:
     """What a journal tells of a tree, and which file each inode number was."""
 
     top: Path
-    records: list[LinkRecord]
+    records: list[Change]
     files: dict[int, int]
     """The file, as State.files has it, by inode number."""
 
-    def again(self, state: State, at: Path) -> list[LinkRecord]:
+    def again(self, state: State, at: Path) -> list[Change]:
         """The same records for `state` at `at`, where the same files have other numbers. A file that is gone
         has number 1."""
         numbers = {
@@ -51,8 +51,11 @@ class _Told:
             replace(
                 record,
                 top=os.fsencode(at),
-                original=os.fsencode(at) + record.original.removeprefix(os.fsencode(self.top)),
-                old=numbers.get(self.files.get(record.old, -1), 1),
+                kept=replace(
+                    record.kept,
+                    top=os.fsencode(at),
+                    inode=numbers.get(self.files.get(record.kept.inode, -1), 1),
+                ),
                 inode=numbers.get(self.files.get(record.inode, -1), 1),
             )
             for record in self.records
@@ -65,10 +68,10 @@ def files_by_number(top: Path, before: Snapshot) -> dict[int, int]:
     return {os.lstat(os.path.join(os.fsencode(top), path)).st_ino: file for path, file in found.items()}
 
 
-def _write_journal(directory: Path, records: list[LinkRecord]) -> dict[str, str]:
+def _write_journal(directory: Path, records: list[Change]) -> dict[str, str]:
     """A journal in a state directory of its own; returns what makes rdc find it."""
     (directory / "rdc").mkdir(parents=True)
-    journal = Journal(os.fsencode(directory / "rdc" / "0.journal"))
+    journal = JournalWriter(os.fsencode(directory / "rdc" / "0.journal"))
     journal.write(records)
     journal.close()
     return {"XDG_STATE_HOME": str(directory)}
@@ -105,7 +108,7 @@ def _linking(place: Path, library: Path) -> tuple[Scene, _Told]:
     words = ("dedupe", "--hardlink", "--apply", "--no-catalog", "--journal", place / "journal", top)
     files = files_by_number(top, before)
     calls = record(library, top, place / "log", *words)
-    told = _Told(top, read_journal(os.fsencode(place / "journal")), files)
+    told = _Told(top, read_journal(os.fsencode(place / "journal")).changes, files)
     return _dedupe_scene("dedupe", place, top, before, calls, before.tree, [told]), told
 
 
@@ -132,7 +135,7 @@ def clearing(place: Path, library: Path) -> Scene:
     files = files_by_number(top, before)
     words = ("dedupe", "--hardlink", "--apply", "--no-catalog", "--journal", place / "second", top)
     calls = record(library, top, place / "log", *words, environ=environ)
-    journals = [earlier, read_journal(os.fsencode(place / "second"))]
+    journals = [earlier, read_journal(os.fsencode(place / "second")).changes]
     again = [_Told(top, records, files) for records in journals]
     return _dedupe_scene("dedupe again", place, top, before, calls, first.before.tree, again)
 
@@ -166,7 +169,7 @@ def journalled(place: Path, library: Path) -> Scene:
             node = state.tree.get(b"journal")
             assert isinstance(node, File), "links without a journal"
             journal.write_bytes(node.content)
-            told = {entry.path for entry in read_journal(os.fsencode(journal))}
+            told = {entry.path for entry in read_journal(os.fsencode(journal)).changes}
             assert linked <= told, (linked, told)
 
     return Scene("journal", before, read_tree(top), calls, check, check, lambda at, state: None)

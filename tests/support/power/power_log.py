@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -146,6 +146,9 @@ class Log:
             op.exchanged = names[new] if call.kind == "E" else -1
         elif call.kind in "CMLHUD":
             entry = (self._number[call.directory], call.name)
+            if call.kind == "U" and entry not in names:
+                # A fifo that the trial of the file system made: specials are not recorded.
+                return Op(replace(call, kind="A"), -1)
             file = names[entry] if call.kind in "UD" else self._number[call.file]
             op = Op(call, file, entries=(entry,))
         elif call.kind == "S":

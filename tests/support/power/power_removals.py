@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 from rdc.files.base.temporary_names import is_reserved
-from rdc.instances.removal_journal import RemovalJournal, RemovalRecord, read_removal_journal
+from rdc.instances.journal import Change, JournalWriter, read_journal
 from rdc.records import replace
 from tests.support.power.power_checks import Scene
 from tests.support.power.power_cut import State
@@ -53,18 +53,18 @@ def _words(top: Path, action: str) -> list[str | Path]:
     return [*words, f"--move={top / 'out'}" if action == "move" else f"--{action}"]
 
 
-def _again(record: RemovalRecord, state: State, top: Path, numbers: dict[int, int]) -> RemovalRecord:
+def _again(record: Change, state: State, top: Path, numbers: dict[int, int]) -> Change:
     """The same record for `state` at `top`, where the same file has another number; 1 if it is gone."""
     files = {file: path for path, file in state.files.items()}
     path = files.get(numbers.get(record.inode, -1))
     inode = 1 if path is None else os.lstat(os.path.join(os.fsencode(top), path)).st_ino
     real = os.fsencode(top / "files")
-    return replace(record, top=real, original_top=real, inode=inode)
+    return replace(record, top=real, kept=replace(record.kept, top=real), inode=inode)
 
 
-def _write_journal(home: Path, records: list[RemovalRecord]) -> None:
+def _write_journal(home: Path, records: list[Change]) -> None:
     (home / "rdc").mkdir(parents=True)
-    journal = RemovalJournal(os.fsencode(home / "rdc" / "dupes-0.journal"))
+    journal = JournalWriter(os.fsencode(home / "rdc" / "dupes-0.journal"))
     journal.write(records)
     journal.close()
 
@@ -77,7 +77,7 @@ def removing(action: str) -> Callable[[Path, Path], Scene]:
         before = snapshot(top)
         numbers = files_by_number(top, before)
         calls = record(library, top, place / "log", "dupes", "--no-catalog", *_words(top, action))
-        records = read_removal_journal(os.fsencode(place / "journal"))
+        records = read_journal(os.fsencode(place / "journal")).changes
         runs = count()
         after = read_tree(top)
         old, contents = _files(before.tree), {node.content for node in _files(before.tree).values()}

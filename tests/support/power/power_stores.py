@@ -80,7 +80,7 @@ def outputs(place: Path, library: Path) -> Scene:
     files.mkdir()
     (files / "a").write_bytes(random.Random(1).randbytes(50_000))
     top.mkdir()
-    (top / "part.rdcscan").write_bytes(b"an old part")
+    (top / "part.rdcscan").write_bytes(b"RDCPART\x02 an old part")
     (top / "page.html").write_bytes(b"<title>rdc scan</title> of before")
     words = ("scan", "-o", top / "part.rdcscan", "--html", top / "page.html", files)
     return _replacing("scan -o", place, top, library, [words])

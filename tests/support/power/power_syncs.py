@@ -165,7 +165,9 @@ def removing_source_files(place: Path, library: Path) -> Scene:
 
 def hard_links(place: Path, library: Path) -> Scene:
     wanted = tree({"a": _blob(1, 5_000), "a1": b"", "d/a2": b"", "b": _blob(2, 3_000), "z": b"z"})
-    held = tree({"a": File(b"old", 0o600, 1), "d/a2": File(b"old too", 0o600, 1), "z/in": b"was a directory"})
+    held = tree(
+        {"a": File(b"old", 0o600, 1), "d/a2": File(b"old too", 0o600, 1), "z": File(b"old as well", 0o600, 1)}
+    )
     return _sync_scene("hard links", place, library, held, wanted, "-H", links=("a1", "d/a2"))
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import rdc.files.base.replace_kind
+import rdc.files.base.taking_names
 import rdc.files.names.rename
-import rdc.files.replace.checked_rename
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import FAR, Way, run_sync
@@ -225,7 +225,7 @@ _STEPS = {
         "unlink",
         "utime",
     ),
-    rdc.files.replace.checked_rename: ("rename_no_replace",),
+    rdc.files.base.taking_names: ("rename_no_replace",),
     rdc.files.base.replace_kind: ("rename_exchange",),
     rdc.files.names.rename: ("rename_no_replace_between",),
 }

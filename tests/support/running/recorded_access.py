@@ -162,7 +162,7 @@ def exposures(
     landed = {
         path
         for path, seen in state.entries.items()
-        if seen.kind != stat.S_IFDIR and not _is_old(path, seen, held)
+        if seen.kind != stat.S_IFDIR and not _is_old(path, seen, held) and not _is_tried(path, state, runner)
     }
     busy = {above for path in landed for above in _above(path)}
     moved = {seen.inode: seen for seen in held.values()}
@@ -173,7 +173,7 @@ def exposures(
     for path, seen in state.entries.items():
         names.setdefault(seen.inode, []).append(path)
     for path, seen in state.entries.items():
-        if seen.kind == stat.S_IFLNK:
+        if seen.kind == stat.S_IFLNK or _is_tried(path, state, runner):
             continue
         old = _is_old(path, seen, held)
         bounds = [wanted[path]] if path in wanted else []
@@ -224,6 +224,17 @@ def exposures(
             may = any(one.mode & bit and getattr(one, key) == getattr(seen, key) for one in bounds)
             if runs and not may:
                 yield f"after {state.call}: {path!r} runs as another: {seen}, {bounds}"
+
+
+def _is_tried(path: str, state: State, runner: int) -> bool:
+    """Whether a path is in a directory that nobody else may enter, in which a run tries what modes do."""
+    above = path.rpartition("/")[0]
+    if not _TEMPORARY.fullmatch(above.rpartition("/")[2]):
+        return False
+    directory = state.entries[above]
+    return directory.uid == runner and not any(
+        allowed(directory, user) for user in USERS if user.uid != runner
+    )
 
 
 def _lets_through(directory: Seen, user: User) -> bool:

@@ -11,6 +11,7 @@ from itertools import groupby
 from hypothesis import strategies as st
 
 from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.times import packed_time
 from rdc.tree.manifest import Entry, Manifest
 
 __all__ = [
@@ -120,7 +121,7 @@ def some_entry(rng: random.Random, path: bytes) -> Entry:
         path,
         kind,
         mode=rng.choice((0o644, 0o755, rng.randrange(0o10000))),
-        mtime_ns=rng.choice((NOW, -1, rng.randrange(-(1 << 63), 1 << 63))),
+        mtime_ns=rng.choice((NOW, -1, packed_time(rng.randrange(-(1 << 64), 1 << 64)))),
         uid=rng.choice((0, 0, 1000, 0xFFFF_FFFF)),
         gid=rng.choice((0, 0, 1000)),
         size=rng.choice((0, 7, rng.randrange(1 << 40))) if kind == Kind.FILE else 0,

@@ -144,6 +144,8 @@ def _read(fd: int, path: bytes, found: Tree) -> None:
             elif stat.S_ISLNK(entry.st_mode):
                 found[below] = Link(os.readlink(name, dir_fd=fd), entry.st_mtime_ns)
             else:
+                if not stat.S_ISREG(entry.st_mode) and any(map(_is_temporary, path.split(b"/"))):
+                    continue  # of a trial that was killed
                 assert stat.S_ISREG(entry.st_mode), below
                 with open(os.open(name, os.O_RDONLY, dir_fd=fd), "rb") as file:
                     found[below] = File(file.read(), stat.S_IMODE(entry.st_mode), entry.st_mtime_ns)
@@ -162,7 +164,9 @@ def describe(expected: Tree, found: Tree) -> list[str]:
 
 
 def litter(found: Tree) -> list[bytes]:
-    """Temporary files among the paths of a tree."""
-    return [
-        path for path in found if path.rpartition(b"/")[2].startswith(b".rdc-") and path.endswith(b".tmp")
-    ]
+    """Temporary files among the paths of a tree, and what is in temporary directories."""
+    return [path for path in found if any(map(_is_temporary, path.split(b"/")))]
+
+
+def _is_temporary(name: bytes) -> bool:
+    return name.startswith(b".rdc-") and name.endswith(b".tmp")

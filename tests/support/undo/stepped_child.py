@@ -12,9 +12,9 @@ from typing import Any
 
 import rdc.files.base.metadata
 import rdc.files.base.replace_kind
+import rdc.files.base.taking_names
 import rdc.files.bulk.small_files
 import rdc.files.names.rename
-import rdc.files.replace.checked_rename
 import rdc.undoing.steps
 
 __all__ = ["ended_at_step"]
@@ -27,7 +27,7 @@ _STEPS: dict[Any, tuple[str, ...]] = {
     rdc.files.base.metadata: ("chmod_no_follow",),
     rdc.files.base.replace_kind: ("rename_exchange",),
     rdc.files.names.rename: ("rename_no_replace_between",),
-    rdc.files.replace.checked_rename: ("rename_no_replace",),
+    rdc.files.base.taking_names: ("rename_no_replace",),
     rdc.undoing.steps: ("rename_no_replace_between",),
 }
 """Every way in which a destination and its records are changed, but for what C does in bulk."""

@@ -23,7 +23,7 @@ from rdc.model.filter_rules import (
     RuleSyntax,
 )
 from rdc.model.preserved import Preserved
-from rdc.model.sync import SyncOptions
+from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
 from rdc.protocol.messages.registry import (
     Changed,
     Describe,
@@ -59,7 +59,11 @@ HELD = b"secret of the directory " + bytes(range(180, 220))
 TEMPORARY = ".rdc-0123456789abcdef.tmp"
 
 
-NAMES = ("a", "b", "c", "d", "out", "abs", "sec", "deep", "new", TEMPORARY, ".ssh")
+STORE = ".rdc-undo"
+"""What syncs kept to be undone: no peer reads it or writes in it, by whatever way."""
+
+
+NAMES = ("a", "b", "c", "d", "out", "abs", "sec", "deep", "new", TEMPORARY, ".ssh", "one", "store", STORE)
 
 
 def _ended(session: Any) -> str:
@@ -77,11 +81,13 @@ def _ended(session: Any) -> str:
 def _path(rng: random.Random, outside: Path) -> bytes:
     there = os.fsencode(outside)
     steps = (b"a", b"b", b"c", b"deep", b"up", b"out", b"abs", b"sec", b"loop", b"..", b".", b"", b"new",
-             b"outside", b"secret", b"keys", b"top", TEMPORARY.encode(), b".ssh", b"\xff")  # fmt: skip
+             b"outside", b"secret", b"keys", b"top", TEMPORARY.encode(), b".ssh", b"\xff", b".rdc-undo",
+             b".Rdc-UNDO", b"store", b"kept", b"1")  # fmt: skip
     fixed = (
         b"", b"/", b".", b"./", b"//", b"b", b"b/", b"c/deep", b"new", b"new/", there, there + b"/",
         there + b"/secret", b"../outside", b"../outside/secret", b"b/../../outside/", b"out",
         b"out/", b"out/secret", b"abs/", b"abs/keys/authorized", b"sec", b"sec/", b"deep/up/outside/",
+        b".rdc-undo/", b".rdc-undo/1/kept/", b"store/", b"store", b"kept/", b"store/1/kept/",
         b"deep/up/top/", b"deep/loop/", b"~/x", b".ssh/authorized_keys", b"a/", b"a/x", b"..", b"new/../..",
     )  # fmt: skip
     if rng.random() < 0.5:
@@ -101,6 +107,42 @@ def _rule(rng: random.Random, action: RuleAction, pattern: bytes) -> FilterRule 
         flags = [rng.random() < 0.3 for _ in range(3)]
         return FilterRule(action, pattern, RuleModifiers(rng.choice(list(RuleSide)), *flags))
     return FilterRule(action, pattern)
+
+
+def _named(rng: random.Random) -> bytes:
+    """A directory that an option names."""
+    names = (
+        b"b",
+        b"c/deep",
+        b".rdc-undo",
+        b".RDC-undo/1/kept",
+        b"store",
+        b"kept",
+        b"out",
+        b"new",
+        b"deep/up",
+    )
+    return rng.choice((b"", b"", b"/", b"../", b"b/../")) + rng.choice(names)
+
+
+def _naming(rng: random.Random) -> dict[str, Any]:
+    """Options that name a directory, or have links lead to one."""
+    match rng.randrange(12):
+        case 0 | 1:
+            return {"partial_dir": rng.choice((b"b", b"c", b"new", b".rdc-undo", _named(rng)))}
+        case 2:
+            return {"temp_dir": _named(rng)}
+        case 3:
+            return {"backup": Backup(rng.choice((b"~", b"undo", b"")), _named(rng))}
+        case 4:
+            return {"backup": Backup(rng.choice((b"~", b"undo", b".tmp")))}
+        case 5:
+            return {"alternates": Alternates(rng.choice(list(AlternateUse)), (_named(rng),))}
+        case 6 | 7:
+            return {"keep_dirlinks": True}
+        case 8:
+            return {rng.choice(("copy_links", "copy_dirlinks", "copy_unsafe_links")): True}
+    return {}
 
 
 def _options(rng: random.Random) -> SyncOptions:
@@ -133,6 +175,7 @@ def _options(rng: random.Random) -> SyncOptions:
         xattrs=some(),
         sparse=some(),
         one_file_system=some(0.1),
+        **_naming(rng),
     )
 
 
@@ -149,7 +192,7 @@ def _sent(rng: random.Random, outside: Path) -> Tree:
                 content = rng.choice((b"evil", HELD * 3 + b"a", b"", b"e" * 70_000))
                 found[name] = File(content, mode, rng.choice((1, 10**18)))
             case 3:
-                below = rng.choice(("secret", "one", "two", "x"))
+                below = rng.choice(("secret", "one", "two", "x", "1/kept/0", "0"))
                 found[f"{name}/{below}"] = File(rng.choice((b"evil", HELD * 3 + b"one")), 0o644, 10**18)
             case 4:
                 found[f"{name}/keys/authorized"] = b"evil"
@@ -175,7 +218,7 @@ class _Hostile(Tampered):
 LEADING_OUT = (
     b"..", b"../outside", b"../outside/secret", b"out", b"out/secret", b"out/x", b"sec", b"abs/one",
     b"deep/up/outside/one", b"b/../../outside/one", b"out//x", b"a", b"b/one", b".", b"", b"x\0../y\0",
-    b"b/twin", TEMPORARY.encode(),
+    b"b/twin", TEMPORARY.encode(), b".rdc-undo", b".RDC-UNDO", b"store", b"kept", b".rdc-undo/1/kept/0",
 )  # fmt: skip
 
 

@@ -173,6 +173,10 @@ class Client:
         found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         assert found is not None and found.si_code == os.CLD_STOPPED, "all is done"
 
+    @property
+    def runs(self) -> bool:
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 

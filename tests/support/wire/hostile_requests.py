@@ -34,6 +34,7 @@ from tests.support.running.run_pair import run_pair
 from tests.support.trees.trees import File, Link, Tree, tree, write_tree
 from tests.support.wire.hostile_messages import (
     HELD,
+    STORE,
     TEMPORARY,
     _ended,
     _Hostile,
@@ -117,6 +118,10 @@ def _held(outside: Path) -> Tree:
             "out": Link(b"../outside"),
             "abs": Link(os.fsencode(outside)),
             "sec": Link(b"../outside/secret"),
+            ".rdc-undo/1/kept/0": File(SECRET),
+            ".rdc-undo/1/journal": File(SECRET, 0o600),
+            "store": Link(b".rdc-undo"),
+            "kept": Link(b".rdc-undo/1/kept"),
             "deep/up": Link(b"../.."),
             "deep/loop": Link(b"loop"),
             "deep/file": file + b"deep",
@@ -201,7 +206,12 @@ class HostileRequests:
     def _check(self, access: Access, after: Snapshot, what: str) -> None:
         before = self._before
         assert not access.read_only, what
-        assert not any(SECRET in found.content for found in after.values()), what
+        stores = [
+            {path: held[path] for path in held if path.split("/")[0] == STORE} for held in (before, after)
+        ]
+        assert stores[0] == stores[1], what
+        read = [found for path, found in after.items() if path not in stores[1]]
+        assert not any(SECRET in found.content for found in read), what
         gone = before.keys() - after.keys() - {TEMPORARY}
         if access.write_only or access.no_delete or access.append_only:
             assert not gone, (what, gone)

@@ -40,6 +40,7 @@ from rdc.protocol.messages.registry import (
     Follow,
     HardLinks,
     Hello,
+    Holes,
     Items,
     Landed,
     ListingEnd,
@@ -66,6 +67,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     SourceState,
     Start,
@@ -113,6 +115,7 @@ from tests.support.wire.wire_strategies import (
     rows_parts,
     sizes,
     tier_answers,
+    totals,
     traits_answers,
     widths,
 )
@@ -168,6 +171,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
             )
         ),
     ),
+    Rules: st.builds(Rules, st.lists(st.sampled_from(RULES), max_size=4).map(tuple), st.booleans()),
     Selected: st.builds(
         Selected,
         paths,
@@ -178,7 +182,14 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),
     Manifest: st.builds(
-        Manifest, roots, ordinals, sizes, sizes, sizes, kept, st.just(b"") | st.binary(min_size=8, max_size=8)
+        Manifest,
+        roots,
+        ordinals,
+        sizes,
+        totals,
+        sizes,
+        kept,
+        st.just(b"") | st.binary(min_size=8, max_size=8),
     ),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
@@ -208,7 +219,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.just(True),
         listings(),
     ),
-    ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
+    ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, totals, sizes),
     RootRequest: st.builds(RootRequest, files, widths, st.integers(1, 64)),
     RootAnswer: root_answers(),
     DigestRequest: st.builds(DigestRequest, files),
@@ -248,6 +259,15 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),
     FileRequest: st.builds(FileRequest, files),
     Resized: st.builds(Resized, ordinals, sizes),
+    Holes: st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(1, 1 << 40)), max_size=9).flatmap(
+        lambda some: st.builds(
+            Holes,
+            ordinals,
+            sizes,
+            st.just(tuple(gap for gap, _ in some)),
+            st.just(tuple(length for _, length in some)),
+        )
+    ),
     Data: data(),
     FileBatch: batches(),
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes)
@@ -256,10 +276,10 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Notice: st.builds(Notice, codes, paths, lines),
     Items: items(),
     Progress: st.builds(
-        Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
+        Progress, st.sampled_from(["compare", "transfer", "delete"]), totals, st.none() | totals
     ),
-    Plan: st.builds(Plan, sizes, sizes, sizes),
-    Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, sizes, codes),
+    Plan: st.builds(Plan, sizes, totals, sizes),
+    Done: st.builds(Done, sizes, sizes, sizes, totals, totals, sizes, codes),
     Watch: st.builds(Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
     Follow: st.builds(
         Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)

@@ -31,6 +31,7 @@ from rdc.protocol.messages.registry import (
     FileRequest,
     Follow,
     HardLinks,
+    Holes,
     Items,
     Landed,
     ListingEnd,
@@ -56,6 +57,7 @@ from rdc.protocol.messages.registry import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Rules,
     Selected,
     SourceState,
     Start,
@@ -78,6 +80,7 @@ from rdc.protocol.rules.connection import NEGOTIATING, Connection
 from rdc.protocol.rules.dialect import DIALECT
 from rdc.protocol.wire.frames import frame_head
 from rdc.protocol.wire.varint import encode_varint
+from rdc.records import replace
 
 HELLO = DIALECT.hello("rdc test", b"p" * 32)
 PREAMBLE = b"RDC" + bytes((NEGOTIATING,))
@@ -188,12 +191,13 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, Targets(1, b"there"), 14),
     (Role.SOURCE, FileEnd(1, 0), 14),
     (Role.SOURCE, FileBatch((1, 2), (5, 0), b"d" * 32, b"small"), 14),
-    (Role.SOURCE, Resized(4, 2048), 14),
+    (Role.SOURCE, Resized(4, 3072), 14),
+    (Role.SOURCE, Holes(4, 1024, (0,), (1024,)), 14),
     (Role.SOURCE, Data(4, PAYLOAD), 14),
     (Role.DESTINATION, Items(">f+++++++++" * 2, (b"sub/dir/a", b"b")), 15),
     (Role.DESTINATION, Items("cL+++++++++.f..t......", (b"link", b"c"), (b"../target", b"")), 15),
     (Role.SOURCE, Data(4, PAYLOAD), 14),
-    (Role.SOURCE, FileEnd(4, 2048, b"R" * 32), 14),
+    (Role.SOURCE, FileEnd(4, 3072, b"R" * 32), 14),
     (Role.SOURCE, Data(0, b"part"), 14),
     (Role.SOURCE, FileFailed(0, ExitCode.VANISHED, "a: changed while it was read"), 14),
     (Role.DESTINATION, Progress("transfer", 2048, None), 15),
@@ -220,7 +224,9 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
 def script(dialler: Role) -> tuple[Line, ...]:
     """A whole session after the two Hellos, dialled by either side."""
     return (
-        Line(True, opening(dialler.other), 0),
+        Line(True, replace(opening(dialler.other), needs="rule_parts"), 0),
+        Line(True, Rules((FilterRule(RuleAction.EXCLUDE, b"*.o"),), False), 0),
+        Line(True, Rules((FilterRule(RuleAction.INCLUDE, b"a"),), True), 0),
         Line(True, Selected(b"/srv", (b"a/b", b"./c/"), True), 0),
         Line(False, Opened(), 1),
         *(Line(role is dialler, message, number) for role, message, number in AFTER_OPENING),

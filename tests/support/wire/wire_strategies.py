@@ -13,11 +13,13 @@ from rdc.limits.wire import (
     ORDINAL_LIMIT,
     PACKED_BYTES,
     SIZE_LIMIT,
+    TOTAL_LIMIT,
 )
-from rdc.model.attributes import ACCESS_TIME, UNREADABLE, pack_attributes
+from rdc.model.attributes import ACCESS_TIME, UNREADABLE, AttributeKinds, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.model.preserved import GRANULARITIES, Preserved
+from rdc.model.preserved import ALL_MODES, GRANULARITIES, Granularity, Preserved, Rounding
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.times import packed_time
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.messages.registry import (
     BlockRequest,
@@ -41,18 +43,34 @@ from tests.support.kernel.range_rows import rows_of
 
 ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
 sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
+totals = sizes | st.integers(SIZE_LIMIT - 1, TOTAL_LIMIT)
 files = st.sets(ordinals, min_size=1, max_size=20).map(lambda found: tuple(sorted(found)))
 roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)
 codes = st.sampled_from(list(ExitCode))
 failures = codes.filter(bool)
-kept = st.builds(Preserved, st.booleans(), st.sampled_from(GRANULARITIES), st.booleans())
+granularities = st.builds(Granularity, st.sampled_from(GRANULARITIES), st.sampled_from(Rounding))
+kept = st.builds(
+    Preserved,
+    st.booleans(),
+    granularities,
+    st.integers(0, ALL_MODES),
+    st.builds(AttributeKinds, st.integers(0, 15)),
+    st.booleans(),
+    st.integers(0, ALL_MODES),
+    st.frozensets(st.sampled_from((Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK))),
+    st.frozensets(st.sampled_from((Kind.SYMLINK, Kind.SPECIAL))),
+    granularities,
+)
 # What arrives is printable already, so that a message can equal what comes out at the other end.
 lines = st.text(max_size=60).filter(str.isprintable)
 component = st.binary(min_size=1, max_size=40).filter(
     lambda name: not {0, 0x2F} & set(name) and name not in {b".", b".."}
 )
 paths = st.binary(max_size=60).filter(lambda path: 0 not in path)
+times = st.integers(-(1 << 63) * 10**9, (1 << 63) * 10**9 - 1).map(packed_time)
+"""Packed times of which many are distant."""
+
 inner_paths = st.lists(component, max_size=4).map(b"/".join)
 
 
@@ -76,7 +94,7 @@ def listings(draw: st.DrawFn, min_size: int = 0, max_size: int = 12) -> Listing:
         kinds,
         column("H", 0, 0o7777),
         lengths,
-        column("q", -(1 << 63), (1 << 63) - 1),
+        array("q", draw(st.lists(times, min_size=count, max_size=count))),
         column("I", 0, 0xFFFF_FFFF),
         column("I", 0, 0xFFFF_FFFF),
         tuple(draw(st.lists(target, min_size=links, max_size=links))),
@@ -253,11 +271,11 @@ def tier_answers(draw: st.DrawFn) -> TierAnswer:
 metadata = st.builds(
     Metadata,
     st.integers(0, 0o7777),
-    st.integers(-(1 << 63), SIZE_LIMIT),
+    times,
     st.integers(0, 0xFFFF_FFFF),
     st.integers(0, 0xFFFF_FFFF),
 )
-mtimes = st.none() | st.integers(-(1 << 63), SIZE_LIMIT)
+mtimes = st.none() | times
 
 
 @st.composite

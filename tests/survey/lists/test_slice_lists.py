@@ -127,7 +127,7 @@ class FromElsewhere(SliceLists):
             for at in range(0, len(met.found.inodes.devices), 8)
         )
         inodes = replace(met.found.inodes, devices=devices)
-        super().take(replace(met, found=replace(met.found, inodes=inodes)))
+        super().take(replace(met, found=met.found._replace(inodes=inodes)))
 
 
 def test_devices_have_the_numbers_of_the_machine_that_reads(tmp_path: Path) -> None:
@@ -205,7 +205,9 @@ def test_damaged_lists_are_refused(tmp_path: Path) -> None:
 
 def test_columns_of_several_lengths_are_refused() -> None:
     columns = ListColumns()
-    files = FileRows(b"a\0b\0", bytes(16), bytes(16), PackedInodes(*[bytes(16)] * 5))
+    files = FileRows(
+        b"a\0b\0", bytes(16), bytes(16), PackedInodes(bytes(16), bytes(16), bytes(16), bytes(16), bytes(16))
+    )
     columns.add(ListedDirectory(OWN, 0, 0, b"", files))
     stream = io.BytesIO(MAGIC + columns.encoded() + encode_section(b"LAST"))
     ((_, fields),) = read_sections(stream, "it")

@@ -267,10 +267,12 @@ def test_an_old_version_that_changes_is_not_lost_sight_of(
     changed = destination / list(NEW)[4]
     after_look(monkeypatch, bundles_module, lambda: changed.write_bytes(text(7, 3_000)))
     run = run_sync(source, destination, SyncOptions(fsync=False))
-    # As with a single file: what is there when the new version is made is what it replaces.
-    assert run.problems == []
-    assert describe(read_tree(source), read_tree(destination)) == []
+    # As with a single file: what was not listed stays.
+    assert [os.fsdecode(problem.path) for problem in run.problems] == [list(NEW)[4]]
+    assert changed.read_bytes() == text(7, 3_000)
     assert counts(run)["TreeAnswer"] == (1 if held else len(NEW))
+    assert run_sync(source, destination, SyncOptions(fsync=False)).problems == []
+    assert describe(read_tree(source), read_tree(destination)) == []
 
 
 def test_an_old_version_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

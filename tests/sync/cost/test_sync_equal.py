@@ -197,7 +197,7 @@ def test_what_somebody_changed_since_it_came_is_not_copied(
 def test_a_file_that_never_came_is_no_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source learns nothing of what the destination holds by naming it."""
     source, destination = places(tmp_path, {"a": BLOB, "z": BLOB[1:]}, {"a": BLOB})
-    monkeypatch.setattr(SentContents, "find", lambda *_: SentFile(0, bytes(32)))
+    monkeypatch.setattr(SentContents, "find", lambda *_: SentFile(0, bytes(32), False))
     with pytest.raises(ProtocolError, match="never came"):
         sync_in_turns(source, destination, SyncOptions(fsync=False))
     assert not (destination / "z").exists()

@@ -329,9 +329,9 @@ def test_what_a_far_side_may_not_name_stays(tmp_path: Path) -> None:
     assert isinstance(removal, SourceRemoval)
     manifest = Manifest()
     for path in (b"", b"d"):
-        listing, inodes = source.root.list_inodes(path)
-        removal.note(inodes)
-        manifest.add(path, listing)
+        found = source.root.listed(path)
+        removal.note(found.inodes)
+        manifest.add(path, found.listing)
     assert list(manifest.kinds) == [Kind.DIRECTORY, Kind.FILE, Kind.FILE]
     events = EventRelay(None)
     for files in ((0,), (1, 2)):

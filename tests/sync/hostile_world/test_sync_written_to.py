@@ -17,12 +17,11 @@ import pytest
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base import replace_kind as exchange_module
+from rdc.files.base import taking_names
 from rdc.files.base.lease import take_lease
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace
 from rdc.files.replace import set_metadata_if_unchanged as settle_module
-from rdc.files.replace.checked_rename import CheckedRename
 from rdc.files.replace.set_metadata_if_unchanged import set_metadata_if_unchanged
-from rdc.files.root import entry_writer as confined_module
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
 from rdc.model.sync import SyncOptions
@@ -202,7 +201,7 @@ def test_what_somebody_puts_where_a_link_is_to_be(
             raise OSError(errno.EINVAL, "")
         rename_no_replace(old, new, directory)
 
-    monkeypatch.setattr(confined_module, "rename_no_replace", write_and_rename)
+    monkeypatch.setattr(taking_names, "rename_no_replace", write_and_rename)
     run = run_sync(source, destination, SyncOptions(fsync=False))
     monkeypatch.undo()
     assert [(problem.path, problem.code) for problem in run.problems] == [(b"link", ExitCode.PARTIAL)]
@@ -217,12 +216,12 @@ METADATA = Metadata(0o600, SOURCE_TIME, os.getuid(), os.getgid())
 
 
 def settle(root: Root, path: bytes, found: Identity) -> None:
-    set_metadata_if_unchanged(
-        root, CheckedRename(root), path, METADATA, owner=False, is_meant=lambda now: now == found
-    )
+    set_metadata_if_unchanged(root, path, METADATA, owner=False, expected=found)
 
 
-def test_nobody_writes_between_the_look_and_the_setting(tmp_path: Path) -> None:
+def test_nobody_writes_between_the_look_and_the_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A writer who opens the file when it has been looked at waits, and his mtime is the later one."""
     path = tmp_path / "f"
     path.write_bytes(WANTED)
@@ -235,12 +234,13 @@ def test_nobody_writes_between_the_look_and_the_setting(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=write)
 
-    def is_meant(_: Identity) -> bool:
+    def is_still(_: Identity, __: Identity) -> bool:
         writer.start()
         assert not wrote.wait(0.1)
         return True
 
-    set_metadata_if_unchanged(root, CheckedRename(root), b"f", METADATA, owner=False, is_meant=is_meant)
+    monkeypatch.setattr(root.check, "is_still", is_still)
+    set_metadata_if_unchanged(root, b"f", METADATA, owner=False, expected=root.identity(b"f"))
     writer.join()
     found = path.stat()
     assert path.read_bytes() == WRITTEN

@@ -78,16 +78,21 @@ def test_in_place_of_over_there(source: str, way: Way, tmp_path: Path) -> None:
     assert describe(SOURCES[source], read_tree(destination)) == []
 
 
-def test_a_directory_with_something_excluded_stays(tmp_path: Path) -> None:
+def test_a_directory_with_something_excluded_stays_as_it_is(tmp_path: Path) -> None:
+    """Nothing can take its place, so nothing of it goes, nor anything else."""
     source = write_tree(tmp_path / "s", SOURCES["file"])
-    held = tree({"x/a.o": b"mine", "x/b": b"theirs"})
+    held = tree({"x/a.o": b"mine", "x/b": b"theirs", "z": b"extra"})
     destination = write_tree(tmp_path / "d", held)
     rules = (FilterRule(RuleAction.EXCLUDE, b"*.o"),)
     run = run_sync(source, destination, SyncOptions(delete=True, rules=rules))
     assert run.done.exit == ExitCode.PARTIAL
-    assert [problem.path for problem in run.problems] == [b"x"]
+    assert [problem.path for problem in run.problems] == [b"x", b""]
     assert "a filter rule" in run.problems[0].message
-    assert set(read_tree(destination)) == {b"", b"x", b"x/a.o", b"y"}
+    assert "1 deletion was withheld: a new entry did not arrive, " in run.problems[1].message
+    assert set(read_tree(destination)) == {b"", b"x", b"x/a.o", b"x/b", b"y", b"z"}
+    run = run_sync(source, destination, SyncOptions(delete=True, rules=rules, ignore_errors=True))
+    assert [problem.path for problem in run.problems] == [b"x"]
+    assert set(read_tree(destination)) == {b"", b"x", b"x/a.o", b"x/b", b"y"}
 
 
 def test_something_put_into_the_directory_at_the_last_moment_stays(

@@ -19,7 +19,7 @@ from rdc.session.access import Access
 from rdc.session.served_directory import ServedDirectory
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import Walk
 from tests.support.running.compared_trees import view
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
@@ -220,9 +220,7 @@ def test_a_served_source_follows_only_what_stays_inside(outside: Path, tmp_path:
     source = SourceTree.open(b"/tree/", confined(top), SyncOptions(copy_links=True))
     assert source.root.followed is not None
     source.root.followed.begin(problems.append, FilterList(()).excluded)
-    shown = {
-        path: listing.unpacked().names for path, listing in PackedWalk(source.root, FilterList(()), silent)
-    }
+    shown = {path: listing.unpacked().names for path, listing, _ in Walk(source.root, FilterList(()), silent)}
     assert shown == {b"": (b"f", b"in"), b"in": (b"g",)}
     said = [problem for problem in problems if isinstance(problem, Problem)]
     assert [problem.path for problem in said] == [
@@ -249,7 +247,7 @@ def test_a_link_that_is_swapped_after_it_was_listed_leads_to_nothing_new(
         },
     )
     source = SourceTree.open(b"/s/", confined(top), SyncOptions(copy_links=True))
-    list(PackedWalk(source.root, FilterList(()), silent))
+    list(Walk(source.root, FilterList(()), silent))
     (outside / "g").write_bytes(b"secret")
     (outside / "c").mkdir()
     (outside / "c/g").write_bytes(b"secret")

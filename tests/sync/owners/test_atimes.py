@@ -182,10 +182,10 @@ def test_one_that_cannot_be_set_is_named_and_the_rest_goes_on(
     source, destination = made(tmp_path, {}), tmp_path / "destination"
     real = syscalls.set_access_time
 
-    def refused(path: bytes, seconds: int) -> None:
+    def refused(fd: int, seconds: int) -> None:
         if seconds == OLD:
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-        real(path, seconds)
+        real(fd, seconds)
 
     monkeypatch.setattr("rdc.files.facts.access_times.set_access_time", refused)
     run = run_sync(source, destination, OPTIONS)

@@ -106,6 +106,8 @@ def test_a_directory_may_forbid_it_or_ask_for_it() -> None:
     for access, refused in (
         (Access("it", append_only=True), asked(keep_undo=keep)),
         (Access("it", no_undo=True), asked(keep_undo=keep)),
+        (Access("it", no_delete=True), asked(keep_undo=keep)),
+        (Access("it", write_only=True), asked(keep_undo=keep)),
         (Access("it", keep_undo=own), asked(backup=Backup(b"~"))),
         (Access("it", keep_undo=own), asked(inplace=True)),
     ):
@@ -114,6 +116,8 @@ def test_a_directory_may_forbid_it_or_ask_for_it() -> None:
     for given in (asked(keep_undo=keep), asked()):
         assert granted_options(given, Access("it", keep_undo=own)).keep_undo == own
     assert granted_options(asked(keep_undo=keep), Access("it")).keep_undo == keep
+    bound = Access("it", keep_undo=own, no_delete=True)
+    assert granted_options(asked(keep_undo=keep), bound).keep_undo == own
 
 
 def test_the_verb_says_what_it_did(tmp_path: Path) -> None:

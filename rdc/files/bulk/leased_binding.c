@@ -1,0 +1,224 @@
+/*
+ * leased_binding.c - rdc.files.bulk._leased: leased_files.c as a Python module.
+ *
+ * Where the system is not Linux the module is empty, and rdc/files/names/leased_files.py goes without it.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#ifdef __linux__
+
+#include "bulk/close_files.h"
+#include "bulk/leased_files.h"
+
+static int misfit(const char *what)
+{
+    PyErr_Format(PyExc_ValueError, "%s do not fit together", what);
+    return 0;
+}
+
+/* Columns of this machine's integers: aligned, which an empty one need not be, and of `count` items. */
+static int fits(const Py_buffer *column, size_t count, size_t width, size_t alignment)
+{
+    return (size_t)column->len == count * width && (!count || (uintptr_t)column->buf % alignment == 0);
+}
+
+/* Whether a buffer holds `count` strings, each followed by NUL. */
+static int has_strings(const Py_buffer *strings, size_t count)
+{
+    const char *text = strings->buf;
+    size_t found = 0;
+
+    for (Py_ssize_t i = 0; i < strings->len; i++)
+        found += !text[i];
+    return found == count && (!strings->len || !text[strings->len - 1]);
+}
+
+/* Where each string begins; NULL with an exception if there is no memory. */
+static const char **starts_of(const Py_buffer *strings, size_t count)
+{
+    const char **starts = PyMem_Malloc((count + 1) * sizeof *starts), *text = strings->buf;
+
+    if (!starts)
+        PyErr_NoMemory();
+    for (size_t i = 0; starts && i < count; i++, text += strlen(text) + 1)
+        starts[i] = text;
+    return starts;
+}
+
+static PyObject *lease_files(PyObject *module, PyObject *args)
+{
+    Py_buffer directories, names;
+    rdc_attributes attributes = {0};
+    PyObject *fds = NULL, *errors = NULL, *facts = NULL, *result = NULL;
+    int done;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "y*y*:lease_files", &directories, &names))
+        return NULL;
+    const size_t count = (size_t)directories.len / 4;
+    if (!fits(&directories, count, 4, 4) || !has_strings(&names, count)) {
+        misfit("directories and names");
+        goto done;
+    }
+    fds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(4 * count));
+    errors = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(4 * count));
+    facts = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(rdc_leased)));
+    if (!fds || !errors || !facts)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    done = rdc_lease_files(directories.buf, names.buf, count, (int32_t *)(void *)PyBytes_AS_STRING(fds),
+                           (int32_t *)(void *)PyBytes_AS_STRING(errors), (rdc_leased *)(void *)PyBytes_AS_STRING(facts),
+                           &attributes);
+    Py_END_ALLOW_THREADS
+    result = done ? Py_BuildValue("OOOy#", fds, errors, facts, attributes.data, (Py_ssize_t)attributes.size)
+                  : PyErr_NoMemory();
+    if (done && !result) {
+        PyObject *closed = close_files(NULL, fds);
+        Py_XDECREF(closed);
+    }
+done:
+    free(attributes.data);
+    Py_XDECREF(fds);
+    Py_XDECREF(errors);
+    Py_XDECREF(facts);
+    PyBuffer_Release(&directories);
+    PyBuffer_Release(&names);
+    return result;
+}
+
+static PyObject *compare_files(PyObject *module, PyObject *args)
+{
+    Py_buffer fds, content;
+    PyObject *equal = NULL;
+    int done;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "y*y*:compare_files", &fds, &content))
+        return NULL;
+    const size_t count = (size_t)fds.len / 4;
+    if (!fits(&fds, count, 4, 4)) {
+        misfit("descriptors");
+        goto done;
+    }
+    equal = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    if (!equal)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    done = rdc_compare_files(fds.buf, count, content.buf, (size_t)content.len, (uint8_t *)PyBytes_AS_STRING(equal));
+    Py_END_ALLOW_THREADS
+    if (!done) {
+        Py_CLEAR(equal);
+        PyErr_NoMemory();
+    }
+done:
+    PyBuffer_Release(&fds);
+    PyBuffer_Release(&content);
+    return equal;
+}
+
+enum { DIRECTORIES, NAMES, DISPLACED, FILES, ORIGINALS, ORIGINAL_DIRECTORIES, ORIGINAL_NAMES, FDS, FACTS, ATTRIBUTES, FIRSTS, BUFFERS };
+
+static int are_sound(const Py_buffer *b, size_t count, size_t files)
+{
+    const uint32_t *numbers = b[FILES].buf, *originals = b[ORIGINALS].buf;
+    const rdc_leased *leased = b[FACTS].buf;
+    int64_t end = 0;
+
+    if (!fits(&b[DIRECTORIES], count, 4, 4) || !fits(&b[ORIGINAL_DIRECTORIES], count, 4, 4) ||
+        !fits(&b[FILES], count, 4, 4) || !fits(&b[ORIGINALS], count, 4, 4) || !fits(&b[FIRSTS], count, 1, 1) ||
+        !has_strings(&b[NAMES], count) || !has_strings(&b[DISPLACED], count) || !has_strings(&b[ORIGINAL_NAMES], count))
+        return misfit("columns of names");
+    if (!fits(&b[FDS], files, 4, 4) || !fits(&b[FACTS], files, sizeof(rdc_leased), 8))
+        return misfit("columns of files");
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] >= files || originals[i] >= files)
+            return misfit("numbers of files");
+    for (size_t i = 0; i < files; i++) {
+        if (leased[i].attributes < end || leased[i].attributes > (int64_t)b[ATTRIBUTES].len)
+            return misfit("attributes");
+        end = leased[i].attributes;
+    }
+    return 1;
+}
+
+typedef int step(const rdc_departures *names, uint8_t *outcomes);
+
+static PyObject *take_step(PyObject *args, const char *format, step *take)
+{
+    Py_buffer b[BUFFERS];
+    rdc_departures names = {0};
+    PyObject *outcomes = NULL;
+    int done;
+
+    memset(b, 0, sizeof b);
+    if (!PyArg_ParseTuple(args, format, &names.exchange, &b[DIRECTORIES], &b[NAMES], &b[DISPLACED], &b[FILES],
+                          &b[ORIGINALS], &b[ORIGINAL_DIRECTORIES], &b[ORIGINAL_NAMES], &b[FDS], &b[FACTS], &b[ATTRIBUTES],
+                          &b[FIRSTS]))
+        return NULL;
+    names.count = (size_t)b[FIRSTS].len;
+    if (!are_sound(b, names.count, (size_t)b[FDS].len / 4))
+        goto done;
+    names.directories = b[DIRECTORIES].buf;
+    names.original_directories = b[ORIGINAL_DIRECTORIES].buf;
+    names.files = b[FILES].buf;
+    names.originals = b[ORIGINALS].buf;
+    names.fds = b[FDS].buf;
+    names.leased = b[FACTS].buf;
+    names.attributes = b[ATTRIBUTES].buf;
+    names.firsts = b[FIRSTS].buf;
+    names.names = starts_of(&b[NAMES], names.count);
+    names.displaced = names.names ? starts_of(&b[DISPLACED], names.count) : NULL;
+    names.original_names = names.displaced ? starts_of(&b[ORIGINAL_NAMES], names.count) : NULL;
+    if (names.original_names)
+        outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)names.count);
+    if (!outcomes)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    done = take(&names, (uint8_t *)PyBytes_AS_STRING(outcomes));
+    Py_END_ALLOW_THREADS
+    if (!done) {
+        Py_CLEAR(outcomes);
+        PyErr_NoMemory();
+    }
+done:
+    PyMem_Free((void *)names.names);
+    PyMem_Free((void *)names.displaced);
+    PyMem_Free((void *)names.original_names);
+    for (int i = 0; i < BUFFERS; i++)
+        PyBuffer_Release(&b[i]);
+    return outcomes;
+}
+
+static PyObject *displace_files(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return take_step(args, "py*y*y*y*y*y*y*y*y*y*y*:displace_files", rdc_displace_files);
+}
+
+static PyObject *remove_displaced(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return take_step(args, "py*y*y*y*y*y*y*y*y*y*y*:remove_displaced", rdc_remove_displaced);
+}
+
+#endif
+
+static PyMethodDef functions[] = {
+#ifdef __linux__
+    {"lease_files", lease_files, METH_VARARGS, NULL},
+    {"compare_files", compare_files, METH_VARARGS, NULL},
+    {"displace_files", displace_files, METH_VARARGS, NULL},
+    {"remove_displaced", remove_displaced, METH_VARARGS, NULL},
+    {"close_files", close_files, METH_O, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._leased", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__leased(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,1 @@
+"""Paths matched against many wildcard patterns at once."""

@@ -1,0 +1,127 @@
+/* binding.c - rdc.kernel.patterns._patterns: PatternSet as a Python type; reference.py documents it.
+ *
+ * It is a module of its own because a run without wildcards needs none of it. All calls keep the interpreter's lock,
+ * which guards what a set remembers: the longest call takes some milliseconds. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "patterns/patterns.h"
+
+typedef struct {
+    PyObject_HEAD
+    rdc_patterns *set;
+} PatternSet;
+
+static int add_patterns(rdc_patterns *set, PyObject *patterns, const Py_buffer *kinds)
+{
+    PyObject *all = PySequence_Fast(patterns, "patterns: a sequence is expected");
+    int failed = !all;
+    if (all && PySequence_Fast_GET_SIZE(all) != kinds->len) {
+        PyErr_SetString(PyExc_ValueError, "patterns: one kind is expected for each");
+        failed = 1;
+    }
+    for (Py_ssize_t i = 0; !failed && i < kinds->len; i++) {
+        const unsigned kind = ((const uint8_t *)kinds->buf)[i];
+        char *text;
+        Py_ssize_t size;
+        if (PyBytes_AsStringAndSize(PySequence_Fast_GET_ITEM(all, i), &text, &size)) {
+            failed = 1;
+        } else if (rdc_patterns_add(set, (const uint8_t *)text, (size_t)size, kind)) {
+            PyErr_NoMemory();
+            failed = 1;
+        }
+    }
+    Py_XDECREF(all);
+    return failed ? -1 : 0;
+}
+
+static PyObject *set_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"", "", "", NULL};
+    PyObject *patterns;
+    Py_buffer kinds = {0}, prefix = {0};
+    PatternSet *self = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oy*|y*:PatternSet", names, &patterns, &kinds, &prefix))
+        return NULL;
+    rdc_patterns *set = rdc_patterns_new();
+    if (!set) {
+        PyErr_NoMemory();
+    } else if (!add_patterns(set, patterns, &kinds)) {
+        if (rdc_patterns_seal(set, prefix.buf, (size_t)prefix.len))
+            PyErr_NoMemory();
+        else if ((self = (PatternSet *)type->tp_alloc(type, 0))) {
+            self->set = set;
+            set = NULL;
+        }
+    }
+    rdc_patterns_free(set);
+    PyBuffer_Release(&kinds);
+    PyBuffer_Release(&prefix);
+    return (PyObject *)self;
+}
+
+static void set_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    rdc_patterns_free(((PatternSet *)object)->set);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *set_first(PyObject *object, PyObject *const *args, Py_ssize_t count)
+{
+    char *path;
+    Py_ssize_t size;
+    size_t number;
+    if (count != 2)
+        return PyErr_Format(PyExc_TypeError, "first() takes 2 arguments (%zd given)", count);
+    const int is_directory = PyObject_IsTrue(args[1]);
+    if (is_directory < 0 || PyBytes_AsStringAndSize(args[0], &path, &size))
+        return NULL;
+    if (rdc_patterns_first(((PatternSet *)object)->set, (const uint8_t *)path, (size_t)size, is_directory, &number))
+        return PyErr_NoMemory();
+    return PyLong_FromSsize_t(number == SIZE_MAX ? -1 : (Py_ssize_t)number);
+}
+
+static PyObject *set_sizeof(PyObject *object, PyObject *ignored)
+{
+    (void)ignored;
+    return PyLong_FromSize_t(sizeof(PatternSet) + rdc_patterns_bytes(((PatternSet *)object)->set));
+}
+
+static PyMethodDef set_methods[] = {
+    {"first", (PyCFunction)(void (*)(void))set_first, METH_FASTCALL, NULL},
+    {"__sizeof__", set_sizeof, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot set_slots[] = {
+    {Py_tp_new, (void *)set_new},
+    {Py_tp_dealloc, (void *)set_dealloc},
+    {Py_tp_methods, set_methods},
+    {0, NULL},
+};
+
+static PyType_Spec set_spec = {"rdc.kernel.patterns._patterns.PatternSet", sizeof(PatternSet), 0, Py_TPFLAGS_DEFAULT,
+                               set_slots};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.patterns._patterns", NULL, 0, NULL, NULL,
+                                        NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__patterns(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *type = module ? PyType_FromSpec(&set_spec) : NULL;
+    if (!type || PyModule_AddObjectRef(module, "PatternSet", type) ||
+        PyModule_AddIntConstant(module, "LITERAL", RDC_PATTERN_LITERAL) ||
+        PyModule_AddIntConstant(module, "ANYWHERE", RDC_PATTERN_ANYWHERE) ||
+        PyModule_AddIntConstant(module, "DIRECTORY", RDC_PATTERN_DIRECTORY) ||
+        PyModule_AddIntConstant(module, "INSIDE", RDC_PATTERN_INSIDE) ||
+        PyModule_AddIntConstant(module, "NEGATED", RDC_PATTERN_NEGATED) ||
+        PyModule_AddIntConstant(module, "COMPONENTS", RDC_PATTERN_COMPONENTS) ||
+        PyModule_AddIntConstant(module, "ABSOLUTE", RDC_PATTERN_ABSOLUTE) ||
+        PyModule_AddIntConstant(module, "TAIL", RDC_PATTERN_TAIL))
+        Py_CLEAR(module);
+    Py_XDECREF(type);
+    return module;
+}

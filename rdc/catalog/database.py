@@ -60,8 +60,8 @@ _SHORT_READ = 522  # SQLITE_IOERR_SHORT_READ: the file ends before its own page 
 
 
 _DAMAGED_VALUES = (ValueError, TypeError)
-"""What other values than rdc writes raise where they are read: among them UnicodeDecodeError, of sqlite3
-itself where a text of the schema is damaged, and of messages of SQLite that quote it."""
+"""Exceptions that damaged values raise where they are read. sqlite3 itself raises UnicodeDecodeError if the
+text of the schema is damaged, or if a message of SQLite quotes such a text."""
 
 
 class _UnusableError(Exception):

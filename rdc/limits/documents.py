@@ -35,14 +35,14 @@ STORED_DOCUMENT_BYTES = 1 << 10
 STORED_SHARE = 128
 STORED_BYTES_LEAST = 512 << 20
 STORED_FILE_BYTES = 1 << 10
-"""What a run stores of documents, at most: so many times the bytes of the files that it reads, each of which
-counts STORED_FILE_BYTES at least, and at least so many bytes. Rows of 30 bytes of text, packed to 15, take 70
-times their size."""
+"""Bounds on the bytes that a run stores of documents: STORED_SHARE times the files that it reads, each
+counted as STORED_FILE_BYTES at least, plus STORED_BYTES_LEAST. Rows of 30 bytes of text, packed to 15, take 70 times
+their size."""
 
 UNPACKED_SHARE = 4096
 UNPACKED_BYTES_LEAST = 1 << 30
-"""What a .zst file may become: so many times its size, and so many bytes. Of zeros zstd makes 1/32,000; gzip
-ends at 1/1,032."""
+"""Bounds on what a .zst file unpacks to: UNPACKED_SHARE times its size, plus UNPACKED_BYTES_LEAST. zstd packs
+zeros 32,000 to 1; gzip packs at most 1,032 to 1."""
 
 ROW_PROBLEMS = 10
 """Bad rows of one file that are named. Further ones are counted in one more line."""

@@ -52,7 +52,8 @@ _ANY = TimeLimits(
     frozenset((0, *(second for one in _BY_TYPE.values() for second in one.first))),
     frozenset(((1 << 32) - 1, *(second for one in _BY_TYPE.values() for second in one.last))),
 )
-"""Of any other: a file server may have each of these behind it, and NFS 3 has 32 bits without a sign."""
+"""Limits of any other type: a file server may store on any of the file systems above, and NFS 3 sends 32 bits
+without a sign."""
 
 _EARLY_NS, _LATE_NS = max(_ANY.first) * _SECOND, min(_ANY.last) * _SECOND
 

@@ -36,8 +36,8 @@ STORED_SHARE = 128
 STORED_BYTES_LEAST = 512 << 20
 STORED_FILE_BYTES = 1 << 10
 """Bounds on the bytes that a run stores of documents: STORED_SHARE times the files that it reads, each
-counted as STORED_FILE_BYTES at least, plus STORED_BYTES_LEAST. Rows of 30 bytes of text, packed to 15, take 70 times
-their size."""
+counted as STORED_FILE_BYTES at least, plus STORED_BYTES_LEAST. Rows of 30 bytes of text, packed to 15, take
+70 times their size."""
 
 UNPACKED_SHARE = 4096
 UNPACKED_BYTES_LEAST = 1 << 30

@@ -339,8 +339,8 @@ class Preserved:
 EVERYTHING = Preserved(owner=True)
 
 _VAGUENESS = 1000
-"""How many times the error of a vague time its step is: one in so many times then has another multiple than
-the time that it stands for, which costs a comparison."""
+"""The step of an inexact time, as a multiple of its error. Rounding to the step then differs between the time
+that is kept and the one that was meant in one case of this many; each of these costs a comparison."""
 
 _VAGUEST_STEP = _SECOND
 _TRUSTED_STEP = 2 * _SECOND

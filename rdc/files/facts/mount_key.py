@@ -33,7 +33,7 @@ def mount_key(fd: int) -> bytes:
     if mount is None:
         text += b"%d\0%d\0" % (found.st_dev, os.fstatvfs(fd).f_flag)
     else:
-        # Device numbers of FUSE and network mounts are given anew at each mount.
+        # FUSE and network file systems get another device number at each mount.
         text += (b"" if type_ in VOLATILE_TYPES else b"%d" % found.st_dev) + b"\0" + mount
     return blake3(os.fsencode(os.uname().nodename) + b"\0" + text).digest(KEY_BYTES)
 

@@ -182,15 +182,16 @@ class Replacement:
         self._spend(len(view))
         for start, stop in parts:
             self._write_at(self.size + start, view[start:stop])
-        self._punch(view)
+        self._punch(view, self.size)
         self.size += len(view)
 
-    def _punch(self, view: memoryview) -> None:
-        """Make holes of blocks of zeros that lie over something, if the file is to have one for each."""
+    def _punch(self, view: memoryview, at: int) -> None:
+        """Make holes of the blocks of zeros in `view`, which was written at `at` over something, if each such
+        block is to be one."""
         if self._least_hole == HOLE_BYTES and may_have_holes(view, HOLE_BYTES):
-            for start, stop in zero_spans(view, self.size):
+            for start, stop in zero_spans(view, at):
                 with suppress(OSError):  # they are zeros anyway
-                    punch_hole(self._fd, self.size + start, stop - start)
+                    punch_hole(self._fd, at + start, stop - start)
 
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer`, any contiguous buffer of bytes. Raises RdcError."""
@@ -201,7 +202,7 @@ class Replacement:
         if at < self._cloned:
             self._spend(len(view))
             self._write_at(at, view)
-            self._punch(view)
+            self._punch(view, at)
         elif may_have_holes(view, self._least_hole):
             data, holes = data_and_holes(view, at, self._least_hole)
             self._spend(sum([stop - start for start, stop in data]))
@@ -268,7 +269,13 @@ class Replacement:
 
     def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
         """Overwrite bytes already written at `offset`. Raises RdcError."""
-        self._write_at(offset, buffer)
+        view = memoryview(buffer).cast("B")
+        self._write_at(offset, view)
+        stop = offset + len(view)
+        if stop == self.size:
+            # The last block of a file counts as whole: a hole may reach beyond the end.
+            view = memoryview(bytes(view) + bytes(-stop % HOLE_BYTES))
+        self._punch(view, offset)
 
     def _grow(self) -> None:
         """Give the file its size, of which the end is a hole. Raises OSError."""

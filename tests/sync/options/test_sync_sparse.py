@@ -112,6 +112,29 @@ def test_a_replacement_reads_back_what_was_written(ext4: Path, parts: list[bytes
         root.release()
 
 
+def test_what_is_written_again_has_holes_too(ext4: Path) -> None:
+    """Repairs of chunks in which a match was wrong. The last block is not a whole one."""
+    root = Root.open(os.fsencode(ext4))
+    root.write_sparsely(True)
+    content = bytearray(b"x" * (20 * HOLE_BYTES + 7))
+    try:
+        with Replacement(root, b"f", expected_size=len(content)) as replacement:
+            replacement.write(content)
+            for offset, part in (
+                (3 * HOLE_BYTES + 5, bytes(4 * HOLE_BYTES)),
+                (10 * HOLE_BYTES, b"y" + bytes(HOLE_BYTES - 1) + bytes(HOLE_BYTES)),
+                (18 * HOLE_BYTES, bytes(2 * HOLE_BYTES + 7)),
+            ):
+                replacement.rewrite(offset, part)
+                content[offset : offset + len(part)] = part
+            assert replacement.pread(0, len(content) + 1) == content
+            replacement.seal(Metadata(0o600, 0, os.geteuid(), os.getegid()), owner=False)
+            found = holes(Path(f"/proc/self/fd/{replacement.fileno()}"))
+    finally:
+        root.release()
+    assert found == blocks_of_zeros(bytes(content)) == {4, 5, 6, 11, 18, 19, 20}
+
+
 ZEROS = bytes(100_000)
 CONTENTS = {
     "empty": b"",

@@ -39,11 +39,9 @@ def test_the_first_match_is_the_definition_s(
 ) -> None:
     """Whatever was asked before: the states of directories are remembered."""
     texts = [text for text, _ in drawn]
-    tails = reference.TAIL | reference.INSIDE
-    # A TAIL has neither `**` nor INSIDE.
-    kinds = bytes(
-        kind & ~(reference.TAIL if b"**" in text or kind & tails == tails else 0) for text, kind in drawn
-    )
+    # A TAIL has neither `**` nor INSIDE nor ANYWHERE.
+    others = reference.INSIDE | reference.ANYWHERE
+    kinds = bytes(kind & ~(reference.TAIL if b"**" in text or kind & others else 0) for text, kind in drawn)
     right = reference.PatternSet(texts, kinds, prefix)
     found = _patterns.PatternSet(texts, kinds, prefix)
     for path, is_directory in paths:

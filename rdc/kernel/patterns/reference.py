@@ -47,7 +47,7 @@ ABSOLUTE = 64
 TAIL = 128
 """As many of the last components are compared as the pattern has: one more than it has '/', also in classes,
 where none matches. A path with fewer components does not match. For patterns without `**`, and without
-INSIDE."""
+INSIDE and ANYWHERE."""
 
 _SLASH = ord("/")
 _EVERY = frozenset(range(256))

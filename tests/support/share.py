@@ -1,6 +1,6 @@
 """How much of the random and repeated work a run of the tests does: a share, or all of it.
 
-scripts/soak tests sets RDC_TESTS=all. Without it, a run takes a third of the examples and of the repetitions.
+scripts/soak tests sets RDC_TESTS=all. Without it, a run takes a fifth of the examples and of the repetitions.
 The examples that hypothesis draws are others in each run, so the share moves.
 """
 
@@ -13,7 +13,7 @@ from typing import TypeVar
 __all__ = ["examples", "share"]
 
 ALL = os.environ.get("RDC_TESTS") == "all"
-SHARE = 3
+SHARE = 5
 
 T = TypeVar("T")
 

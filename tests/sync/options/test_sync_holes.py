@@ -110,8 +110,8 @@ def test_a_new_version_takes_about_what_it_takes_at_the_source(
     assert run_sync(source, top, options, way=way).items == []
 
 
-SPARSE: list[Piece] = [(True, 300_001), (False, 900 << 20), (True, 1_000_001), (False, 200 << 20), (True, 3)]
-"""1.1 GB, of which 1.3 MB have data."""
+SPARSE: list[Piece] = [(True, 300_001), (False, 300 << 20), (True, 1_000_001), (False, 60 << 20), (True, 3)]
+"""378 MB, of which 1.3 MB have data."""
 
 RAGGED: list[Piece] = [(True, 8192), (False, 8192)] * 450
 """7 MiB, of which half are holes, all of them short."""

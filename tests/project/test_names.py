@@ -101,7 +101,7 @@ def dead_names(text: str) -> Iterator[str]:
             continue
         if DOTTED.fullmatch(quoted):
             parts = quoted.removesuffix("()").split(".")
-            if quoted not in EXAMPLES and not known | OTHERS | OF_SYSTEM >= set(parts):
+            if quoted not in EXAMPLES and not all(p in known or p in OTHERS or p in OF_SYSTEM for p in parts):
                 yield quoted
     for name in CAPITALS.findall(text):
         if name not in known and name not in OF_SYSTEM:

@@ -180,6 +180,10 @@ def _comparable_operands(case: Case, words: set[str]) -> bool:
         return False  # rsync writes equal files anew, in directories whose times it then leaves
     if words & {"-m", "--prune-empty-dirs"} and "--no-relative" in case.operands.words:
         return False  # without recursion rsync keeps the directories that a listed directory has
+    if words & {"-m", "--prune-empty-dirs"} and _is_within_another(
+        case.operands.listed or case.operands.paths
+    ):
+        return False  # rsync keeps the empty directories above one that it lists twice
     if _reads_no_rule_files_above(case, words):
         return False  # rsync takes a listed file that a rule file above it hides
     if _counts_from_the_second_name(case, words):

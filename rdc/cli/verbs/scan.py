@@ -37,7 +37,7 @@ Examples:
   rdc scan -o a.rdcscan data/           on each machine, then: rdc merge a.rdcscan b.rdcscan
   rdc scan s3://bucket/data             the objects of a store (needs s3fs)
   rdc scan --slice=1/8 -o 1.rdcscan /data   one of eight jobs that share a tree, then: rdc merge *.rdcscan
-  rdc scan --cluster=dask://node:8786 -o /shared/parts /data   the same as tasks of a cluster
+  rdc scan --cluster=dask://node:8786 -o /srv/parts /data   the same as tasks of a cluster
 
 Every file is read once: whole files, and chunks of about 4, 16 and 64 KiB cut where the content says so, are
 counted together. Hard links count once, holes not at all. Nothing is changed. Ctrl-C ends the scan and

@@ -1,6 +1,6 @@
 """Events as JSON, one per line, for scripts. The fields are a stable interface, versioned by `v`.
 
-An event is made of a record of rdc.model or rdc.progress by the names of its fields. `_EVENTS` declares the
+An event is made of a record of rdc.model or rdc.progress by the names of its fields. `EVENTS` declares the
 name of each event, and its fields where they are not those of the record, in their order.
 """
 
@@ -33,7 +33,7 @@ EVENT_VERSION = 1
 PROGRESS_INTERVAL = 0.2
 """Seconds between progress events of one phase. Five per second suit any display and cost nothing."""
 
-_EVENTS: dict[str, tuple[str, str]] = {
+EVENTS: dict[str, tuple[str, str]] = {
     # What several jobs report.
     "Problem": ("error", ""),
     "Progressed": ("progress", ""),
@@ -191,7 +191,7 @@ def json_fields(record: object) -> dict[str, Value]:
 
 def _read_fields(record: type) -> tuple[_Field, ...]:
     found = []
-    for text in _EVENTS.get(record.__name__, ("", ""))[1].split() or field_names(record):
+    for text in EVENTS.get(record.__name__, ("", ""))[1].split() or field_names(record):
         key, renamed, source = text.rstrip("?!").partition("=")
         inside, _, name = key.rpartition(".")
         source = source if renamed else key.removeprefix("*")
@@ -253,7 +253,7 @@ class JsonOutput(Output):
 
     def __call__(self, event: object, /) -> None:
         """Write an event of any job. What is no record of an event is ignored."""
-        name, _ = _EVENTS.get(type(event).__name__, ("", ""))
+        name, _ = EVENTS.get(type(event).__name__, ("", ""))
         if not name or (isinstance(event, Progressed) and not self._is_due(event)):
             return
         self._emit(name, json_fields(event))
@@ -269,7 +269,7 @@ class JsonOutput(Output):
         fields["seconds"] = round(self._clock() - self._began, 3)
         if hasattr(report, "exit"):
             fields["exit"] = int(report.exit)
-        self._emit(_EVENTS[kind][0], fields)
+        self._emit(EVENTS[kind][0], fields)
 
     def fail(self, error: RdcError) -> None:
         """Write the last event of a run that has no report."""

@@ -16,7 +16,6 @@ from rdc.cli.options.table import Words
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.limits.paths import SELECTED_LIST_BYTES
-from rdc.model.guard import DEFAULT_SHARE, is_stop
 from rdc.model.location import Location, RemoteShell
 from rdc.records import replace
 from rdc.report.output import ForwardedOutput, Output, TerminalOutput
@@ -178,6 +177,8 @@ class _Watched(ForwardedOutput):
     stopped = False
 
     def __call__(self, event: object, /) -> None:
+        from rdc.model.guard import is_stop
+
         self.stopped = self.stopped or is_stop(event)
         super().__call__(event)
 
@@ -212,6 +213,8 @@ def _asks(words: Words, environment: Environment) -> bool:
 
 def _with_default_guard(request: SyncRequest, words: Words) -> SyncRequest:
     """The request with the guard that applies where someone can be asked."""
+    from rdc.model.guard import DEFAULT_SHARE
+
     if not request.options.delete or words.has("--guard", "--no-guard"):
         return request
     return replace(request, options=replace(request.options, guard=DEFAULT_SHARE))

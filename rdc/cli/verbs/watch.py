@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 from rdc.cli.environment import Environment
@@ -151,10 +152,13 @@ def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | No
 
 def _watcher() -> Watcher:
     try:
-        from rdc.library.trees import watch
+        # The library would load it when it is called, which is too late for an answer in one line.
+        import_module("rdc.watching.watch")
     except ImportError as error:
         # watchdog cannot load without inotify.
         raise RdcError(f"rdc watch needs Linux's inotify: {error}", code=ExitCode.USAGE) from error
+    from rdc.library.trees import watch
+
     return watch
 
 

@@ -9,147 +9,9 @@ A public name loads its module on first use, so `import rdc` is cheap.
 
 from __future__ import annotations
 
-from rdc.version import __version__
+from rdc.version import __version__ as __version__
 
 TYPE_CHECKING = False  # as in typing, without loading typing
-
-__all__ = [
-    "Action",
-    "AlternateUse",
-    "Alternates",
-    "Aspect",
-    "Attribution",
-    "Backup",
-    "FarList",
-    "FileList",
-    "Bin",
-    "BinaryReader",
-    "Catalog",
-    "CheckOptions",
-    "CheckReport",
-    "Chunk",
-    "ChunkParams",
-    "Chunker",
-    "CommandMissingError",
-    "Coverage",
-    "DedupeEvent",
-    "DedupeOptions",
-    "DedupeReport",
-    "DedupeReporter",
-    "DirectoryRules",
-    "DirectorySummary",
-    "Disconnected",
-    "Document",
-    "DocumentGroup",
-    "DocumentOptions",
-    "DocumentReport",
-    "DocumentSlice",
-    "DocumentSummary",
-    "DuplicateFile",
-    "DuplicateGroup",
-    "DuplicateListing",
-    "DuplicateOptions",
-    "DuplicateOrder",
-    "DuplicateReport",
-    "DuplicateSummary",
-    "EntryDiffers",
-    "Estimate",
-    "Event",
-    "ExitCode",
-    "FileChangedError",
-    "FileError",
-    "FilterRule",
-    "Halted",
-    "InStep",
-    "IncompatiblePeerError",
-    "Instance",
-    "ItemChanged",
-    "KeepUndo",
-    "Level",
-    "LevelSummary",
-    "Limited",
-    "Location",
-    "Match",
-    "MergeOptions",
-    "MessageCost",
-    "OutOfSpaceError",
-    "Overlap",
-    "PlanKnown",
-    "Problem",
-    "Progressed",
-    "ProtocolError",
-    "Purpose",
-    "RdcError",
-    "RemoteShell",
-    "Reporter",
-    "Resumed",
-    "RuleAction",
-    "RuleModifiers",
-    "RuleSide",
-    "RuleSyntax",
-    "Sample",
-    "ScanOptions",
-    "ScanProblem",
-    "ScanReport",
-    "ScanSlice",
-    "SignatureStore",
-    "SignatureTree",
-    "SimilarDocument",
-    "SimilarFile",
-    "SimilarFiles",
-    "SimilarFolders",
-    "SimilarGroup",
-    "SimilarOptions",
-    "SimilarPair",
-    "SimilarPairs",
-    "SimilarReport",
-    "SimilarSummary",
-    "SimilarityIndex",
-    "SimilarityIndexError",
-    "StopSignal",
-    "StoppedError",
-    "StreamError",
-    "SyncOptions",
-    "SyncReport",
-    "Traits",
-    "TrustError",
-    "TypeSummary",
-    "USER_CATALOG",
-    "UndoItem",
-    "UndoOptions",
-    "UndoReport",
-    "UndoReporter",
-    "UndoableSync",
-    "UsageError",
-    "UserCatalog",
-    "WatchEvent",
-    "WatchOptions",
-    "WatchReport",
-    "WatchReporter",
-    "check",
-    "chunks",
-    "cuts",
-    "dedupe",
-    "document_parts",
-    "document_slice",
-    "dupes",
-    "kernel_name",
-    "merge",
-    "merge_documents",
-    "open_index",
-    "parse_location",
-    "scan",
-    "scan_parts",
-    "sign",
-    "sign_file",
-    "similar",
-    "similar_documents",
-    "sync",
-    "undo",
-    "undoable_syncs",
-    "watch",
-    "__version__",
-]
 
 _PUBLIC = {
     "rdc.catalog.catalog": "Catalog",
@@ -164,16 +26,11 @@ _PUBLIC = {
     ),
     "rdc.instances.events": "DedupeEvent DedupeReporter",
     "rdc.kernel": "kernel_name",
-    "rdc.library.dedupe": "dedupe",
-    "rdc.library.document_parts": "document_parts document_slice",
-    "rdc.library.dupes": "dupes",
-    "rdc.library.merge": "merge",
-    "rdc.library.scan": "scan",
-    "rdc.library.scan_parts": "scan_parts",
-    "rdc.library.similar": "similar",
-    "rdc.library.similar_documents": "merge_documents similar_documents",
+    "rdc.library.duplicates": "dedupe dupes",
+    "rdc.library.scans": "merge scan scan_parts",
+    "rdc.library.similar": "document_parts document_slice merge_documents similar similar_documents",
     "rdc.library.streams": "BinaryReader chunks cuts open_index sign",
-    "rdc.library.undo": "undo undoable_syncs",
+    "rdc.library.trees": "check sync undo undoable_syncs watch",
     "rdc.model.check": "Aspect CheckOptions CheckReport EntryDiffers Sample",
     "rdc.model.documents": (
         "Document DocumentGroup DocumentOptions DocumentReport DocumentSlice DocumentSummary SimilarDocument"
@@ -196,8 +53,6 @@ _PUBLIC = {
     "rdc.model.undo": "UndoableSync UndoItem UndoOptions UndoReport",
     "rdc.model.watch": "Disconnected Halted InStep Limited Resumed WatchEvent WatchOptions WatchReport",
     "rdc.progress": "Event ItemChanged PlanKnown Problem Progressed Reporter StopSignal",
-    "rdc.session.check": "check",
-    "rdc.session.sync": "sync",
     "rdc.signature.tree": "Level SignatureTree",
     "rdc.similarity.estimate": "Estimate",
     "rdc.similarity.index": "Match SimilarityIndex",
@@ -206,128 +61,148 @@ _PUBLIC = {
     "rdc.similarity.traits": "Traits",
     "rdc.undoing.undo": "UndoReporter",
     "rdc.watching.reporter": "WatchReporter",
-    "rdc.watching.watch": "watch",
 }
-"""Public names by the module that defines them."""
+"""Public names by the module that defines them. Type checkers read the imports below."""
 
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
+__all__ = [*_MODULES, "__version__"]  # noqa: PLE0604 - every name is a text
+
 if TYPE_CHECKING:
-    from rdc.catalog.catalog import Catalog
-    from rdc.catalog.location import USER_CATALOG, UserCatalog
-    from rdc.catalog.signer import sign_file
-    from rdc.catalog.store import SignatureStore
-    from rdc.chunking.chunker import Chunk, Chunker
-    from rdc.chunking.params import ChunkParams
-    from rdc.errors import (
-        CommandMissingError,
-        ExitCode,
-        FileChangedError,
-        FileError,
-        IncompatiblePeerError,
-        OutOfSpaceError,
-        ProtocolError,
-        RdcError,
-        StoppedError,
-        StreamError,
-        TrustError,
-        UsageError,
-    )
-    from rdc.instances.events import DedupeEvent, DedupeReporter
-    from rdc.kernel import kernel_name
-    from rdc.library.dedupe import dedupe
-    from rdc.library.document_parts import document_parts, document_slice
-    from rdc.library.dupes import dupes
-    from rdc.library.merge import merge
-    from rdc.library.scan import scan
-    from rdc.library.scan_parts import scan_parts
-    from rdc.library.similar import similar
-    from rdc.library.similar_documents import merge_documents, similar_documents
-    from rdc.library.streams import BinaryReader, chunks, cuts, open_index, sign
-    from rdc.library.undo import undo, undoable_syncs
-    from rdc.model.check import Aspect, CheckOptions, CheckReport, EntryDiffers, Sample
-    from rdc.model.documents import (
-        Document,
-        DocumentGroup,
-        DocumentOptions,
-        DocumentReport,
-        DocumentSlice,
-        DocumentSummary,
-        SimilarDocument,
-    )
-    from rdc.model.duplicates import (
-        DuplicateFile,
-        DuplicateGroup,
-        DuplicateOptions,
-        DuplicateOrder,
-        DuplicateReport,
-        DuplicateSummary,
-    )
-    from rdc.model.filter_rules import (
-        DirectoryRules,
-        FilterRule,
-        RuleAction,
-        RuleModifiers,
-        RuleSide,
-        RuleSyntax,
-    )
-    from rdc.model.instances import Action, DedupeOptions, DedupeReport, DuplicateListing, Instance
-    from rdc.model.location import FarList, Location, RemoteShell, parse_location
-    from rdc.model.scan import (
-        Attribution,
-        Bin,
-        Coverage,
-        DirectorySummary,
-        LevelSummary,
-        MergeOptions,
-        Overlap,
-        ScanOptions,
-        ScanProblem,
-        ScanReport,
-        ScanSlice,
-        SimilarFiles,
-        TypeSummary,
-    )
-    from rdc.model.similar import (
-        SimilarFile,
-        SimilarFolders,
-        SimilarGroup,
-        SimilarOptions,
-        SimilarReport,
-        SimilarSummary,
-    )
-    from rdc.model.sync import (
-        Alternates,
-        AlternateUse,
-        Backup,
-        FileList,
-        KeepUndo,
-        SyncOptions,
-    )
-    from rdc.model.sync_report import MessageCost, Purpose, SyncReport
-    from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
-    from rdc.model.watch import (
-        Disconnected,
-        Halted,
-        InStep,
-        Limited,
-        Resumed,
-        WatchEvent,
-        WatchOptions,
-        WatchReport,
-    )
-    from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed, Reporter, StopSignal
-    from rdc.session.check import check
-    from rdc.session.sync import sync
-    from rdc.signature.tree import Level, SignatureTree
-    from rdc.similarity.estimate import Estimate
-    from rdc.similarity.index import Match, SimilarityIndex
-    from rdc.similarity.pairs import SimilarPair, SimilarPairs
-    from rdc.similarity.saved import SimilarityIndexError
-    from rdc.similarity.traits import Traits
-    from rdc.undoing.undo import UndoReporter
-    from rdc.watching.reporter import WatchReporter
-    from rdc.watching.watch import watch
+    from rdc.catalog.catalog import Catalog as Catalog
+    from rdc.catalog.location import USER_CATALOG as USER_CATALOG
+    from rdc.catalog.location import UserCatalog as UserCatalog
+    from rdc.catalog.signer import sign_file as sign_file
+    from rdc.catalog.store import SignatureStore as SignatureStore
+    from rdc.chunking.chunker import Chunk as Chunk
+    from rdc.chunking.chunker import Chunker as Chunker
+    from rdc.chunking.params import ChunkParams as ChunkParams
+    from rdc.errors import CommandMissingError as CommandMissingError
+    from rdc.errors import ExitCode as ExitCode
+    from rdc.errors import FileChangedError as FileChangedError
+    from rdc.errors import FileError as FileError
+    from rdc.errors import IncompatiblePeerError as IncompatiblePeerError
+    from rdc.errors import OutOfSpaceError as OutOfSpaceError
+    from rdc.errors import ProtocolError as ProtocolError
+    from rdc.errors import RdcError as RdcError
+    from rdc.errors import StoppedError as StoppedError
+    from rdc.errors import StreamError as StreamError
+    from rdc.errors import TrustError as TrustError
+    from rdc.errors import UsageError as UsageError
+    from rdc.instances.events import DedupeEvent as DedupeEvent
+    from rdc.instances.events import DedupeReporter as DedupeReporter
+    from rdc.kernel import kernel_name as kernel_name
+    from rdc.library.duplicates import dedupe as dedupe
+    from rdc.library.duplicates import dupes as dupes
+    from rdc.library.scans import merge as merge
+    from rdc.library.scans import scan as scan
+    from rdc.library.scans import scan_parts as scan_parts
+    from rdc.library.similar import document_parts as document_parts
+    from rdc.library.similar import document_slice as document_slice
+    from rdc.library.similar import merge_documents as merge_documents
+    from rdc.library.similar import similar as similar
+    from rdc.library.similar import similar_documents as similar_documents
+    from rdc.library.streams import BinaryReader as BinaryReader
+    from rdc.library.streams import chunks as chunks
+    from rdc.library.streams import cuts as cuts
+    from rdc.library.streams import open_index as open_index
+    from rdc.library.streams import sign as sign
+    from rdc.library.trees import check as check
+    from rdc.library.trees import sync as sync
+    from rdc.library.trees import undo as undo
+    from rdc.library.trees import undoable_syncs as undoable_syncs
+    from rdc.library.trees import watch as watch
+    from rdc.model.check import Aspect as Aspect
+    from rdc.model.check import CheckOptions as CheckOptions
+    from rdc.model.check import CheckReport as CheckReport
+    from rdc.model.check import EntryDiffers as EntryDiffers
+    from rdc.model.check import Sample as Sample
+    from rdc.model.documents import Document as Document
+    from rdc.model.documents import DocumentGroup as DocumentGroup
+    from rdc.model.documents import DocumentOptions as DocumentOptions
+    from rdc.model.documents import DocumentReport as DocumentReport
+    from rdc.model.documents import DocumentSlice as DocumentSlice
+    from rdc.model.documents import DocumentSummary as DocumentSummary
+    from rdc.model.documents import SimilarDocument as SimilarDocument
+    from rdc.model.duplicates import DuplicateFile as DuplicateFile
+    from rdc.model.duplicates import DuplicateGroup as DuplicateGroup
+    from rdc.model.duplicates import DuplicateOptions as DuplicateOptions
+    from rdc.model.duplicates import DuplicateOrder as DuplicateOrder
+    from rdc.model.duplicates import DuplicateReport as DuplicateReport
+    from rdc.model.duplicates import DuplicateSummary as DuplicateSummary
+    from rdc.model.filter_rules import DirectoryRules as DirectoryRules
+    from rdc.model.filter_rules import FilterRule as FilterRule
+    from rdc.model.filter_rules import RuleAction as RuleAction
+    from rdc.model.filter_rules import RuleModifiers as RuleModifiers
+    from rdc.model.filter_rules import RuleSide as RuleSide
+    from rdc.model.filter_rules import RuleSyntax as RuleSyntax
+    from rdc.model.instances import Action as Action
+    from rdc.model.instances import DedupeOptions as DedupeOptions
+    from rdc.model.instances import DedupeReport as DedupeReport
+    from rdc.model.instances import DuplicateListing as DuplicateListing
+    from rdc.model.instances import Instance as Instance
+    from rdc.model.location import FarList as FarList
+    from rdc.model.location import Location as Location
+    from rdc.model.location import RemoteShell as RemoteShell
+    from rdc.model.location import parse_location as parse_location
+    from rdc.model.scan import Attribution as Attribution
+    from rdc.model.scan import Bin as Bin
+    from rdc.model.scan import Coverage as Coverage
+    from rdc.model.scan import DirectorySummary as DirectorySummary
+    from rdc.model.scan import LevelSummary as LevelSummary
+    from rdc.model.scan import MergeOptions as MergeOptions
+    from rdc.model.scan import Overlap as Overlap
+    from rdc.model.scan import ScanOptions as ScanOptions
+    from rdc.model.scan import ScanProblem as ScanProblem
+    from rdc.model.scan import ScanReport as ScanReport
+    from rdc.model.scan import ScanSlice as ScanSlice
+    from rdc.model.scan import SimilarFiles as SimilarFiles
+    from rdc.model.scan import TypeSummary as TypeSummary
+    from rdc.model.similar import SimilarFile as SimilarFile
+    from rdc.model.similar import SimilarFolders as SimilarFolders
+    from rdc.model.similar import SimilarGroup as SimilarGroup
+    from rdc.model.similar import SimilarOptions as SimilarOptions
+    from rdc.model.similar import SimilarReport as SimilarReport
+    from rdc.model.similar import SimilarSummary as SimilarSummary
+    from rdc.model.sync import Alternates as Alternates
+    from rdc.model.sync import AlternateUse as AlternateUse
+    from rdc.model.sync import Backup as Backup
+    from rdc.model.sync import FileList as FileList
+    from rdc.model.sync import KeepUndo as KeepUndo
+    from rdc.model.sync import SyncOptions as SyncOptions
+    from rdc.model.sync_report import MessageCost as MessageCost
+    from rdc.model.sync_report import Purpose as Purpose
+    from rdc.model.sync_report import SyncReport as SyncReport
+    from rdc.model.undo import UndoableSync as UndoableSync
+    from rdc.model.undo import UndoItem as UndoItem
+    from rdc.model.undo import UndoOptions as UndoOptions
+    from rdc.model.undo import UndoReport as UndoReport
+    from rdc.model.watch import Disconnected as Disconnected
+    from rdc.model.watch import Halted as Halted
+    from rdc.model.watch import InStep as InStep
+    from rdc.model.watch import Limited as Limited
+    from rdc.model.watch import Resumed as Resumed
+    from rdc.model.watch import WatchEvent as WatchEvent
+    from rdc.model.watch import WatchOptions as WatchOptions
+    from rdc.model.watch import WatchReport as WatchReport
+    from rdc.progress import Event as Event
+    from rdc.progress import ItemChanged as ItemChanged
+    from rdc.progress import PlanKnown as PlanKnown
+    from rdc.progress import Problem as Problem
+    from rdc.progress import Progressed as Progressed
+    from rdc.progress import Reporter as Reporter
+    from rdc.progress import StopSignal as StopSignal
+    from rdc.signature.tree import Level as Level
+    from rdc.signature.tree import SignatureTree as SignatureTree
+    from rdc.similarity.estimate import Estimate as Estimate
+    from rdc.similarity.index import Match as Match
+    from rdc.similarity.index import SimilarityIndex as SimilarityIndex
+    from rdc.similarity.pairs import SimilarPair as SimilarPair
+    from rdc.similarity.pairs import SimilarPairs as SimilarPairs
+    from rdc.similarity.saved import SimilarityIndexError as SimilarityIndexError
+    from rdc.similarity.traits import Traits as Traits
+    from rdc.undoing.undo import UndoReporter as UndoReporter
+    from rdc.watching.reporter import WatchReporter as WatchReporter
 
 
 def __getattr__(name: str) -> object:

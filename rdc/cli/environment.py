@@ -17,8 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
-    from rdc.report.progress_bar import ProgressBar
-    from rdc.report.progress_lines import ProgressLines
+    from rdc.report.progress_display import ProgressBar, ProgressLines
 
 __all__ = ["Environment", "OutputClosedError", "process_environment"]
 
@@ -101,11 +100,11 @@ class Environment:
         a bar would interrupt them. `lines` asks for progress lines in place of a bar that is impossible.
         """
         if self.can_redraw and not quiet and not scrolling:
-            from rdc.report.progress_bar import ProgressBar
+            from rdc.report.progress_display import ProgressBar
 
             return ProgressBar(self.stderr, self.clock, color=self.color)
         if lines and not quiet:
-            from rdc.report.progress_lines import ProgressLines
+            from rdc.report.progress_display import ProgressLines
 
             return ProgressLines(self.talk, self.clock)
         return None

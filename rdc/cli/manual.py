@@ -8,7 +8,6 @@ from importlib import resources
 
 from rdc.cli.options.filter_options import FILTER_GROUP
 from rdc.cli.options.settings import SETTINGS
-from rdc.cli.options.table import options_help
 from rdc.errors import ExitCode
 from rdc.version import __version__
 
@@ -67,16 +66,16 @@ VERB_EVENTS: dict[str, tuple[str, ...]] = {
 
 def verb_manual(name: str, verb: Verb) -> str:
     """Returns the page of one verb in the markup of man(7), with filters, exit codes and events."""
-    introduction, closing = verb.help_text().split(options_help(verb.OPTIONS))
+    help_text = verb.help_text
     lines = [
         f'.TH RDC\\-{name.upper()} 1 {DATED} "rdc {_escaped(__version__)}"',
         ".SH NAME",
         rf"rdc\-{name} \- {_escaped(verb.SUMMARY)}",
         ".SH DESCRIPTION",
-        *_paragraphs(introduction),
+        *_paragraphs(help_text.introduction),
         ".SH OPTIONS",
         *_options(verb.OPTIONS),
-        *_paragraphs(closing),
+        *_paragraphs(help_text.closing),
     ]
     if FILTER_GROUP in verb.OPTIONS:
         lines += [
@@ -130,9 +129,10 @@ def manual(verbs: dict[str, Verb]) -> str:
         lines += [".B rdc " + name, ".RI [ OPTIONS ]", ".I ...", ".br"]
     lines = lines[:-1]
     for name, verb in verbs.items():
-        introduction, closing = verb.help_text().split(options_help(verb.OPTIONS))
+        help_text = verb.help_text
         lines += [f'.SH "RDC {name.upper()}"', _sentence(verb.SUMMARY)]
-        lines += [*_paragraphs(introduction), *_options(verb.OPTIONS), *_paragraphs(closing)]
+        lines += _paragraphs(help_text.introduction)
+        lines += [*_options(verb.OPTIONS), *_paragraphs(help_text.closing)]
     lines += [".SH ENVIRONMENT", *_terms(_ENVIRONMENT), ".SH FILES", *_terms(_FILES)]
     lines += [".SH SEE ALSO", ".BR rsync (1),", ".BR ssh (1)"]
     return "\n".join(lines) + "\n"

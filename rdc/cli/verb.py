@@ -1,20 +1,41 @@
-"""The verbs of the command line: their names, their interface and how one is loaded."""
+"""The verbs of the command line: their names, how one is loaded, and the frame in which it runs its job."""
 
 from __future__ import annotations
 
+import contextlib
 from importlib import import_module
 
-from rdc.typed import Protocol
+from rdc.cli.environment import OutputClosedError
+from rdc.cli.options.table import options_help
+from rdc.errors import ExitCode, RdcError
+from rdc.records import dataclass
+from rdc.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
 
     from rdc.cli.environment import Environment
-    from rdc.cli.options.table import OptionGroup
-    from rdc.errors import ExitCode
+    from rdc.cli.options.table import OptionGroup, Words
+    from rdc.report.output import Output
 
-__all__ = ["VERBS", "Verb", "load_verb", "load_verbs"]
+__all__ = [
+    "VERBS",
+    "HelpText",
+    "Verb",
+    "json_output",
+    "keep_freed_memory",
+    "load_verb",
+    "load_verbs",
+    "perform",
+    "reporting",
+    "reporting_usage",
+    "stop_requests",
+]
+
+R = TypeVar("R")
 
 VERBS = (
     "sync",
@@ -38,6 +59,25 @@ VERBS = (
 """The names of the modules in rdc.cli.verbs. A module loads when a command line names it."""
 
 
+@dataclass(frozen=True, slots=True)
+class HelpText:
+    """The text of --help: an introduction with examples, the options, and what follows them."""
+
+    introduction: str
+    options: tuple[OptionGroup, ...]
+    closing: str = ""
+
+    def __call__(self) -> str:
+        return self.introduction + options_help(self.options) + self.closing
+
+    def shown(self, words: Words, environment: Environment) -> bool:
+        """Show the text if `words` ask for it. Return whether they did."""
+        wanted = words.has("--help")
+        if wanted:
+            environment.show_help(self())
+        return wanted
+
+
 class Verb(Protocol):
     """The interface of a module in rdc.cli.verbs.
 
@@ -46,9 +86,7 @@ class Verb(Protocol):
 
     SUMMARY: str
     OPTIONS: tuple[OptionGroup, ...]
-
-    def help_text(self) -> str:
-        """Returns the text of --help."""
+    help_text: HelpText
 
     def run(self, words: Sequence[str], environment: Environment) -> ExitCode:
         """Runs the verb with the words after it. Raises RdcError, which the caller prints."""
@@ -62,3 +100,113 @@ def load_verbs() -> dict[str, Verb]:
 def load_verb(name: str) -> Verb:
     """Returns the module of one verb. `name` is one of VERBS."""
     return import_module(f"rdc.cli.verbs.{name}")
+
+
+def json_output(environment: Environment, **start: bool | bytes) -> Output:
+    """The output of --json. `start`: the fields of the first event."""
+    from rdc.report.json_output import JsonOutput
+
+    return JsonOutput(environment.data, environment.flush, environment.clock, **start)
+
+
+def perform(output: Output, job: Callable[[], R]) -> R:
+    """Runs a job from its start to its report, which `output` shows and this returns."""
+    with reporting(output):
+        output.start()
+        report = job()
+        output.finish(report)
+    return report
+
+
+@contextlib.contextmanager
+def reporting(output: Output) -> Iterator[None]:
+    """Reports an exception of the block to `output`, raises it again, and closes `output` at the end.
+
+    OutputClosedError is not reported, because the reader of the output has left.
+    """
+    try:
+        yield
+    except OutputClosedError:
+        raise
+    except RdcError as error:
+        output.fail(error)
+        raise
+    except KeyboardInterrupt:
+        output.fail(RdcError("interrupted", code=ExitCode.INTERRUPTED))
+        raise
+    except Exception as error:  # the reader of events must see every failure
+        output.fail(RdcError(f"internal error: {type(error).__name__}: {error}", code=ExitCode.USAGE))
+        raise
+    finally:
+        output.close()
+
+
+@contextlib.contextmanager
+def reporting_usage(words: Sequence[str], environment: Environment) -> Iterator[None]:
+    """Reports an RdcError of the block as an event, too, if `words` ask for events, and raises it again.
+
+    The block reads the words, so nothing else knows yet which output they ask for.
+    """
+    try:
+        yield
+    except RdcError as error:
+        if "--json" in words:
+            json_output(environment).fail(error)
+        raise
+
+
+@contextlib.contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """Delays the first SIGINT, SIGTERM or SIGHUP, so that a job ends between two steps.
+
+    Yields the event that a signal sets. The earlier handlers take the second signal.
+    """
+    import signal
+    import threading
+
+    requested = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield requested
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        requested.set()
+        restore()
+
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, note)
+    try:
+        yield requested
+    finally:
+        restore()
+
+
+# Parameters of mallopt(3).
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+
+UNTRIMMED_BYTES = 16 << 20
+"""Free memory at the end of the heap that stays with the process: the size of a queue of messages."""
+
+MAPPED_BYTES = 4 << 20
+"""The least size of an allocation that has its own mapping. No message is as large."""
+
+
+def keep_freed_memory(mapped: int = MAPPED_BYTES, untrimmed: int = UNTRIMMED_BYTES) -> None:
+    """Sets malloc options for the whole process; only a program may call this, not a library.
+
+    By default each message's pages return to the kernel and are cleared on reuse. That costs a fifth of
+    the CPU time of receiving. Does nothing if the C library is not glibc. `mapped` and `untrimmed`: as the
+    constants of this module.
+    """
+    from rdc.files.base.syscalls import set_malloc_option
+
+    with contextlib.suppress(OSError):
+        set_malloc_option(MMAP_THRESHOLD, mapped)
+        set_malloc_option(TRIM_THRESHOLD, untrimmed)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from importlib.util import find_spec
 
 from rdc.cluster.unreachable import unreachable
-from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.errors import ExitCode, FileError, RdcError, StoppedError, UsageError, printable
+from rdc.files.own.opened_path import make_directory
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
+    from typing import TypeAlias
 
-__all__ = ["PROCESSES", "Engine", "EngineUrl", "opened_engine", "parse_engine"]
+    MakeParts: TypeAlias = "Callable[[Executor | Callable[[], Executor], int, bytes], tuple[str, ...]]"
+
+__all__ = ["PROCESSES", "Engine", "EngineUrl", "opened_engine", "parse_engine", "parts_on_engine"]
 
 PROCESSES = 1024
 """Most processes of `processes:N`."""
@@ -119,3 +124,35 @@ def _dask(address: str) -> Iterator[Engine]:
     finally:
         with contextlib.suppress(OSError, TimeoutError):
             client.close(timeout=CONNECT_SECONDS)
+
+
+SLICES_PER_SLOT = 4
+"""Slices for each task that runs at a time. They differ in size, and with several each the last ones end
+nearer together. Each costs the merge some milliseconds, and a search for documents a walk."""
+
+
+def parts_on_engine(
+    url: EngineUrl, slices: int | None, out: str, ending: bytes, make: MakeParts
+) -> tuple[str, ...]:
+    """The parts that `make` makes with an executor, a number of slices and the directory `out`.
+
+    `ending`: of the names of parts. Raises RdcError. What is done by then stays in the directory.
+    """
+    from rdc.cluster.part_directory import slices_in
+
+    directory = os.fsencode(out)
+    try:
+        make_directory(directory)
+    except OSError as error:
+        name = printable(directory)
+        raise FileError(
+            directory, f"{name}: cannot make the directory of parts: {error.strerror}", code=ExitCode.FILE_IO
+        ) from error
+    with opened_engine(url) as engine:
+        number = slices or slices_in(directory, ending) or SLICES_PER_SLOT * engine.slots
+        try:
+            return make(engine.executor, number, directory)
+        except StoppedError as error:
+            raise StoppedError(
+                f"interrupted; the parts in {printable(directory)} stay, and the same command goes on there"
+            ) from error

@@ -25,7 +25,7 @@ OBJECTS_BYTES = 128 << 20
 
 CONNECTS = 3
 """Attempts to connect. A client server forks a process for each client, and gRPC's handlers of a fork may end
-it as it begins: 8 of 24 on a busy machine (ray-project/ray issue 63202)."""
+it as it begins: 8 of 24 on a busy machine. It is a fault of Ray."""
 
 
 class RayExecutor(Executor):

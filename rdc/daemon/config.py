@@ -73,6 +73,35 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class _Range:
+    """The values that a limit can have."""
+
+    least: int
+    most: int
+    size: bool = False
+    """Whether it counts bytes, so that text such as "512M" is allowed."""
+    module: bool = True
+    """Whether a module can set it, too."""
+
+
+_RANGES = {
+    "connections": _Range(1, 4096),
+    "connections_per_peer": _Range(1, 4096, module=False),
+    "handshakes": _Range(1, 512, module=False),
+    "handshake_seconds": _Range(1, 600, module=False),
+    "open_seconds": _Range(1, 3600, module=False),
+    "idle_seconds": _Range(1, TIMEOUT_SECONDS),
+    "session_seconds": _Range(1, 1 << 31),
+    "cpu_seconds": _Range(1, 1 << 31),
+    "memory": _Range(MEMORY_LEAST, 1 << 50, size=True),
+    "threads": _Range(1, 64),
+    "decompressed": _Range(1, SIZE_LIMIT, size=True),
+    "written": _Range(1, SIZE_LIMIT, size=True),
+}
+"""The range of each field of Limits. A key is the field's name with hyphens."""
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     name: str
     path: str
@@ -139,7 +168,7 @@ class DaemonConfig:
 
 
 def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
-    """Read the file and the keys it names. RdcError with the line to show for every mistake in them."""
+    """Read the file and the keys it names. RdcError, one line, for every mistake in them."""
     try:
         return _read(path, environ)
     except RdcError:
@@ -166,7 +195,7 @@ def _read(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
         _beside(path, top.text("keys")) if "keys" in top else key_directory(environ).absolute()
     )
     catalog = top.text("catalog", "")
-    limits = _limits(top.table("limits"), Limits())
+    limits = _limits(top.table("limits"), Limits(), module=False)
     modules = {name: _module(name, table, keys, limits) for name, table in top.tables("modules")}
     if not modules:
         raise UsageError(f"{path}: no module is defined; expected a table such as [modules.data]")
@@ -229,7 +258,7 @@ def _module(name: str, table: Table, keys: KeyRing, limits: Limits) -> Module:
         no_undo=table.text("keep-undo", "") == "off",
         keep_undo=_keep_undo(table, append_only=append_only),
         owners=table.flag("owners", False),
-        limits=_module_limits(table.table("limits"), limits),
+        limits=_limits(table.table("limits"), limits, module=True),
     )
     table.finish()
     return module
@@ -247,53 +276,15 @@ def _keep_undo(table: Table, *, append_only: bool) -> KeepUndo | None:
         raise table.error("keep-undo", f"found '{text}': {error}, or off") from None
 
 
-def _limits(table: Table, base: Limits) -> Limits:
-    limits = replace(
-        _session_limits(table, base, _MOST),
-        connections_per_peer=table.number(
-            "connections-per-peer", base.connections_per_peer, least=1, most=4096
-        ),
-        handshakes=table.number("handshakes", base.handshakes, least=1, most=512),
-        handshake_seconds=table.number("handshake-seconds", base.handshake_seconds, least=1, most=600),
-        open_seconds=table.number("open-seconds", base.open_seconds, least=1, most=3600),
-    )
-    table.finish()
-    return limits
-
-
-def _module_limits(table: Table, base: Limits) -> Limits:
-    # No module gets more than the daemon's limit for any session.
-    limits = _session_limits(table, base, base)
-    table.finish(
-        "; in a module: connections, idle-seconds, session-seconds, cpu-seconds, memory, threads,"
-        " decompressed, written"
-    )
-    return limits
-
-
-_MOST = Limits(
-    connections=4096,
-    idle_seconds=TIMEOUT_SECONDS,
-    session_seconds=1 << 31,
-    cpu_seconds=1 << 31,
-    memory=1 << 50,
-    threads=64,
-    decompressed=SIZE_LIMIT,
-    written=SIZE_LIMIT,
-)
-
-
-def _session_limits(table: Table, base: Limits, most: Limits) -> Limits:
-    return replace(
-        base,
-        connections=table.number("connections", base.connections, least=1, most=most.connections),
-        idle_seconds=table.number("idle-seconds", base.idle_seconds, least=1, most=most.idle_seconds),
-        session_seconds=table.number(
-            "session-seconds", base.session_seconds, least=1, most=most.session_seconds
-        ),
-        cpu_seconds=table.number("cpu-seconds", base.cpu_seconds, least=1, most=most.cpu_seconds),
-        memory=table.size("memory", base.memory, least=MEMORY_LEAST, most=most.memory),
-        threads=table.number("threads", base.threads, least=1, most=most.threads),
-        decompressed=table.size("decompressed", base.decompressed, least=1, most=most.decompressed),
-        written=table.size("written", base.written, least=1, most=most.written),
-    )
+def _limits(table: Table, base: Limits, *, module: bool) -> Limits:
+    """The limits of the daemon, or of one `module`, which gets no more than `base`, those of any session."""
+    found: dict[str, int] = {}
+    for name, allowed in _RANGES.items():
+        if allowed.module or not module:
+            key, default = name.replace("_", "-"), getattr(base, name)
+            read = table.size if allowed.size else table.number
+            most = default if module else allowed.most
+            found[name] = read(key, default, least=allowed.least, most=most)
+    keys = ", ".join(name.replace("_", "-") for name in found)
+    table.finish(f"; in a module: {keys}" if module else "")
+    return replace(base, **found)

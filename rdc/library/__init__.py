@@ -1,4 +1,5 @@
 """The functions of `import rdc` that run a whole job. They check their arguments; the verbs call them.
 
-`sync` and `watch` have modules of their own layers: rdc.session.sync and rdc.watching.watch.
+`trees` has what works on a tree and its copy. `duplicates`, `scans` and `similar` survey trees. `streams`
+takes buffers and open files.
 """

@@ -1,26 +1,42 @@
-"""`similar`: files that resemble each other, or one file, and directories that overlap."""
+"""`rdc.similar`: files that resemble each other, or one file, and directories that overlap. And
+`rdc.similar_documents`: near-duplicate documents, also in slices by jobs or by the workers of an executor."""
 
 from __future__ import annotations
 
 import os
 
-from rdc.catalog.arguments import check_job, local_path_list
 from rdc.catalog.location import USER_CATALOG, opened_catalog
-from rdc.checks import check_argument
+from rdc.checks import check_argument, check_method
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.library.codes import CodeReporter
+from rdc.files.own.output_file import Output, claim_outputs, write_output
+from rdc.library.jobs import CodeReporter, check_job, local_path_list, path_list
+from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions
+from rdc.model.scan import ScanSlice
 from rdc.model.similar import SimilarOptions, SimilarReport
 from rdc.progress import Problem, silent, stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.documents.gather import Gathered
+    from rdc.files.own.claims import Claims
+    from rdc.model.documents import DocumentReport, DocumentSlice
     from rdc.progress import Reporter, StopSignal
 
-__all__ = ["similar"]
+__all__ = [
+    "document_parts",
+    "document_slice",
+    "merge_claimed",
+    "merge_documents",
+    "search_claimed",
+    "similar",
+    "similar_documents",
+    "stage_of",
+]
 
 
 def similar(
@@ -99,3 +115,254 @@ class _Search:
 
     def _note(self, text: str) -> None:
         self._report(Problem(ExitCode.OK, b"", text))
+
+
+def similar_documents(
+    paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
+    options: DocumentOptions | None = None,
+    *,
+    part: str | bytes | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    reporter: Reporter = silent,
+    stop: StopSignal | None = None,
+) -> DocumentReport:
+    """Finds documents at and below `paths` that resemble each other.
+
+    A document is a plain text file, a row of a JSONL file or a row of a Parquet file. `part`: a file to write
+    what was read to, for `merge_documents`. It never replaces a file that is read, and another file that is
+    no part only with `overwrite`. What cannot be read is reported as a Problem and left out. Nothing is
+    changed. Raises UsageError for options out of range, and StoppedError once `stop` is set.
+
+        >>> import json, rdc
+        >>> text = " ".join(f"word{number}" for number in range(300))
+        >>> with open("corpus.jsonl", "w") as file:
+        ...     for words in (text, text + " more", "another text"):
+        ...         print(json.dumps({"text": words}), file=file)
+        >>> report = rdc.similar_documents("corpus.jsonl")
+        >>> [[one.document.row for one in group.documents] for group in report.groups]
+        [[1, 2]]
+        >>> [document.row for document in report.kept]
+        [1, 3]
+    """
+    given = path_list("similar_documents", "paths", paths)
+    chosen = _checked("similar_documents", options, part, overwrite, reporter, stop)
+    output = _output(part, overwrite=overwrite)
+    claims = claim_outputs([output] if output else [], stage_of(chosen))
+    return search_claimed(given, chosen, output, claims, reporter=reporter, stop=stop)
+
+
+def search_claimed(
+    paths: Sequence[bytes],
+    options: DocumentOptions,
+    part: Output | None,
+    claims: Claims,
+    *,
+    reporter: Reporter,
+    stop: StopSignal | None = None,
+) -> DocumentReport:
+    """Search as `similar_documents` does. `claims`: all results of this run, `part` among them, which the
+    search must not read."""
+    from rdc.documents.gather import gather
+
+    claims.check_named(_older(options))
+    return _searched(gather(paths, options, reporter, stop, claims), options, part, reporter, stop)
+
+
+def stage_of(options: DocumentOptions) -> list[bytes]:
+    """Return the directory that a search fills with what it reads, if it has one."""
+    return [] if options.stage is None else [os.fsencode(options.stage)]
+
+
+def _older(options: DocumentOptions) -> list[bytes]:
+    return [] if options.against is None else [os.fsencode(options.against)]
+
+
+def _output(part: str | bytes | os.PathLike[str] | None, *, overwrite: bool) -> Output | None:
+    from rdc.documents.parts.part_file import DOCUMENT_PART
+
+    return None if part is None else Output(os.fsencode(part), DOCUMENT_PART, overwrite)
+
+
+def merge_documents(
+    parts: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
+    options: DocumentOptions | None = None,
+    *,
+    part: str | bytes | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    reporter: Reporter = silent,
+    stop: StopSignal | None = None,
+) -> DocumentReport:
+    """Finds documents that resemble each other among those of several parts.
+
+    The report is that of one search of all documents, however they were divided and in whatever order the
+    parts come. Of `options`, threshold, against and workers count. `part`: a file to write all of it to, as a
+    part again. It never replaces one of `parts`, and another file that is no part only with `overwrite`.
+    Raises RdcError for a part that cannot be read or is damaged, and UsageError for parts of
+    different shingles; both name the part.
+
+        >>> import json, rdc
+        >>> for name, word in (("a", "more"), ("b", "else")):
+        ...     with open(f"{name}.jsonl", "w") as file:
+        ...         text = " ".join(f"word{number}" for number in range(300))
+        ...         print(json.dumps({"text": f"{text} {word}"}), file=file)
+        ...     _ = rdc.similar_documents(f"{name}.jsonl", part=f"{name}.rdcdocs")
+        >>> report = rdc.merge_documents(["b.rdcdocs", "a.rdcdocs"])
+        >>> [group.label.path for group in report.groups]
+        [b'a.jsonl']
+    """
+    names = [os.fsdecode(path) for path in path_list("merge_documents", "parts", parts)]
+    chosen = _checked("merge_documents", options, part, overwrite, reporter, stop)
+    output = _output(part, overwrite=overwrite)
+    claims = claim_outputs([output] if output else [])
+    return merge_claimed(names, chosen, output, claims, reporter=reporter, stop=stop)
+
+
+def merge_claimed(
+    names: Sequence[str],
+    options: DocumentOptions,
+    part: Output | None,
+    claims: Claims,
+    *,
+    reporter: Reporter,
+    stop: StopSignal | None = None,
+) -> DocumentReport:
+    """Merge as `merge_documents` does. `claims`: all results of this run, `part` among them, which it must
+    not read."""
+    if not names:
+        raise UsageError("nothing to merge: no part was given")
+    claims.check_named([*map(os.fsencode, names), *_older(options)])
+    from rdc.documents.gather import opened_parts
+    from rdc.documents.parts.open_parts import PartSource
+
+    gathered = opened_parts([PartSource(name) for name in names], reporter, stop)
+    return _searched(gathered, options, part, reporter, stop)
+
+
+def _checked(
+    function: str, options: object, part: object, overwrite: object, reporter: object, stop: object
+) -> DocumentOptions:
+    check_argument(function, "part", part, str, bytes, os.PathLike, None)
+    check_argument(function, "overwrite", overwrite, bool)
+    check_job(function, reporter, None, stop)
+    return _check_documents(function, options)
+
+
+def _check_documents(function: str, options: object) -> DocumentOptions:
+    """The options of a search, in range. `function`: the caller in messages. Raises TypeError and
+    UsageError."""
+    check_argument(function, "options", options, DocumentOptions, None)
+    chosen = options if isinstance(options, DocumentOptions) else DocumentOptions()
+    if not 0.1 <= chosen.threshold <= 1:
+        raise UsageError(f"threshold {chosen.threshold}: a share from 0.1 to 1 is expected")
+    if chosen.format not in FORMATS:
+        raise UsageError(f"format {chosen.format!r}: expected {', '.join(FORMATS)}")
+    if chosen.shingle not in SHINGLE_UNITS:
+        raise UsageError(f"shingle {chosen.shingle!r}: expected {' or '.join(SHINGLE_UNITS)}")
+    return chosen
+
+
+def _searched(
+    gathered: Gathered,
+    options: DocumentOptions,
+    part: Output | None,
+    reporter: Reporter,
+    stop: StopSignal | None,
+) -> DocumentReport:
+    from rdc.documents.gather import with_older
+    from rdc.documents.report import search_report
+
+    if part is not None:
+        from rdc.documents.ordered_part import ordered_part
+
+        write_output(part, ordered_part(gathered))
+    older = options.against is not None
+    if options.against is not None:
+        gathered = with_older(gathered, os.fsdecode(options.against))
+    return search_report(gathered, options, reporter, stop, older=older)
+
+
+def document_parts(
+    paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
+    executor: Executor | Callable[[], Executor],
+    slices: int,
+    out: str | bytes | os.PathLike[str],
+    options: DocumentOptions | None = None,
+    *,
+    threads: int = 1,
+    reporter: Reporter = silent,
+    stop: StopSignal | None = None,
+) -> tuple[str, ...]:
+    """Reads documents below `paths` in `slices` slices, each a task of `executor`, and returns their parts
+    for `rdc.merge_documents`.
+
+    A file belongs to one slice by a hash of its path. A JSONL or Parquet file of 8 MiB or more is divided
+    into ranges of lines or of row groups, unless it is packed. All other arguments, attempts, checks of
+    workers and errors are as those of `rdc.scan_parts`. Of `options`, against, stage, threshold and workers
+    mean nothing here.
+
+        >>> import json, os, rdc
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> os.makedirs("texts"), os.mkdir("parts")
+        (None, None)
+        >>> for name, word in (("a", "more"), ("b", "else")):
+        ...     with open(f"texts/{name}.jsonl", "w") as file:
+        ...         text = " ".join(f"word{number}" for number in range(300))
+        ...         print(json.dumps({"text": f"{text} {word}"}), file=file)
+        >>> with ThreadPoolExecutor(2) as executor:
+        ...     parts = rdc.document_parts("texts", executor, 3, "parts")
+        >>> [group.label.path for group in rdc.merge_documents(parts).groups]
+        [b'texts/a.jsonl']
+    """
+    given = path_list("document_parts", "paths", paths)
+    if not callable(executor):
+        check_method("document_parts", "executor", executor, "submit")
+    check_argument("document_parts", "slices", slices, int)
+    check_argument("document_parts", "out", out, str, bytes, os.PathLike)
+    check_argument("document_parts", "threads", threads, int)
+    check_job("document_parts", reporter, None, stop)
+    chosen = _check_documents("document_parts", options)
+    if not given:
+        raise UsageError("a search needs at least one path")
+    from rdc.cluster.document_job import DocumentJob
+    from rdc.cluster.make_parts import make_parts
+
+    job = DocumentJob(tuple(given), chosen)
+    return make_parts(job, executor, slices, out, threads=threads, reporter=reporter, stop=stop)
+
+
+def document_slice(
+    paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
+    slice: ScanSlice,  # noqa: A002 - as the option is called
+    part: str | bytes | os.PathLike[str],
+    options: DocumentOptions | None = None,
+    *,
+    overwrite: bool = False,
+    reporter: Reporter = silent,
+    stop: StopSignal | None = None,
+) -> DocumentSlice:
+    """Reads one slice of the documents below `paths`, and writes its part for `rdc.merge_documents`.
+
+    Every slice needs the same paths and options. The part never replaces a file that is read, and another
+    file that is no part only with `overwrite`. Raises UsageError for options out of range, RdcError if the
+    part cannot be written, and StoppedError once `stop` is set. What cannot be read is reported as a Problem.
+
+        >>> import os, rdc
+        >>> os.mkdir("pages")
+        >>> for name in ("one", "two"):
+        ...     with open(f"pages/{name}", "w") as file:
+        ...         _ = file.write("a page with the same words as the other one")
+        >>> parts = [f"{number}.rdcdocs" for number in (1, 2)]
+        >>> for number, part in enumerate(parts, 1):
+        ...     _ = rdc.document_slice("pages", rdc.ScanSlice(number, 2), part)
+        >>> rdc.merge_documents(parts).summary.copies
+        1
+    """
+    given = path_list("document_slice", "paths", paths)
+    check_argument("document_slice", "slice", slice, ScanSlice)
+    check_argument("document_slice", "part", part, str, bytes, os.PathLike)
+    check_argument("document_slice", "overwrite", overwrite, bool)
+    check_job("document_slice", reporter, None, stop)
+    chosen = _check_documents("document_slice", options)
+    from rdc.documents.slice_part import write_slice
+
+    return write_slice(given, chosen, slice, os.fsencode(part), reporter, stop, overwrite=overwrite)

@@ -31,10 +31,6 @@ limit, so keepalives come in time for both sides."""
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""
 
-SETTINGS_SEARCH_CHARACTERS = 1 << 21
-"""Characters read again to find the line of a mistake, in a second or two. In a list of 100,000 lines the
-whole search would take hours."""
-
 SETTINGS_KEY_PARTS = 32
 """Parts of a dotted key in a configuration file; the deepest setting has four. Python's TOML reader takes
 time in the square of this number: half a million parts would block a reload for an hour."""

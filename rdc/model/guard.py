@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rdc.progress import Event
-
 __all__ = ["DEFAULT_SHARE", "is_stop", "stopped_text"]
 
 DEFAULT_SHARE = 50
@@ -23,7 +19,7 @@ def stopped_text(done: str, going: int, total: int, share: int) -> str:
     return f"nothing was {done}: {going:,} of {total:,}{sign}{share}%"
 
 
-def is_stop(event: Event) -> bool:
+def is_stop(event: object) -> bool:
     """Whether an event is that line. It may come from the far side, so it leads to a question at most."""
     from rdc.progress import Problem
 

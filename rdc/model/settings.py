@@ -1,18 +1,17 @@
-"""A strict reader of TOML files: keys must be known, values have their type, and a mistake is reported with
-its line."""
+"""A strict reader of TOML files: keys must be known, values have their type and range, and a mistake is one
+line that names the file and the key."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits.daemon import SETTINGS_BYTES, SETTINGS_KEY_PARTS, SETTINGS_SEARCH_CHARACTERS
+from rdc.limits.daemon import SETTINGS_BYTES, SETTINGS_KEY_PARTS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.sizes import parse_size
-from rdc.records import dataclass
 from rdc.typed import TypeVar
 
 __all__ = ["Table", "read_settings"]
@@ -26,10 +25,10 @@ _SHOWN = 200
 class Table:
     """One table of a file. Methods take values by key; `finish` refuses all keys that nothing took.
 
-    All methods raise UsageError, one line with file, line and key.
+    All methods raise UsageError, one line with file and key.
     """
 
-    def __init__(self, file: _File, path: tuple[str, ...], values: dict[str, object]) -> None:
+    def __init__(self, file: str, path: tuple[str, ...], values: dict[str, object]) -> None:
         self._file = file
         self._path = path
         self._values = values
@@ -86,28 +85,28 @@ class Table:
         for name in outer._values:
             yield name, outer.table(name)
 
-    def finish(self, hint: str = "") -> None:
-        """Refuse keys that nothing took. hint: added if no known key is similar."""
+    def finish(self, hint: str = "", known: Collection[str] = ()) -> None:
+        """Refuse keys that nothing took. `hint`: added if no known key is similar. `known`: keys that are
+        optional, for a reader that takes only those that are there."""
+        known = {*self._known, *known}
         for key in self._values:
-            if key not in self._known:
+            if key not in known:
                 import difflib
 
-                near = difflib.get_close_matches(key[:_SHOWN], self._known, n=1, cutoff=0.7)
+                near = difflib.get_close_matches(key[:_SHOWN], known, n=1, cutoff=0.7)
                 raise self.error(
                     key, "there is no such setting" + (f"; did you mean '{near[0]}'?" if near else hint)
                 )
 
     def error(self, key: str, message: str) -> UsageError:
-        path = (*self._path, key)
-        location = f"{self._file.name}:{self._file.line_of(path)}"
-        return UsageError(f"{location}: {_short('.'.join(path))}: {_short(message)}")
+        return UsageError(f"{self._file}: {_short('.'.join((*self._path, key)))}: {_short(message)}")
 
     def _take(self, key: str, kind: type[T], expected: str, default: T | None) -> T:
         self._known.add(key)
         if key not in self._values:
             if default is None:
                 inside = f" in [{_short('.'.join(self._path))}]" if self._path else ""
-                raise UsageError(f"{self._file.name}: '{key}' is missing{inside}; {expected} is expected")
+                raise UsageError(f"{self._file}: '{key}' is missing{inside}; {expected} is expected")
             return default
         value = self._values[key]
         # bool is an int in Python, but `connections = true` is a mistake.
@@ -127,53 +126,6 @@ class Table:
         if "\0" in text:
             raise self.error(key, "expected text without the character U+0000")
         return text
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    name: str
-    text: str
-
-    def line_of(self, path: tuple[str, ...]) -> int:
-        """The line on which the statement begins that gives `path` its value.
-
-        tomllib keeps no line numbers. A statement consists of whole lines, so it begins after the longest
-        readable prefix of the file without the key. After SETTINGS_SEARCH_CHARACTERS the search ends, with a
-        line before the statement.
-        """
-        import tomllib
-
-        lines = self.text.split("\n")
-        left = SETTINGS_SEARCH_CHARACTERS
-
-        def holds(count: int) -> bool | None:
-            """Whether the first `count` lines give `path` a value; None if they end inside a statement."""
-            nonlocal left
-            prefix = "\n".join(lines[:count])
-            left -= len(prefix)
-            try:
-                values: object = tomllib.loads(prefix)
-            except (ValueError, RecursionError):
-                return None
-            for key in path:
-                if not isinstance(values, dict) or key not in values:
-                    return False
-                values = values[key]
-            return True
-
-        # The first `without` lines are readable and lack the key. Lines from `bound` on are not searched.
-        without, bound = 0, len(lines)
-        while without + 1 < bound and left > 0:
-            middle = (without + bound) // 2
-            count, found = middle, holds(middle)
-            while found is None and count + 1 < bound and left > 0:
-                count += 1
-                found = holds(count)
-            if found is False:
-                without = count
-            else:
-                bound = middle
-        return without + 1
 
 
 def read_settings(path: str | os.PathLike[str]) -> Table | None:
@@ -202,22 +154,14 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
     if len(data) > SETTINGS_BYTES:
         raise UsageError(f"{path}: more than {SETTINGS_BYTES} bytes of settings; rdc takes no more")
     try:
-        text = data.decode().replace("\r\n", "\n")
-        line = _line_of_deep_key(text)
-        if line is not None:
-            raise UsageError(
-                f"{path}:{line}: more than {SETTINGS_KEY_PARTS} parts in a key; no setting has so many"
-            )
-        return Table(_File(os.fspath(path), text), (), tomllib.loads(text))
+        text = data.decode()
+        if _has_deep_key(text):
+            raise UsageError(f"{path}: more than {SETTINGS_KEY_PARTS} parts in a key; no setting has so many")
+        return Table(os.fspath(path), (), tomllib.loads(text))
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}:{line}: expected UTF-8, found other bytes") from error
+        raise UsageError(f"{path}: expected UTF-8, found other bytes") from error
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r" \(at line (\d+), column \d+\)", str(error))
-        if found is None:
-            raise UsageError(f"{path}:{text.count(chr(10)) + 1}: not TOML: {_short(str(error))}") from error
-        message = str(error).replace(found[0], "")
-        raise UsageError(f"{path}:{found[1]}: not TOML: {_short(message)}") from error
+        raise UsageError(f"{path}: not TOML: {_short(str(error))}") from error
     except RecursionError as error:
         raise UsageError(f"{path}: values are nested too deeply; no setting needs more than three") from error
     except MemoryError as error:
@@ -245,13 +189,13 @@ def _check_writers(path: str, found: os.stat_result) -> None:
         )
 
 
-def _line_of_deep_key(text: str) -> int | None:
-    """The first line with a dotted key of more than SETTINGS_KEY_PARTS parts. It takes linear time: a run of
-    letters is matched only from its first one, without backtracking."""
+def _has_deep_key(text: str) -> bool:
+    """Whether a dotted key has more than SETTINGS_KEY_PARTS parts. It takes linear time: a run of letters is
+    matched only from its first one, without backtracking."""
+    if text.count(".") < SETTINGS_KEY_PARTS:
+        return False
     part = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
-    many = f"(?<![\\w-])(?:{part}){{{SETTINGS_KEY_PARTS}}}"
-    found = re.search(many, text, re.ASCII) if text.count(".") >= SETTINGS_KEY_PARTS else None
-    return None if found is None else text.count("\n", 0, found.start()) + 1
+    return re.search(f"(?<![\\w-])(?:{part}){{{SETTINGS_KEY_PARTS}}}", text, re.ASCII) is not None
 
 
 def _short(text: str) -> str:

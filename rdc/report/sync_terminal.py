@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rdc.errors import ExitCode, RdcError, printable
+from rdc.errors import ExitCode, printable
 from rdc.model.sync_report import SyncReport
-from rdc.progress import Event, ItemChanged
+from rdc.progress import ItemChanged
 from rdc.records import dataclass
-from rdc.report.sizes import binary_text, counted, elapsed_text, exact_text, rate_text, size_text
-from rdc.report.trouble import Trouble
+from rdc.report.output import TerminalOutput
+from rdc.report.text import binary_text, counted, elapsed_text, exact_text, rate_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.out_format import Copy, OutFormat
-    from rdc.report.progress_bar import ProgressBar
-    from rdc.report.progress_lines import ProgressLines
+    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.sync_log import Copy, OutFormat
 
 __all__ = ["SyncTerminal", "TerminalStyle", "item_line", "name_line", "stats_block", "summary_line"]
 
@@ -59,8 +58,8 @@ class TerminalStyle:
         return listing and not self.quiet
 
 
-class SyncTerminal:
-    """A Reporter for terminals. A bar is shown only if stderr is a terminal and no names are listed on it."""
+class SyncTerminal(TerminalOutput):
+    """A bar is shown only if stderr is a terminal and no names are listed on it."""
 
     def __init__(
         self,
@@ -71,18 +70,13 @@ class SyncTerminal:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`data` writes whole lines to stdout, `talk` to stderr. `clock` returns seconds."""
+        super().__init__(talk if style.on_stderr else data, talk, bar, quiet=style.quiet)
         self._style = style
         self._clock = clock
         self._began = clock()
-        self._data = talk if style.on_stderr else data
-        self._talk = talk
-        self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
-    def start(self) -> None:
-        """Prints nothing before the first event."""
-
-    def __call__(self, event: Event, /) -> None:
-        self._trouble(event)
+    def __call__(self, event: object, /) -> None:
+        super().__call__(event)
         if isinstance(event, ItemChanged):
             self._item(event)
 
@@ -94,17 +88,6 @@ class SyncTerminal:
             self._data(stats_block(report, level=self._style.level))
         if self._style.summary:
             self._talk(summary_line(report, self._style, self._clock() - self._began) + "\n")
-
-    def fail(self, error: RdcError) -> None:
-        """Only removes the bar: the command line prints the error in the same way for every command."""
-        self.close()
-
-    def settle(self) -> None:
-        """Tells of the problems that were only counted so far."""
-        self._trouble.settle()
-
-    def close(self) -> None:
-        self._trouble.close()
 
     def _item(self, event: ItemChanged) -> None:
         if self._style.quiet:

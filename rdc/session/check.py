@@ -8,15 +8,11 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.catalog.arguments import check_far, check_job, location_of
-from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
-from rdc.checks import check_argument, check_callable
 from rdc.errors import ExitCode, UsageError
-from rdc.model.check import CHECKED, CheckOptions, CheckReport
+from rdc.model.check import CHECKED, CheckReport
 from rdc.model.entries import Kind
-from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions
-from rdc.progress import Problem, silent, stopping
+from rdc.progress import Problem
 from rdc.protocol.messages.registry import Describe, Done, Role
 from rdc.protocol.rules.dialect import READS_ANEW
 from rdc.records import dataclass, field_names, replace
@@ -34,7 +30,8 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.files.replace.staged_clones import StagedClones
-    from rdc.model.check import EntryDiffers
+    from rdc.model.check import CheckOptions, EntryDiffers
+    from rdc.model.location import Location, RemoteShell
     from rdc.model.preserved import Preserved
     from rdc.model.sync_report import SyncReport
     from rdc.progress import Event, Reporter, StopSignal
@@ -42,70 +39,35 @@ if TYPE_CHECKING:
     from rdc.session.checking.conversation import ClosedDirectories, Counts
     from rdc.session.runtime.commands import Conversation
 
-__all__ = ["CheckRun", "check", "operands_of"]
+__all__ = ["CheckRun", "operands_of", "run_check"]
 
 
-def _ignore(found: EntryDiffers, /) -> None:
-    """Takes a difference that only the report counts."""
-
-
-def check(
-    source: Location | str | os.PathLike[str],
-    destination: Location | str | os.PathLike[str],
-    options: CheckOptions | None = None,
+def run_check(
+    source: Location,
+    destination: Location,
+    options: CheckOptions,
     *,
-    shell: RemoteShell | None = None,
-    reporter: Reporter = silent,
-    on_difference: Callable[[EntryDiffers], None] = _ignore,
-    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
-    keys: str | os.PathLike[str] | None = None,
-    stop: StopSignal | None = None,
+    shell: RemoteShell,
+    reporter: Reporter,
+    on_difference: Callable[[EntryDiffers], None],
+    catalog: SignatureStore,
+    keys: str | os.PathLike[str] | None,
+    stop: StopSignal | None,
 ) -> CheckReport:
-    """Compares two trees by content, as `rdc check` does. Nothing changes at either end.
-
-    The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
-    differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
-    ends with StoppedError. Raises UsageError for options that mean nothing to a check, and RdcError if the
-    run as a whole cannot go on.
-
-        >>> import os, rdc
-        >>> for name in ("one", "other"):
-        ...     os.mkdir(name)
-        ...     with open(f"{name}/file", "w") as file:
-        ...         _ = file.write(name)
-        >>> found = []
-        >>> report = rdc.check("one/", "other/", rdc.CheckOptions(times=False), on_difference=found.append)
-        >>> report.different, int(report.exit)
-        (1, 1)
-        >>> found[0].path, found[0].aspects
-        (b'file', <Aspect.CONTENT: 8>)
-    """
-    source, destination = (
-        location_of("check", "source", source),
-        location_of("check", "destination", destination),
-    )
-    check_argument("check", "options", options, CheckOptions, None)
-    check_job("check", reporter, catalog, stop)
-    check_callable("check", "on_difference", on_difference)
-    check_far("check", shell, keys)
-    if source.host is not None and destination.host is not None:
-        raise UsageError("one of SRC and DST must be on this machine")
-    options = options or CheckOptions()
+    """Compare two trees, of which one at least is on this machine, as `rdc.check` does."""
     _check_options(options)
-    reporter = stopping(reporter, stop)
-    with opened_catalog(catalog if options.trust_catalog else None, reporter) as store:
-        operands = operands_of(source, destination)
-        while True:
-            run = CheckRun(operands, options, reporter, on_difference, store, stop)
-            try:
-                report = run_session(run, operands.far, shell or RemoteShell(), keys)
-            except _FileInDirectoryError:
-                # DST is a directory and SRC a file: the far end has SRC's counterpart in that directory.
-                operands = replace(operands, far=_below(operands.far, operands.near_name or b""))
-                continue
-            finally:
-                run.close()
-            return run.report(report)
+    operands = operands_of(source, destination)
+    while True:
+        run = CheckRun(operands, options, reporter, on_difference, catalog, stop)
+        try:
+            report = run_session(run, operands.far, shell, keys)
+        except _FileInDirectoryError:
+            # DST is a directory and SRC a file: the far end has SRC's counterpart in that directory.
+            operands = replace(operands, far=_below(operands.far, operands.near_name or b""))
+            continue
+        finally:
+            run.close()
+        return run.report(report)
 
 
 def _check_options(options: CheckOptions) -> None:

@@ -1,29 +1,19 @@
-"""The sources of a run: one location, or several on one host, and what is selected of them."""
+"""What is selected of the sources of a run: one location, or several on one host."""
 
 from __future__ import annotations
 
-from rdc.catalog.arguments import location_of
 from rdc.errors import UsageError
-from rdc.model.location import Location
 from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rdc.model.location import Location
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
 
-__all__ = ["selected_of", "sources_of"]
-
-
-def sources_of(function: str, given: object) -> tuple[Location, ...]:
-    """The locations that an argument means: one, or those of a list or tuple. Raises RdcError."""
-    if not isinstance(given, (list, tuple)):
-        return (location_of(function, "source", given),)
-    if not given:
-        raise UsageError("one source at least is needed")
-    return tuple(location_of(function, f"source[{number}]", one) for number, one in enumerate(given))
+__all__ = ["selected_of"]
 
 
 def selected_of(

@@ -8,111 +8,63 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 
-_MODULES = {
-    "Accidents": "estimate",
-    "Banding": "banding",
-    "BottomRanks": "samples",
-    "Clusters": "cluster_labels",
-    "Estimate": "estimate",
-    "FeatureColumn": "texts",
-    "KeyPair": "key_pairs",
-    "PackedSamples": "bbit",
-    "Samples": "samples",
-    "TextColumn": "texts",
-    "acceptance": "banding",
-    "agreeing_pairs": "key_pairs",
-    "bbit_constants": "bbit",
-    "bbit_estimate": "bbit",
-    "bbit_matches": "bbit",
-    "bbit_pack": "bbit",
-    "bbit_variance": "bbit",
-    "bottom_k": "samples",
-    "clusters": "cluster_labels",
-    "density_of": "hamming",
-    "hamming_estimate": "hamming",
-    "hamming_probability": "hamming",
-    "hamming_variance": "hamming",
-    "html_text": "texts",
-    "minhash": "samples",
-    "one_permutation": "samples",
-    "quantise_density": "hamming",
-    "shingles": "texts",
-    "storage_factor": "bbit",
-    "supershingles": "banding",
-    "url_bigrams": "texts",
-    "weighted_minhash": "weighted",
-    "xor_pairs": "bbit",
-    "xor_pairs_estimate": "bbit",
-    "xor_pairs_variance": "bbit",
+_PUBLIC = {
+    "banding": "Banding acceptance supershingles",
+    "bbit": (
+        "PackedSamples bbit_constants bbit_estimate bbit_matches bbit_pack bbit_variance storage_factor "
+        "xor_pairs xor_pairs_estimate xor_pairs_variance"
+    ),
+    "cluster_labels": "Clusters clusters",
+    "estimate": "Accidents Estimate",
+    "hamming": "density_of hamming_estimate hamming_probability hamming_variance quantise_density",
+    "key_pairs": "KeyPair agreeing_pairs",
+    "samples": "BottomRanks Samples bottom_k minhash one_permutation",
+    "texts": "FeatureColumn TextColumn html_text shingles url_bigrams",
+    "weighted": "weighted_minhash",
 }
+"""Public names by the module that defines them. Type checkers read the imports below."""
+
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+
+__all__ = [*_MODULES, "lsh"]  # noqa: PLE0604 - every name is a text
 
 if TYPE_CHECKING:
-    from rdc.similarity import lsh
-    from rdc.similarity.banding import Banding, acceptance, supershingles
-    from rdc.similarity.bbit import (
-        PackedSamples,
-        bbit_constants,
-        bbit_estimate,
-        bbit_matches,
-        bbit_pack,
-        bbit_variance,
-        storage_factor,
-        xor_pairs,
-        xor_pairs_estimate,
-        xor_pairs_variance,
-    )
-    from rdc.similarity.cluster_labels import Clusters, clusters
-    from rdc.similarity.estimate import Accidents, Estimate
-    from rdc.similarity.hamming import (
-        density_of,
-        hamming_estimate,
-        hamming_probability,
-        hamming_variance,
-        quantise_density,
-    )
-    from rdc.similarity.key_pairs import KeyPair, agreeing_pairs
-    from rdc.similarity.samples import BottomRanks, Samples, bottom_k, minhash, one_permutation
-    from rdc.similarity.texts import FeatureColumn, TextColumn, html_text, shingles, url_bigrams
-    from rdc.similarity.weighted import weighted_minhash
-
-__all__ = [
-    "Accidents",
-    "Banding",
-    "BottomRanks",
-    "Clusters",
-    "Estimate",
-    "FeatureColumn",
-    "KeyPair",
-    "PackedSamples",
-    "Samples",
-    "TextColumn",
-    "acceptance",
-    "agreeing_pairs",
-    "bbit_constants",
-    "bbit_estimate",
-    "bbit_matches",
-    "bbit_pack",
-    "bbit_variance",
-    "bottom_k",
-    "clusters",
-    "density_of",
-    "hamming_estimate",
-    "hamming_probability",
-    "hamming_variance",
-    "html_text",
-    "lsh",
-    "minhash",
-    "one_permutation",
-    "quantise_density",
-    "shingles",
-    "storage_factor",
-    "supershingles",
-    "url_bigrams",
-    "weighted_minhash",
-    "xor_pairs",
-    "xor_pairs_estimate",
-    "xor_pairs_variance",
-]
+    from rdc.similarity import lsh as lsh
+    from rdc.similarity.banding import Banding as Banding
+    from rdc.similarity.banding import acceptance as acceptance
+    from rdc.similarity.banding import supershingles as supershingles
+    from rdc.similarity.bbit import PackedSamples as PackedSamples
+    from rdc.similarity.bbit import bbit_constants as bbit_constants
+    from rdc.similarity.bbit import bbit_estimate as bbit_estimate
+    from rdc.similarity.bbit import bbit_matches as bbit_matches
+    from rdc.similarity.bbit import bbit_pack as bbit_pack
+    from rdc.similarity.bbit import bbit_variance as bbit_variance
+    from rdc.similarity.bbit import storage_factor as storage_factor
+    from rdc.similarity.bbit import xor_pairs as xor_pairs
+    from rdc.similarity.bbit import xor_pairs_estimate as xor_pairs_estimate
+    from rdc.similarity.bbit import xor_pairs_variance as xor_pairs_variance
+    from rdc.similarity.cluster_labels import Clusters as Clusters
+    from rdc.similarity.cluster_labels import clusters as clusters
+    from rdc.similarity.estimate import Accidents as Accidents
+    from rdc.similarity.estimate import Estimate as Estimate
+    from rdc.similarity.hamming import density_of as density_of
+    from rdc.similarity.hamming import hamming_estimate as hamming_estimate
+    from rdc.similarity.hamming import hamming_probability as hamming_probability
+    from rdc.similarity.hamming import hamming_variance as hamming_variance
+    from rdc.similarity.hamming import quantise_density as quantise_density
+    from rdc.similarity.key_pairs import KeyPair as KeyPair
+    from rdc.similarity.key_pairs import agreeing_pairs as agreeing_pairs
+    from rdc.similarity.samples import BottomRanks as BottomRanks
+    from rdc.similarity.samples import Samples as Samples
+    from rdc.similarity.samples import bottom_k as bottom_k
+    from rdc.similarity.samples import minhash as minhash
+    from rdc.similarity.samples import one_permutation as one_permutation
+    from rdc.similarity.texts import FeatureColumn as FeatureColumn
+    from rdc.similarity.texts import TextColumn as TextColumn
+    from rdc.similarity.texts import html_text as html_text
+    from rdc.similarity.texts import shingles as shingles
+    from rdc.similarity.texts import url_bigrams as url_bigrams
+    from rdc.similarity.weighted import weighted_minhash as weighted_minhash
 
 
 def __getattr__(name: str) -> object:

@@ -9,14 +9,10 @@ if TYPE_CHECKING:
     from rdc.model.watch import WatchEvent
     from rdc.progress import Event
 
-__all__ = ["WatchReporter", "silent_watch"]
+__all__ = ["WatchReporter"]
 
 
 class WatchReporter(Protocol):
     """A function that receives the events of a watch, and those of the entries that its turns change."""
 
     def __call__(self, event: Event | WatchEvent, /) -> None: ...
-
-
-def silent_watch(event: Event | WatchEvent, /) -> None:
-    """A WatchReporter that ignores every event."""

@@ -6,16 +6,13 @@ import contextlib
 import os
 import time
 
-from rdc.catalog.arguments import check_far, check_job, location_of
-from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.catalog.location import opened_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.checks import check_argument
 from rdc.errors import ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.filter_rules import has_rule_files
-from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
-from rdc.model.watch import UNWATCHED, Halted, Resumed, WatchOptions, WatchReport
+from rdc.model.watch import UNWATCHED, Halted, Resumed
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.messages.registry import Hello, Opened, Role
 from rdc.protocol.rules.connection import Connection
@@ -32,64 +29,40 @@ from rdc.watching.connection import line_to
 from rdc.watching.follower import HALT_SECONDS, Follower, Meter
 from rdc.watching.origin import Origin
 from rdc.watching.receiver import Receiver
-from rdc.watching.reporter import silent_watch
 from rdc.watching.watch_loop import WatchLoop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
-    from rdc.model.location import Location
+    from rdc.model.location import Location, RemoteShell
+    from rdc.model.watch import WatchOptions, WatchReport
     from rdc.progress import StopSignal
     from rdc.session.runtime.commands import Conversation
     from rdc.watching.connection import Line
     from rdc.watching.inode_stamps import InodeStamps
     from rdc.watching.reporter import WatchReporter
 
-__all__ = ["watch"]
+__all__ = ["run_watch"]
 
 SECRET_BYTES = 16
 
 
-def watch(
-    source: Location | str | os.PathLike[str],
-    destination: Location | str | os.PathLike[str],
-    options: WatchOptions | None = None,
+def run_watch(
+    source: Location,
+    destination: Location,
+    options: WatchOptions,
     *,
-    shell: RemoteShell | None = None,
-    reporter: WatchReporter = silent_watch,
-    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
-    keys: str | os.PathLike[str] | None = None,
-    stop: StopSignal | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    shell: RemoteShell,
+    reporter: WatchReporter,
+    catalog: SignatureStore | UserCatalog | None,
+    keys: str | os.PathLike[str] | None,
+    stop: StopSignal | None,
+    sleep: Callable[[float], None],
 ) -> WatchReport:
-    """Keeps `destination` in step with the directory `source` until `stop` is set, as `rdc watch` does.
-
-    `reporter` receives the events of single entries and those of the watch itself, such as InStep after each
-    turn. KeyboardInterrupt ends the watch as `stop` does: the report says what was done until then.
-
-    Places, `shell`, `catalog` and `keys` are those of `rdc.sync`; both may be on other hosts. `sleep` waits
-    for some seconds. Raises RdcError if the first comparison of the trees fails, and for a later error that
-    no wait repairs. Other errors are reported, and the far side is dialled again.
-
-        >>> import os, rdc, threading
-        >>> os.mkdir("src")
-        >>> stop = threading.Event()
-        >>> def reporter(event):
-        ...     if isinstance(event, rdc.InStep):
-        ...         stop.set()
-        >>> rdc.watch("src/", "copy/", reporter=reporter, catalog=None, stop=stop).turns
-        1
-    """
-    source, destination = (
-        location_of("watch", "source", source),
-        location_of("watch", "destination", destination),
-    )
-    check_argument("watch", "options", options, WatchOptions, None)
-    check_job("watch", reporter, catalog, stop)
-    check_far("watch", shell, keys)
-    options = options or WatchOptions()
+    """Keep `destination` in step with the directory `source`, as `rdc.watch` does."""
     between = source.host is not None and destination.host is not None
     _check_watched(options.sync)
     _check_apart(source, destination, options.sync)
@@ -105,11 +78,11 @@ def watch(
         if between:
             from rdc.watching.between_hosts import Between
 
-            watch_ = Between(*common, shell=shell or RemoteShell(), keys=keys)
+            watch_ = Between(*common, shell=shell, keys=keys)
         else:
             kind = _FromHere if source.host is None else _FromThere
             compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
-            watch_ = kind(*common, line=line_to(far, shell or RemoteShell(), keys), compress=compress)
+            watch_ = kind(*common, line=line_to(far, shell, keys), compress=compress)
         try:
             with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
                 watch_.run(_stoppable(sleep, stop))

@@ -1,4 +1,4 @@
-"""The events of --json: each writer of rdc.report writes one of each kind, and the fields are read off."""
+"""The events of --json: rdc.report.json_output writes one of each kind, and the fields are read off."""
 
 from __future__ import annotations
 
@@ -9,23 +9,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from rdc.errors import ExitCode, RdcError
 from rdc.model.check import Aspect, CheckReport, EntryDiffers
-from rdc.model.documents import Document, DocumentGroup, DocumentSummary, SimilarDocument
-from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateSummary
+from rdc.model.documents import Document, DocumentGroup, DocumentReport, DocumentSummary, SimilarDocument
+from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateReport, DuplicateSummary
 from rdc.model.instances import Action, DedupeReport, Instance
-from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
+from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarReport, SimilarSummary
 from rdc.model.sync_report import SyncReport
 from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
-from rdc.report.check_json import CheckJson
-from rdc.report.dedupe_json import DedupeJson
-from rdc.report.documents.events import DocumentsJson
-from rdc.report.duplicates_json import DuplicatesJson
-from rdc.report.json_events import JsonEvents
-from rdc.report.similar_json import SimilarJson
-from rdc.report.sync_json import SyncJson
-from rdc.report.undo.events import UndoJson
-from rdc.report.watch_json import WatchJson
+from rdc.report.json_output import JsonOutput
 from scripts.manual.notes import MissingNoteError, notes
 
 Record = TypeVar("Record")
@@ -69,86 +61,84 @@ def _written(fill: Callable[[Callable[[str], None]], None]) -> list[EventExample
     return list(found.values())
 
 
-def _common(events: JsonEvents | WatchJson, *, plan: bool = False) -> None:
-    tell = events.report if isinstance(events, WatchJson) else events
-    if plan:
-        tell(sample(PlanKnown))
-        tell(sample(ItemChanged, change=">f.st......"))
-    tell(sample(Progressed, phase="compare", done=1, total=2))
-    tell(sample(Problem, code=ExitCode.PARTIAL, message="a.txt: Permission denied"))
+class _Run:
+    """One run of a verb, which writes its events with `write`."""
+
+    def __init__(self, write: Callable[[str], None], **start: bool | bytes) -> None:
+        self.write = JsonOutput(write, _nothing, _zero, **start)
+        self.write.start()
+
+    def common(self, *, plan: bool = False) -> None:
+        if plan:
+            self.write(sample(PlanKnown))
+            self.write(sample(ItemChanged, change=">f.st......"))
+        self.write(sample(Progressed, phase="compare", done=1, total=2))
+        self.write(sample(Problem, code=ExitCode.PARTIAL, message="a.txt: Permission denied"))
 
 
 def _sync(write: Callable[[str], None]) -> None:
-    events = SyncJson(write, _nothing, _zero)
-    events.start()
-    _common(events, plan=True)
-    events.finish(sample(SyncReport))
+    run = _Run(write)
+    run.common(plan=True)
+    run.write.finish(sample(SyncReport))
 
 
 def _check(write: Callable[[str], None]) -> None:
-    events = CheckJson(write, _nothing, _zero)
-    events.start()
-    _common(events)
-    events.differs(EntryDiffers(b"a.txt", Aspect.CONTENT | Aspect.TIME))
-    events.finish(sample(CheckReport, exit=ExitCode.DIFFERENT))
+    run = _Run(write)
+    run.common()
+    run.write(EntryDiffers(b"a.txt", Aspect.CONTENT | Aspect.TIME))
+    run.write.finish(sample(CheckReport, exit=ExitCode.DIFFERENT))
 
 
 def _watch(write: Callable[[str], None]) -> None:
-    events = WatchJson(write, _nothing, _zero)
-    events.start()
-    _common(events, plan=True)
+    run = _Run(write)
+    run.common(plan=True)
     for event in (InStep, Halted, Resumed, Limited, Disconnected):
-        events.emit(sample(event))
-    events.finish(sample(WatchReport))
+        run.write(sample(event))
+    run.write.finish(sample(WatchReport))
 
 
 def _dupes(write: Callable[[str], None]) -> None:
-    events = DuplicatesJson(write, _nothing, _zero)
-    events.start(b"/home/me")
-    _common(events)
+    run = _Run(write, cwd=b"/home/me")
+    run.common()
     files = (sample(DuplicateFile, path=b"a.txt", links=(b"c.txt",)), sample(DuplicateFile, path=b"b.txt"))
-    events.group(sample(DuplicateGroup, files=files))
-    events.finish(sample(DuplicateSummary), ExitCode.OK)
+    group = sample(DuplicateGroup, files=files)
+    run.write.finish(sample(DuplicateReport, groups=(group,), summary=sample(DuplicateSummary)))
 
 
 def _similar(write: Callable[[str], None]) -> None:
-    events = SimilarJson(write, _nothing, _zero)
-    events.start()
-    _common(events)
+    run = _Run(write)
+    run.common()
     file = sample(SimilarFile, like=b"b.txt", copies=(b"c.txt",))
-    events.group(sample(SimilarGroup, files=(file,)))
-    events.match(file)
-    events.folders(sample(SimilarFolders, first=b"backup", second=b"old-backup"))
-    events.finish(sample(SimilarSummary), ExitCode.OK)
+    run.write(sample(SimilarGroup, files=(file,)))
+    run.write(file)
+    run.write(sample(SimilarFolders, first=b"backup", second=b"old-backup"))
+    run.write.finish(sample(SimilarReport, groups=(), summary=sample(SimilarSummary)))
 
 
 def _similar_text(write: Callable[[str], None]) -> None:
-    events = DocumentsJson(write, _nothing, _zero)
-    events.start()
-    _common(events)
+    run = _Run(write)
+    run.common()
     first = sample(Document, path=b"a.jsonl")
     copies = (sample(Document, path=b"c.txt", row=0),)
     one = sample(SimilarDocument, document=first, like=sample(Document, path=b"b.jsonl"), copies=copies)
-    events.match(one)
-    events.group(sample(DocumentGroup, documents=(one,)))
-    events.finish(sample(DocumentSummary), ExitCode.OK)
+    group = sample(DocumentGroup, documents=(one,))
+    summary = sample(DocumentSummary)
+    run.write.finish(sample(DocumentReport, matches=(one,), groups=(group,), kept=(), summary=summary))
 
 
 def _dedupe(write: Callable[[str], None]) -> None:
-    events = DedupeJson(write, _nothing, _zero, dry_run=True)
-    events.start()
-    events(sample(Instance, action=Action.SHARE, path=b"b.txt", source=b"a.txt"))
-    _common(events)
-    events.finish(sample(DedupeReport, journal=None), None)
+    run = _Run(write, dry_run=True)
+    run.write(sample(Instance, action=Action.SHARE, path=b"b.txt", source=b"a.txt"))
+    run.common()
+    run.write.finish(sample(DedupeReport, journal=None))
 
 
 def _undo(write: Callable[[str], None]) -> None:
-    events = UndoJson(write, _nothing, _zero, dry_run=False)
-    events.start()
-    events(sample(UndoItem, action="restored", path=b"a.txt"))
-    events(sample(Problem, code=ExitCode.PARTIAL, message="b.txt: newer work"))
-    events.listed((sample(UndoableSync),))
-    events.finish(sample(UndoReport))
+    run = _Run(write, dry_run=False)
+    run.write(sample(UndoItem, action="restored", path=b"a.txt"))
+    run.write(sample(Problem, code=ExitCode.PARTIAL, message="b.txt: newer work"))
+    run.write(sample(UndoableSync))
+    run.write.finish(sample(UndoReport))
 
 
 def _nothing() -> None:
@@ -184,7 +174,7 @@ def failure() -> EventExample:
     """The last event of a run that could not go on."""
 
     def fill(write: Callable[[str], None]) -> None:
-        JsonEvents(write, _nothing, _zero).fail(RdcError("the connection was lost", code=ExitCode.STREAM))
+        JsonOutput(write, _nothing, _zero).fail(RdcError("the connection was lost", code=ExitCode.STREAM))
 
     return _written(fill)[0]
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.table import Option, options_help
+from rdc.cli.options.table import Option
 from rdc.cli.verb import VERBS, Verb, load_verb
 from scripts.manual.notes import MissingNoteError, notes
 
@@ -18,7 +18,7 @@ PAGES = {verb: f"reference/verbs/{'index-verb' if verb == 'index' else verb}.md"
 def verb_page(name: str) -> str:
     """The page of one verb."""
     verb = load_verb(name)
-    introduction, _, closing = verb.help_text().partition(options_help(verb.OPTIONS))
+    introduction, closing = verb.help_text.introduction, verb.help_text.closing
     summary = verb.SUMMARY[0].upper() + verb.SUMMARY[1:]
     parts = [f"# rdc {name}", f"{summary}.", *_blocks(introduction), *_more(name)]
     for group in verb.OPTIONS:

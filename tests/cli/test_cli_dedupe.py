@@ -14,7 +14,7 @@ import pytest
 
 from rdc.cli.options.dedupe_options import parse_dedupe, read_dedupe
 from rdc.errors import RdcError
-from rdc.library.dedupe_operands import open_operands
+from rdc.library.duplicate_groups import open_operands
 from tests.support.running.deduping import TIME, Run, blob, dedupe, linked, messages, seen, write_duplicates
 from tests.support.trees.descriptors import open_descriptors
 
@@ -326,7 +326,7 @@ def test_no_error_is_a_traceback(tmp_path: Path) -> None:
 
 
 def test_a_file_to_read_that_is_none_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.library.duplicate_report.REPORT_BYTES", 100)
+    monkeypatch.setattr("rdc.library.duplicate_groups.REPORT_BYTES", 100)
     monkeypatch.setattr("rdc.instances.journal_lines.JOURNAL_BYTES", 100)
     large = tree / "large"
     large.write_bytes(bytes(101))

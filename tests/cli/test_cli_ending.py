@@ -15,9 +15,9 @@ from rdc.cli.options.ending_options import Deadline
 from rdc.cli.options.stop_time import next_time
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, RdcError, StoppedError, UsageError
+from rdc.library.trees import sync as run
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged
-from rdc.session.sync import sync as run
 from tests.cli.fake_syncer import FakeSyncer, asked
 from tests.support.running.fake_environment import FakeProcess
 from tests.support.running.syncing import Way, command, contents_of, run_sync, shell

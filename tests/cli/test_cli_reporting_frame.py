@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rdc.cli.environment import OutputClosedError
-from rdc.cli.reporting_frame import reporting
+from rdc.cli.verb import reporting
 from rdc.errors import ExitCode, RdcError
+from rdc.report.output import Output
 
 
-class Listener:
+class Listener(Output):
     def __init__(self) -> None:
         self.reported: list[tuple[int, str]] = []
         self.closed = 0

@@ -13,9 +13,8 @@ from rdc.errors import FileError
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.root.root import Root
 from rdc.instances.runs import RunFinder
-from rdc.library import run_search
-from rdc.library.dedupe_operands import open_operands
-from rdc.library.run_search import RunSearch
+from rdc.library import duplicate_groups
+from rdc.library.duplicate_groups import RunSearch, open_operands
 from rdc.model.entries import Metadata
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Problem
@@ -93,7 +92,7 @@ def test_a_file_that_cannot_be_read_is_named(tree: Path, monkeypatch: pytest.Mon
 
 def test_what_was_too_much_to_remember_is_told(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert search([tree])[2] == []
-    monkeypatch.setattr(run_search, "RunFinder", partial(RunFinder, 4))
+    monkeypatch.setattr(duplicate_groups, "RunFinder", partial(RunFinder, 4))
     [event] = search([tree])[2]
     assert isinstance(event, Problem)
     assert "chunks were too many to remember" in event.message

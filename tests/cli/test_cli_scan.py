@@ -19,7 +19,7 @@ from rdc.cli import main
 from rdc.cli.options.scan_options import parse_scan, read_scan
 from rdc.errors import UsageError
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
-from rdc.report.scan.html_page import SCAN_PAGE
+from rdc.report.scan.page import SCAN_PAGE
 from tests.support.running.fake_environment import FakeProcess
 from tests.support.trees.mixed_tree import mixed_tree
 

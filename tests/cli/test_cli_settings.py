@@ -85,11 +85,11 @@ def test_what_is_typed_wins(home: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\ntimeot = 1", "2: timeot: there is no such setting; did you mean 'timeout'?"),
-        ("[zzzz]", "1: zzzz: there is no such setting; there are bwlimit, catalog,"),
-        ("timeout = 1.5", "1: timeout: expected text in quotes"),
-        ('compress = "yes"', "1: compress: expected true or false"),
-        ("x", "1: not TOML"),
+        ("\ntimeot = 1", "timeot: there is no such setting; did you mean 'timeout'?"),
+        ("[zzzz]", "zzzz: there is no such setting; there are bwlimit, catalog,"),
+        ("timeout = 1.5", "timeout: expected text in quotes"),
+        ('compress = "yes"', "compress: expected true or false"),
+        ("x", "not TOML"),
     ],
 )
 def test_mistakes_in_the_file_are_named(text: str, message: str, home: Path) -> None:
@@ -98,7 +98,7 @@ def test_mistakes_in_the_file_are_named(text: str, message: str, home: Path) -> 
     for words in (("sync", "a", "b"), ("config", "show")):
         code, out, err = run(*words, config=home)
         assert (code, out) == (ExitCode.USAGE, "")
-        assert err.startswith(f"rdc: {path}:{message}")
+        assert err.startswith(f"rdc: {path}: {message}")
     # Commands without settings still work.
     assert run("sync", "--help", config=home)[0] == 0
     assert run("--version", config=home)[0] == 0

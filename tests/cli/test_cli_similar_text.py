@@ -113,7 +113,7 @@ def test_merge() -> None:
 
 
 def test_kinds_of_parts_do_not_mix() -> None:
-    from rdc.library.scan import scan
+    from rdc.library.scans import scan
 
     run("--text", "-q", "docs", "-o", "a.rdcdocs")
     scan("docs", catalog=None, part="a.rdcscan")

@@ -30,7 +30,7 @@ RAY_HEAD = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     # A client gets a process of its own. Its server forks it, and gRPC's handlers of a fork end a third
-    # of them on a busy machine (ray-project/ray issue 63202).
+    # of them on a busy machine, which is a fault of Ray.
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 

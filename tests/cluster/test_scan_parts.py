@@ -18,7 +18,7 @@ from rdc.cluster.slice_task import run_slice
 from rdc.cluster.worker_facts import NAMES, RootFacts, WorkerFacts, difference, worker_facts
 from rdc.errors import ExitCode, IncompatiblePeerError, OutOfSpaceError, RdcError, StoppedError, UsageError
 from rdc.progress import Event, Problem, Progressed
-from rdc.report.scan.json_document import scan_json
+from rdc.report.scan.tables import scan_json
 from tests.cluster.odd_executors import InThreads, killing_pool, process_pool
 from tests.support.trees.linked_tree import linked_tree
 

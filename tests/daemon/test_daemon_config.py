@@ -108,36 +108,36 @@ def test_little_is_needed_and_the_safe_is_what_is_not_said(place: Path) -> None:
         ("", "no module is defined"),
         (
             "modlues = 1\n" + MODULE,
-            "daemon.toml:2: modlues: there is no such setting; did you mean 'modules'?",
+            "daemon.toml: modlues: there is no such setting; did you mean 'modules'?",
         ),
         (
             MODULE + "readonly = true",
-            "daemon.toml:5: modules.data.readonly: there is no such setting; did you",
+            "daemon.toml: modules.data.readonly: there is no such setting; did you",
         ),
         (
             MODULE + "[limits]\nconections = 1",
-            "daemon.toml:6: limits.conections: there is no such setting; did",
+            "daemon.toml: limits.conections: there is no such setting; did",
         ),
-        (MODULE + "limits.handshakes = 1", "daemon.toml:5: modules.data.limits.handshakes: there is no such"),
+        (MODULE + "limits.handshakes = 1", "daemon.toml: modules.data.limits.handshakes: there is no such"),
         (
             MODULE + "limits.idle-seconds = 301",
-            "daemon.toml:5: modules.data.limits.idle-seconds: expected 1 to 300",
+            "daemon.toml: modules.data.limits.idle-seconds: expected 1 to 300",
         ),
         (
             MODULE + "read-only = true\nwrite-only = true",
-            "daemon.toml:6: modules.data.write-only: a module cannot",
+            "daemon.toml: modules.data.write-only: a module cannot",
         ),
         (
             MODULE + "read-only = true\nappend-only = true",
-            "daemon.toml:6: modules.data.append-only: a module cannot",
+            "daemon.toml: modules.data.append-only: a module cannot",
         ),
         (
             MODULE.replace('"alice"', '"carol"'),
-            "daemon.toml:4: modules.data.allow: no key is trusted as 'carol'",
+            "daemon.toml: modules.data.allow: no key is trusted as 'carol'",
         ),
         ("[modules.data]\nallow = []", "'path' is missing in [modules.data]"),
         ('[modules.data]\npath = "{place}/data"', "'allow' is missing in [modules.data]"),
-        (MODULE.replace("{place}/", ""), "daemon.toml:3: modules.data.path: expected an absolute path"),
+        (MODULE.replace("{place}/", ""), "daemon.toml: modules.data.path: expected an absolute path"),
         (MODULE.replace("place}/data", "place}/none"), "expected a directory at"),
         (
             MODULE.replace("place}/data", "place}/link"),
@@ -145,36 +145,36 @@ def test_little_is_needed_and_the_safe_is_what_is_not_said(place: Path) -> None:
         ),
         (MODULE.replace("place}/data", "place}/link/x"), "goes through a symbolic link"),
         (MODULE.replace("modules.data", 'modules."a/b"'), "cannot name a module"),
-        ('listen = "8730"\n' + MODULE, "daemon.toml:2: listen: expected HOST:PORT"),
+        ('listen = "8730"\n' + MODULE, "daemon.toml: listen: expected HOST:PORT"),
         ('listen = ":65536"\n' + MODULE, "expected HOST:PORT"),
         ("listen = []\n" + MODULE, "at least one address"),
-        ('log = "xml"\n' + MODULE, "daemon.toml:2: log: expected logfmt or json"),
-        ("[limits]\nmemory = 1\n" + MODULE, "daemon.toml:3: limits.memory: expected 100663296 to"),
-        ("x = \n", "daemon.toml:2: not TOML"),
+        ('log = "xml"\n' + MODULE, "daemon.toml: log: expected logfmt or json"),
+        ("[limits]\nmemory = 1\n" + MODULE, "daemon.toml: limits.memory: expected 100663296 to"),
+        ("x = \n", "daemon.toml: not TOML"),
         # Types that are not those of the settings.
         (
             MODULE + "[limits]\nconnections = true",
-            "daemon.toml:6: limits.connections: expected a whole number",
+            "daemon.toml: limits.connections: expected a whole number",
         ),
         (
             MODULE + "[limits]\nconnections = 1.5",
-            "daemon.toml:6: limits.connections: expected a whole number",
+            "daemon.toml: limits.connections: expected a whole number",
         ),
-        (MODULE + '[limits]\nthreads = "2"', "daemon.toml:6: limits.threads: expected a whole number"),
-        (MODULE + "[limits]\nwritten = 0", "daemon.toml:6: limits.written: expected 1 to"),
-        (MODULE + '[limits]\nwritten = "much"', "daemon.toml:6: limits.written: expected a size such as"),
-        (MODULE + "limits = 5", "daemon.toml:5: modules.data.limits: expected a table"),
-        (MODULE + 'read-only = "no"', "daemon.toml:5: modules.data.read-only: expected true or false"),
-        (MODULE.replace('["alice"]', "7"), "daemon.toml:4: modules.data.allow: expected a list of texts"),
-        (MODULE.replace('["alice"]', "[7]"), "daemon.toml:4: modules.data.allow: expected a list of texts"),
-        (MODULE.replace('"{place}/data"', "3"), "daemon.toml:3: modules.data.path: expected text in quotes"),
-        ("listen = 8730\n" + MODULE, "daemon.toml:2: listen: expected a list of texts in quotes"),
-        ("modules = 3\n", "daemon.toml:2: modules: expected a table"),
-        ("[modules]\ndata = 3\n", "daemon.toml:3: modules.data: expected a table"),
-        ("[[modules]]\n", "daemon.toml:2: modules: expected a table"),
+        (MODULE + '[limits]\nthreads = "2"', "daemon.toml: limits.threads: expected a whole number"),
+        (MODULE + "[limits]\nwritten = 0", "daemon.toml: limits.written: expected 1 to"),
+        (MODULE + '[limits]\nwritten = "much"', "daemon.toml: limits.written: expected a size such as"),
+        (MODULE + "limits = 5", "daemon.toml: modules.data.limits: expected a table"),
+        (MODULE + 'read-only = "no"', "daemon.toml: modules.data.read-only: expected true or false"),
+        (MODULE.replace('["alice"]', "7"), "daemon.toml: modules.data.allow: expected a list of texts"),
+        (MODULE.replace('["alice"]', "[7]"), "daemon.toml: modules.data.allow: expected a list of texts"),
+        (MODULE.replace('"{place}/data"', "3"), "daemon.toml: modules.data.path: expected text in quotes"),
+        ("listen = 8730\n" + MODULE, "daemon.toml: listen: expected a list of texts in quotes"),
+        ("modules = 3\n", "daemon.toml: modules: expected a table"),
+        ("[modules]\ndata = 3\n", "daemon.toml: modules.data: expected a table"),
+        ("[[modules]]\n", "daemon.toml: modules: expected a table"),
         # What is there twice.
-        (MODULE + MODULE, "daemon.toml:5: not TOML: Cannot declare ('modules', 'data') twice"),
-        (MODULE + 'allow = ["bob"]', "daemon.toml:5: not TOML: Cannot overwrite a value"),
+        (MODULE + MODULE, "daemon.toml: not TOML: Cannot declare ('modules', 'data') twice"),
+        (MODULE + 'allow = ["bob"]', "daemon.toml: not TOML: Cannot overwrite a value"),
         # Of a module no more than of the daemon.
         (MODULE + '[limits]\nwritten = "1K"\n[modules.data.limits]\nwritten = "2K"', "expected 1 to 1024"),
     ],
@@ -283,7 +283,7 @@ def test_reload_keeps_what_was_right(place: Path) -> None:
         good = daemon.config.read_text()
         daemon.config.write_text(good + "bogus = 1\n")
         daemon.signal(signal.SIGHUP)
-        assert "daemon.toml:8: modules.data.bogus" in daemon.await_log("reload_failed")["message"]
+        assert "daemon.toml: modules.data.bogus" in daemon.await_log("reload_failed")["message"]
         assert daemon.sync(daemon.url("data/"), place / "one").code == 0
         moved = good.replace("127.0.0.1:0", "127.0.0.1:1").replace("modules.data", "modules.other")
         daemon.config.write_text(moved)

@@ -22,11 +22,11 @@ from rdc.daemon.config import Limits
 from rdc.daemon.ending import Ending
 from rdc.daemon.session import bound, guarded
 from rdc.errors import ExitCode, RdcError
+from rdc.library.trees import sync
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event
 from rdc.session.runtime.commands import Conversation, Receive
-from rdc.session.sync import sync
 from tests.support.daemon.daemons import WAIT_SECONDS, wait_until
 from tests.support.running.started import started
 from tests.support.running.syncing import RDC, contents_of

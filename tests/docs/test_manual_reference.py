@@ -17,8 +17,11 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.cli.options.table import Option, parse_words
 from rdc.cli.verb import VERBS, load_verb
 from rdc.cli.verbs import watch
+from rdc.daemon.config import Limits
 from rdc.errors import ExitCode, UsageError
 from rdc.model.duplicates import DuplicateOrder
+from rdc.records import field_names
+from rdc.report import json_output
 from scripts.manual import events, options, reference, scan_report
 from tests.report.test_report_json import MAY_LACK, SCHEMAS
 from tests.support.project_paths import TOP
@@ -111,6 +114,7 @@ def test_settings_of_a_daemon_are_complete() -> None:
         and node.args
         and isinstance(node.args[0], ast.Constant)
     }
+    keys |= {name.replace("_", "-") for name in field_names(Limits)}
     assert len(keys) > 20
     assert all(f"`{key}`" in section or f"[{key}" in section for key in keys), keys
 
@@ -123,13 +127,7 @@ def test_events_of_a_sync_are_those_that_programs_rely_on() -> None:
 
 
 def test_every_event_that_rdc_writes_is_in_the_reference() -> None:
-    written = set()
-    for path in (TOP / "rdc" / "report").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("emit", "queue", "json_line")):
-                first = node.args[0] if node.args else None
-                if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                    written.add(first.value)
+    written = {"start", *(name for name, _ in json_output.EVENTS.values() if name)}
     listed = {example.name for verb in events.EVENTS for example in events.events_of(verb)}
     assert written == listed
     page = text_of("reference/events.md")

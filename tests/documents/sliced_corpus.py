@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow
 from pyarrow import parquet
 
-from rdc.library.document_parts import document_slice
+from rdc.library.similar import document_slice
 from rdc.model.documents import DocumentOptions
 from rdc.model.scan import ScanSlice
 from tests.documents.corpora import families, write_jsonl

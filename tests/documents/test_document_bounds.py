@@ -17,7 +17,7 @@ from rdc.documents.read import byte_stream, stored_bound
 from rdc.documents.read.stored_bound import StoredBound
 from rdc.documents.read.text_batch import TextBatch
 from rdc.errors import ExitCode, FileError
-from rdc.library.similar_documents import similar_documents
+from rdc.library.similar import similar_documents
 from rdc.limits.documents import STORED_DOCUMENT_BYTES, STORED_FILE_BYTES, STORED_SHARE
 from rdc.model.documents import DocumentOptions
 from rdc.progress import Event, Problem

@@ -16,7 +16,7 @@ from rdc.files.objects import object_url
 from rdc.files.objects.object_file import AHEAD_BYTES
 from rdc.files.objects.object_store import ObjectStore
 from rdc.files.objects.object_url import ObjectUrl, is_url, parse_url
-from rdc.library.similar_documents import merge_documents, similar_documents
+from rdc.library.similar import merge_documents, similar_documents
 from rdc.limits.documents import READ_BYTES
 from rdc.model.documents import DocumentOptions, DocumentReport
 from rdc.model.entries import strings

@@ -20,8 +20,7 @@ from pyarrow import parquet
 from rdc.documents.read import byte_stream, file_kinds, slice_files
 from rdc.documents.read.file_kinds import FileKind, Packing, is_divided, kind_of, packing_of
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.library.document_parts import document_slice
-from rdc.library.similar_documents import merge_documents, similar_documents
+from rdc.library.similar import document_slice, merge_documents, similar_documents
 from rdc.model.documents import DocumentOptions
 from rdc.model.scan import ScanSlice
 from rdc.progress import Event, Problem

@@ -19,7 +19,7 @@ from rdc.documents.parts import part_file
 from rdc.documents.parts.open_parts import PartSource
 from rdc.documents.read import file_units
 from rdc.errors import ExitCode, RdcError, StoppedError, UsageError
-from rdc.library.similar_documents import merge_documents, similar_documents
+from rdc.library.similar import merge_documents, similar_documents
 from rdc.model.documents import DocumentOptions
 from rdc.progress import Event, Problem
 from tests.documents.corpora import everything, families, found_clusters, write_jsonl
@@ -243,7 +243,7 @@ def test_killed_and_resumed(tree: Path) -> None:
         "    rename(*names)\n"
         "output_file.rename_no_replace = rename_some\n"
         "import rdc\n"
-        "from rdc.library.similar_documents import similar_documents\n"
+        "from rdc.library.similar import similar_documents\n"
         "similar_documents('tree', rdc.model.documents.DocumentOptions(stage='stage'), part='part.rdcdocs')\n"
     ).replace("import rdc\n", "import rdc.model.documents\n")
     for renames, code in ((3, -9), (2, -9), (1000, 0)):

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from rdc.documents.read import byte_stream, json_lines, parquet_rows, unit_reader
 from rdc.errors import ExitCode, UsageError
-from rdc.library.similar_documents import similar_documents
+from rdc.library.similar import similar_documents
 from rdc.model.documents import Document, DocumentOptions, DocumentReport
 from rdc.progress import Event, Problem
 from tests.documents.corpora import everything, families, found_clusters, write_jsonl
@@ -244,7 +244,7 @@ def test_hostile_names() -> None:
     assert [one.path for one in report.kept] == [name]
     (problem,) = [event for event in found if isinstance(event, Problem)]
     assert problem.message.isprintable()
-    from rdc.library.similar_documents import merge_documents
+    from rdc.library.similar import merge_documents
 
     assert everything(merge_documents("a.rdcdocs")) == everything(report)
 

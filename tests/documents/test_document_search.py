@@ -9,7 +9,7 @@ import pytest
 from rdc.documents.find import candidates, equal_keys, resemblances
 from rdc.documents.parts import open_parts
 from rdc.errors import ExitCode, UsageError
-from rdc.library.similar_documents import merge_documents, similar_documents
+from rdc.library.similar import merge_documents, similar_documents
 from rdc.model.documents import DocumentOptions
 from tests.documents.corpora import (
     defined_clusters,

@@ -24,8 +24,7 @@ from rdc.documents.read.range_outcome import RangeOutcome
 from rdc.documents.read.row_problems import RowProblems
 from rdc.documents.read.slice_files import ranges_of
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.library.document_parts import document_slice
-from rdc.library.similar_documents import merge_documents, similar_documents
+from rdc.library.similar import document_slice, merge_documents, similar_documents
 from rdc.limits.documents import RANGE_BYTES
 from rdc.model.documents import DocumentOptions
 from rdc.model.scan import ScanSlice

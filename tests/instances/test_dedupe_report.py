@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from rdc.cli.main import run as run_command
 from rdc.errors import UsageError
-from rdc.library.dedupe_operands import open_operands
-from rdc.library.duplicate_report import groups_of_report, location_of
+from rdc.library.duplicate_groups import groups_of_report, location_of, open_operands
 from tests.support.running.deduping import Run, dedupe, linked, messages, seen, write_duplicates
 from tests.support.running.fake_environment import FakeProcess
 

@@ -19,7 +19,7 @@ from rdc.errors import UsageError
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.settings import read_settings
 from rdc.model.sizes import parse_size
-from rdc.report.sizes import size_text
+from rdc.report.text import size_text
 from tests.support.share import examples
 
 UNITS = {"": 1, "b": 1}

@@ -19,8 +19,8 @@ from rdc.catalog.catalog import Catalog
 from rdc.documents.parts import part_file
 from rdc.errors import RdcError
 from rdc.instances import journal
-from rdc.library.merge import merge
-from rdc.library.similar_documents import merge_documents
+from rdc.library.scans import merge
+from rdc.library.similar import merge_documents
 from rdc.similarity import saved
 from rdc.survey.parts import sections
 from tests.support.project_paths import TOP

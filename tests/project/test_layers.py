@@ -51,7 +51,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "survey": (("walk",), ("count", "read"), ("scan", "similar", ""), ("parts",), ("lists",)),
     "documents": (("features", "nameless_file", "read"), ("parts",), ("find",), ("",)),
-    "report": (("",), ("documents", "scan")),
+    "report": (("",), ("scan",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),
 }
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.progress import Event, ItemChanged, Problem
-from rdc.report.log_file import LogFile
-from rdc.report.out_format import Copy, grouped, parse_format
+from rdc.progress import ItemChanged, Problem
+from rdc.report.sync_log import Copy, LogFile, grouped, parse_format
 from tests.support.running.syncing import PSEUDO_SSH, RDC, Way, command
 from tests.support.trees.loop_images import memory_mounted
 from tests.support.trees.trees import File, Link, describe, read_tree, tree, write_tree
@@ -165,7 +164,7 @@ def test_a_log_grows_line_by_line(tmp_path: Path) -> None:
 
 
 def test_problems_are_logged_and_passed_on(tmp_path: Path) -> None:
-    seen: list[Event] = []
+    seen: list[object] = []
     log = LogFile(str(tmp_path / "log"), None, COPY, report=seen.append)
     log(Problem(ExitCode.PARTIAL, b"x", "x: broken"))
     log(NEW)
@@ -196,7 +195,7 @@ def test_a_full_disk_costs_lines_of_the_log_and_not_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is told once, and the log says how many lines it lacks. No line begins within another."""
-    seen: list[Event] = []
+    seen: list[object] = []
     log = LogFile(str(tmp_path / "log"), None, COPY, report=seen.append)
     write, room = os.write, [1000, 20, -1, -1, 1000, 1000, 1000]
 

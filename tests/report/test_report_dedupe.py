@@ -13,8 +13,8 @@ from rdc.errors import ExitCode, FileError
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
 from rdc.records import replace
-from rdc.report.dedupe_json import DedupeJson
-from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal, instance_line, summary_line
+from rdc.report.instances import DedupeStyle, DedupeTerminal, instance_line, summary_line
+from rdc.report.json_output import JsonOutput
 from tests.support.running.fake_environment import FakeClock
 
 HOSTILE = b"\x1b[2J\xff\n"
@@ -118,7 +118,7 @@ def test_a_run_for_people() -> None:
     ):
         run.terminal(event)
     assert run.closed == 0
-    run.terminal.finish(NOTHING, HOSTILE)
+    run.terminal.finish(replace(NOTHING, journal=HOSTILE))
     assert run.data == [f"link     {SHOWN} to a: 4.1 KB\n"]
     assert run.talk == [
         "rdc: note: x\\x0a: skipped\n",
@@ -138,7 +138,7 @@ def test_a_quiet_run_tells_of_trouble_alone() -> None:
         Problem(ExitCode.PARTIAL, b"y", "y: no"),
     ):
         run.terminal(event)
-    run.terminal.finish(NOTHING, b"journal")
+    run.terminal.finish(replace(NOTHING, journal=b"journal"))
     assert run.data == []
     assert run.talk == ["rdc: y: no\n"]
     assert run.closed == 1
@@ -151,14 +151,14 @@ def test_events_have_the_report_s_figures() -> None:
     lines: list[str] = []
     clock = FakeClock()
     clock.now = 1000.0
-    events = DedupeJson(lines.append, lambda: lines.append("flush"), clock, dry_run=True)
+    events = JsonOutput(lines.append, lambda: lines.append("flush"), clock, dry_run=True)
     events.start()
     events(Instance(Action.SHARE, HOSTILE, b"a", 5, 6, 7, compressed=2, held=3))
     events(Progressed("share", 8, 9))
     events(Problem(ExitCode.PARTIAL, HOSTILE, "no"))
     clock.now += 1.5
     report = DedupeReport(1, 2, 3, 4, 5, 6, 7, 8, True, ExitCode.MAX_DELETE, compressed=1, held=2)
-    events.finish(report, b"\xff")
+    events.finish(replace(report, journal=b"\xff"))
     # An event that a reader waits for is flushed; one of a million items is not.
     assert [i for i, line in enumerate(lines) if line == "flush"] == [1, 4, 6, 8]
     found = [json.loads(line) for line in lines if line != "flush"]
@@ -195,7 +195,7 @@ def test_no_name_can_move_the_cursor(path: bytes, source: bytes, action: Action)
     line = instance_line(Instance(action, path, source, 5, 6, 7))
     assert line.isprintable()
     lines: list[str] = []
-    events = DedupeJson(lines.append, lambda: None, FakeClock(), dry_run=False)
+    events = JsonOutput(lines.append, lambda: None, FakeClock(), dry_run=False)
     events(Instance(action, path, source, 5, 6, 7))
     assert lines[0].endswith("\n")
     assert lines[0][:-1].isascii()
@@ -208,7 +208,7 @@ def test_a_dry_run_sums_up_by_folder() -> None:
         for name in range(number + 1):
             run.terminal(Instance(Action.SHARE, b"d%d/%d" % (number, name), b"a", 5_000, 1_000, 0))
     run.terminal(Instance(Action.SHARE, b"top", b"a", 5_000, 90_000, 0))
-    run.terminal.finish(NOTHING, None)
+    run.terminal.finish(NOTHING)
     assert run.data[:2] == ["  90.0 KB        1 file  ./\n", "  25.0 KB      25 files  d24/\n"]
     assert run.data[-1] == "  21.0 KB      21 files  in other folders\n"
     assert len(run.data) == 21

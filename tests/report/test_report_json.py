@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.model.sync_report import MessageCost, Purpose, SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
-from rdc.report.sync_json import SyncJson
+from rdc.report.json_output import JsonOutput
 from tests.support.running.fake_environment import FakeClock
 
 Schema = dict[str, type | tuple[type, ...]]
@@ -81,13 +81,13 @@ def check_event(line: str) -> dict[str, Any]:
 
 
 class Recorder:
-    """A SyncJson whose lines are checked and stored."""
+    """A JsonOutput whose lines are checked and stored."""
 
     def __init__(self) -> None:
         self.stream = io.StringIO()
         self.clock = FakeClock()
         self.flushed = 0
-        self.json = SyncJson(lambda text: void(self.stream.write(text)), self.flush, self.clock)
+        self.json = JsonOutput(lambda text: void(self.stream.write(text)), self.flush, self.clock)
 
     def flush(self) -> None:
         self.flushed = len(self.stream.getvalue())

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError, RdcError
+from rdc.model.undo import UndoItem, UndoReport
 from rdc.progress import Problem, Progressed
-from rdc.report.json_events import EVENT_VERSION, PROGRESS_INTERVAL, JsonEvents, json_line, path_fields
+from rdc.report.json_output import EVENT_VERSION, PROGRESS_INTERVAL, JsonOutput, json_line, path_fields
 from tests.support.running.fake_environment import FakeClock
 
 
@@ -21,7 +22,7 @@ class Told:
         self.clock = FakeClock(100.0)
         self.written: list[str] = []
         self.flushed = 0
-        self.events = JsonEvents(self.written.append, self._flush, self.clock)
+        self.events = JsonOutput(self.written.append, self._flush, self.clock)
 
     def _flush(self) -> None:
         self.flushed += 1
@@ -52,9 +53,9 @@ def test_a_path_can_be_had_back(path: bytes) -> None:
 
 def test_what_is_queued_goes_out_with_what_is_told() -> None:
     told = Told()
-    told.events.queue("item", {"path": "a"})
+    told.events(UndoItem("restored", b"a"))
     assert (len(told.written), told.flushed) == (1, 0)
-    told.events.emit("start")
+    told.events.start()
     assert (len(told.written), told.flushed) == (2, 1)
 
 
@@ -101,8 +102,19 @@ def test_a_problem_and_a_summary() -> None:
     told.events(Problem(ExitCode.PARTIAL, b"a", "a: unreadable"))
     told.events("no event of all verbs")
     told.clock.now += 1.23456
-    told.events.summary({"files": 3}, ExitCode.PARTIAL)
+    told.events.finish(UndoReport(None, 1, 2, 3, 4, 5, 6, ExitCode.PARTIAL))
     assert told.lines == [
         {"v": 1, "event": "error", "code": 23, "path": "a", "message": "a: unreadable"},
-        {"v": 1, "event": "summary", "files": 3, "seconds": 1.235, "exit": 23},
+        {
+            "v": 1,
+            "event": "summary",
+            "restored": 1,
+            "removed": 2,
+            "moved": 3,
+            "changed": 4,
+            "left_alone": 5,
+            "older": 6,
+            "seconds": 1.235,
+            "exit": 23,
+        },
     ]

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.cli.verbs.index import IndexTerminal
 from rdc.errors import ExitCode, FileError, worse
-from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateSummary
-from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
+from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateReport, DuplicateSummary
+from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarReport, SimilarSummary
 from rdc.progress import Problem, Progressed
-from rdc.report import duplicates_listing, similar_listing
-from rdc.report.duplicates_json import DuplicatesJson
-from rdc.report.index_terminal import IndexTerminal
-from rdc.report.names import csv_name, null_names
-from rdc.report.similar_json import SimilarJson
+from rdc.report import listings
+from rdc.report.json_output import JsonOutput
+from rdc.report.text import csv_name, null_names
 from tests.support.running.fake_environment import FakeClock
 
 HOSTILE = b"\x1b[2J\xff\n"
@@ -48,22 +47,22 @@ def events_of(lines: list[str]) -> list[dict[str, Any]]:
 
 
 def test_similar_files_for_people() -> None:
-    assert similar_listing.files_text(SIMILAR.files) == (
+    assert listings.files_text(SIMILAR.files) == (
         f" 98.8     4.0 KB  a\n{'':16}= {SHOWN}\n{'':16}= c\n 99.9     5.0 KB  b\n"
     )
-    assert similar_listing.files_text([]) == ""
+    assert listings.files_text([]) == ""
 
 
 @pytest.mark.parametrize(
     ("part", "text"), [(1.0, "100.0"), (0.9999, " 99.9"), (0.5, " 50.0"), (0.001, "  0.1")]
 )
 def test_nothing_but_equality_is_all_alike(part: float, text: str) -> None:
-    line = similar_listing.files_text([SimilarFile(b"a", 4, part, part, b"b", ())])
+    line = listings.files_text([SimilarFile(b"a", 4, part, part, b"b", ())])
     assert line == f"{text}        4 B  a\n"
 
 
 def test_folders_for_people() -> None:
-    assert similar_listing.folders_text(FOLDERS) == (
+    assert listings.folders_text(FOLDERS) == (
         f" 75.0     3.0 KB\n           4.0 KB  {SHOWN}\n           9.0 KB  new\n"
     )
 
@@ -84,21 +83,22 @@ def test_folders_for_people() -> None:
 def test_what_a_search_for_similar_files_came_to(figures: tuple[int, ...], text: str) -> None:
     files, groups, grouped, candidates, false_candidates, left_out = figures
     summary = SimilarSummary(77, files, groups, grouped, 4, candidates, false_candidates, left_out)
-    assert similar_listing.summary_text(summary) == text.format(" with different content")
+    assert listings.similar_summary(summary) == text.format(" with different content")
 
 
 def test_events_of_similar_files() -> None:
     lines: list[str] = []
     clock = FakeClock()
-    events = SimilarJson(lines.append, lambda: None, clock)
+    events = JsonOutput(lines.append, lambda: None, clock)
     events.start()
     events(Problem(ExitCode.VANISHED, HOSTILE, "gone"))
     events(Progressed("compare", 5, None))
-    events.group(SIMILAR)
-    events.match(SIMILAR.files[1])
-    events.folders(FOLDERS)
+    events(SIMILAR)
+    events(SIMILAR.files[1])
+    events(FOLDERS)
     clock.now += 0.25
-    events.finish(SimilarSummary(1, 2, 3, 4, 5, 6, 7, 8), ExitCode.VANISHED)
+    summary = SimilarSummary(1, 2, 3, 4, 5, 6, 7, 8)
+    events.finish(SimilarReport((), (), (), summary, ExitCode.VANISHED))
     second = {"path": "b", "size": 5_000, "similarity": 0.9996, "contained": 0.5, "like": {"path": "a"}}
     assert events_of(lines) == [
         {"event": "start"},
@@ -145,13 +145,13 @@ def test_events_of_similar_files() -> None:
 
 def test_the_overlap_of_three_figures_is_rounded_to_four_places() -> None:
     lines: list[str] = []
-    events = SimilarJson(lines.append, lambda: None, FakeClock())
-    events.folders(SimilarFolders(b"a", b"b", 1, 3, 9))
-    events.match(SimilarFile(b"a", 1, 1 / 3, 2 / 3, b"b", ()))
-    events.finish_matches(1, ExitCode.OK)
-    folders, match, summary = events_of(lines)
-    assert folders["overlap"] == match["similarity"] == 0.3333
-    assert match["contained"] == 0.6667
+    events = JsonOutput(lines.append, lambda: None, FakeClock())
+    events(SimilarFolders(b"a", b"b", 1, 3, 9))
+    match = SimilarFile(b"a", 1, 1 / 3, 2 / 3, b"b", ())
+    events.finish(SimilarReport((), (match,), (), None, ExitCode.OK))
+    folders, found, summary = events_of(lines)
+    assert folders["overlap"] == found["similarity"] == 0.3333
+    assert found["contained"] == 0.6667
     assert summary == {"event": "summary", "matches": 1, "seconds": 0.0, "exit": 0}
 
 
@@ -159,7 +159,7 @@ def test_tables_have_a_row_for_each_name() -> None:
     def cells(text: str) -> list[list[str]]:
         return list(csv.reader(io.StringIO(text)))
 
-    rows = cells(similar_listing.FILES_HEAD + "".join(similar_listing.file_rows(7, SIMILAR)))
+    rows = cells(listings.FILES_HEAD + "".join(listings.file_rows(7, SIMILAR)))
     assert {len(row) for row in rows} == {len(rows[0])}
     assert rows[1:] == [
         ["7", "0.9877", "1.0000", "4000", "a", "", "b", ""],
@@ -167,10 +167,10 @@ def test_tables_have_a_row_for_each_name() -> None:
         ["7", "0.9877", "1.0000", "4000", "c", "", "b", ""],
         ["7", "0.9996", "0.5000", "5000", "b", "", "a", ""],
     ]
-    rows = cells(similar_listing.FOLDERS_HEAD + similar_listing.folder_rows(FOLDERS))
+    rows = cells(listings.FOLDERS_HEAD + listings.folder_rows(FOLDERS))
     assert rows[1:] == [["0.7500", "3000", "4000", "9000", SHOWN, ENCODED, "new", ""]]
     group = DuplicateGroup(5, (DuplicateFile(b"a", (b'q"q', HOSTILE)), DuplicateFile(b"b")))
-    rows = cells(duplicates_listing.CSV_HEAD + "".join(duplicates_listing.csv_lines(3, group)))
+    rows = cells(listings.DUPLICATES_HEAD + "".join(listings.duplicate_rows(3, group)))
     assert rows[1:] == [
         ["3", "1", "5", "a", ""],
         ["3", "1", "5", 'q"q', ""],
@@ -202,10 +202,10 @@ def test_names_ended_by_nul_come_back_and_end_their_group(names: list[bytes]) ->
 
 def test_events_of_identical_files() -> None:
     lines: list[str] = []
-    events = DuplicatesJson(lines.append, lambda: None, FakeClock())
+    events = JsonOutput(lines.append, lambda: None, FakeClock())
     files = (DuplicateFile(b"a", (HOSTILE,)), DuplicateFile(b"b"), DuplicateFile(b"c"))
-    events.group(DuplicateGroup(1_000, files))
-    events.finish(DuplicateSummary(1, 2, 3, 4, 5, 6), ExitCode.OK)
+    found = DuplicateSummary(1, 2, 3, 4, 5, 6)
+    events.finish(DuplicateReport((DuplicateGroup(1_000, files),), found, ExitCode.OK))
     assert events_of(lines) == [
         {
             "event": "group",
@@ -225,9 +225,9 @@ def test_events_of_identical_files() -> None:
             "exit": 0,
         },
     ]
-    assert duplicates_listing.text_lines(DuplicateGroup(1, files)) == f"a\n  = {SHOWN}\nb\nc\n"
+    assert listings.duplicates_text(DuplicateGroup(1, files)) == f"a\n  = {SHOWN}\nb\nc\n"
     summary = DuplicateSummary(1, 1_234, 2, 5_000, 5, 6)
-    assert duplicates_listing.summary_text(summary) == "1,234 groups, 2 files, 5.0 KB could be saved"
+    assert listings.duplicates_summary(summary) == "1,234 groups, 2 files, 5.0 KB could be saved"
 
 
 class Bar:
@@ -253,11 +253,11 @@ def test_an_index_counts_what_it_read_and_what_it_knew() -> None:
     def code() -> ExitCode:
         return terminal.code
 
-    assert terminal.summary(0) == "0 files: 0 known, 0 read (0 B)"
+    assert terminal.counts(0) == "0 files: 0 known, 0 read (0 B)"
     terminal.signed(1, 3_000, known=False)
     terminal.signed(7, 5_000, known=True)
     terminal.signed(2, 400, known=False)
-    assert terminal.summary(0) == "10 files: 7 known, 3 read (3.4 KB)"
+    assert terminal.counts(0) == "10 files: 7 known, 3 read (3.4 KB)"
     # Progress covers all files, known ones included.
     assert bar.followed == [Progressed("compare", done, None) for done in (3_000, 8_000, 8_400)]
     assert code() is ExitCode.OK
@@ -269,7 +269,7 @@ def test_an_index_counts_what_it_read_and_what_it_knew() -> None:
     terminal.failed(FileError(b"z", "z: gone", code=ExitCode.VANISHED))
     assert code() is FileError(b"y", "").code is ExitCode.PARTIAL
     assert said == ["rdc: away\\x0a\n", "rdc: y: no\n", "rdc: z: gone\n"]
-    assert terminal.summary(1_000) == "10 files: 7 known, 3 read (3.4 KB), 3 failed, 1,000 not kept"
+    assert terminal.counts(1_000) == "10 files: 7 known, 3 read (3.4 KB), 3 failed, 1,000 not kept"
     terminal.close()
     assert bar.closed
 

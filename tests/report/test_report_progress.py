@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from rdc.errors import RdcError
 from rdc.progress import Event, ItemChanged, PlanKnown, Progressed
-from rdc.report.progress_bar import ProgressBar
-from rdc.report.progress_lines import ProgressLines
-from rdc.report.progress_track import PhaseProgress, ProgressTrack, progress_text
+from rdc.report.progress_display import (
+    PhaseProgress,
+    ProgressBar,
+    ProgressLines,
+    ProgressTrack,
+    progress_text,
+)
 from rdc.report.sync_terminal import (
     SyncTerminal,
     TerminalStyle,

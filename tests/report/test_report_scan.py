@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from rdc.errors import ExitCode, RdcError
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.model.scan import (
     DirectorySummary,
     LevelSummary,
@@ -27,10 +27,16 @@ from rdc.model.scan import (
     SimilarFiles,
     TypeSummary,
 )
-from rdc.report.scan.csv_tables import TABLES, scan_csv
-from rdc.report.scan.headline import headline, level_title, percent
-from rdc.report.scan.json_document import scan_document, scan_json
-from rdc.report.scan.parquet_tables import write_parquet
+from rdc.report.scan.tables import (
+    TABLES,
+    headline,
+    level_title,
+    percent,
+    scan_csv,
+    scan_document,
+    scan_json,
+    write_parquet,
+)
 from rdc.report.scan.terminal import in_components, print_scan
 from scripts import make_scan_sample
 from tests.support.project_paths import TOP

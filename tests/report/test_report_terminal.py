@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.model.sync_report import MessageCost, Purpose, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
-from rdc.report.sizes import counted, exact_text, size_text
 from rdc.report.sync_terminal import (
     SyncTerminal,
     TerminalStyle,
@@ -22,6 +21,7 @@ from rdc.report.sync_terminal import (
     stats_block,
     summary_line,
 )
+from rdc.report.text import counted, exact_text, size_text
 from tests.support.running.fake_environment import FakeClock
 
 

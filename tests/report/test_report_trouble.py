@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, printable
 from rdc.progress import Problem
-from rdc.report import trouble as trouble_module
-from rdc.report.trouble import LINES, Trouble
+from rdc.report import output as output_module
+from rdc.report.output import LINES, TerminalOutput
 
 TEXTS = ("cannot read it: found Permission denied (EACCES)", "cannot write it: found File too large (EFBIG)")
 
@@ -21,7 +21,7 @@ def problem(path: bytes, text: str, code: ExitCode = ExitCode.PARTIAL) -> Proble
 
 def told(events: list[Problem], *, quiet: bool = False) -> list[str]:
     lines: list[str] = []
-    trouble = Trouble(lines.append, None, quiet=quiet)
+    trouble = TerminalOutput(lines.append, lines.append, quiet=quiet)
     for event in events:
         trouble(event)
     trouble.close()
@@ -64,7 +64,7 @@ def test_each_is_told_or_counted(found: list[tuple[bytes, str, bool]]) -> None:
 
 def test_each_turn_of_a_watch_begins_to_count_again() -> None:
     lines: list[str] = []
-    trouble = Trouble(lines.append, None)
+    trouble = TerminalOutput(lines.append, lines.append)
     for _ in range(2):
         for number in range(12):
             trouble(problem(b"%d" % number, TEXTS[0]))
@@ -74,5 +74,5 @@ def test_each_turn_of_a_watch_begins_to_count_again() -> None:
 
 def test_kinds_are_bounded() -> None:
     """Beyond the bound, all problems get lines."""
-    lines = told([problem(b"f", "x" * length) for length in range(trouble_module.KINDS + 50)] * 12)
-    assert len(lines) == trouble_module.KINDS * 11 + 50 * 12
+    lines = told([problem(b"f", "x" * length) for length in range(output_module.KINDS + 50)] * 12)
+    assert len(lines) == output_module.KINDS * 11 + 50 * 12

@@ -11,7 +11,7 @@ import pytest
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchReport
 from rdc.progress import ItemChanged, Problem
-from rdc.report.watch_json import WatchJson
+from rdc.report.json_output import JsonOutput
 from tests.support.running.fake_environment import FakeClock
 
 
@@ -20,7 +20,7 @@ class Recorder:
         self.stream = io.StringIO()
         self.clock = FakeClock()
         self.flushed = 0
-        self.json = WatchJson(self.write, self.flush, self.clock)
+        self.json = JsonOutput(self.write, self.flush, self.clock)
 
     def write(self, text: str) -> None:
         self.stream.write(text)
@@ -65,18 +65,18 @@ def test_no_event_is_passed_over() -> None:
 @pytest.mark.parametrize(("event", "expected"), EVENTS, ids=lambda value: type(value).__name__)
 def test_the_fields_of_each_event(event: WatchEvent, expected: dict[str, object]) -> None:
     recorder = Recorder()
-    recorder.json.emit(event)
+    recorder.json(event)
     assert recorder.events == [expected]
 
 
 def test_items_come_with_the_turn_that_they_belong_to() -> None:
     recorder = Recorder()
     recorder.json.start()
-    recorder.json.report(ItemChanged(">f+++++++++", b"new"))
+    recorder.json(ItemChanged(">f+++++++++", b"new"))
     assert [event["event"] for event in recorder.events] == ["start"]
-    recorder.json.emit(EVENTS[0][0])
+    recorder.json(EVENTS[0][0])
     assert [event["event"] for event in recorder.events] == ["start", "item", "in_step"]
-    recorder.json.report(Problem(ExitCode.PARTIAL, b"f", "why"))
+    recorder.json(Problem(ExitCode.PARTIAL, b"f", "why"))
     assert recorder.events[-1] == {"event": "error", "code": 23, "path": "f", "message": "why"}
 
 

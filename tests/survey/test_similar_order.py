@@ -11,7 +11,7 @@ import pytest
 
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.store import SignatureStore
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.library.similar import similar
 from rdc.model.similar import SimilarOptions, SimilarReport
 from tests.support.share import share

@@ -18,7 +18,7 @@ from rdc.catalog.catalog import Catalog
 from rdc.errors import ExitCode, UsageError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.model.entries import strings
 from rdc.model.listed import Listed
 from rdc.model.scan import ScanOptions

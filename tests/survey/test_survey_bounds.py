@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.model.scan import ScanOptions
 from rdc.survey.count.chunk_counter import STRATA, ChunkCounter, Figures
 from rdc.survey.count.chunk_locations import ChunkLocations

@@ -17,7 +17,7 @@ from rdc.errors import ExitCode, UsageError
 from rdc.files.bulk import read_many as contents
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.model.entries import strings
 from rdc.model.scan import ScanOptions, ScanReport
 from tests.library.stop_after import StopAfter

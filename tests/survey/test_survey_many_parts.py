@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
-from rdc.report.scan.json_document import scan_json
+from rdc.report.scan.tables import scan_json
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
 from rdc.survey.scan.outcome import Outcome

@@ -14,7 +14,7 @@ from rdc.files.objects import object_source, object_url
 from rdc.files.objects.object_lister import ObjectLister
 from rdc.files.objects.object_listing import PageReader
 from rdc.files.objects.object_store import SILENT_CALLS, ObjectStore
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.model.filter_rules import DirectoryRules, RuleSyntax
 from rdc.model.scan import ScanOptions, ScanReport
 from rdc.survey.scan.object_walk import FIRST_DEPTH

@@ -18,11 +18,11 @@ from rdc.errors import ExitCode
 from rdc.files.depth.read_rate import ReadRate
 from rdc.files.objects import object_source
 from rdc.files.objects.object_store import ObjectStore
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport, ScanSlice
 from rdc.progress import Event, Problem
-from rdc.report.scan.json_document import scan_json
+from rdc.report.scan.tables import scan_json
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
 from rdc.survey.scan.scan import survey

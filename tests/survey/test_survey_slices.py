@@ -20,7 +20,7 @@ from rdc.limits import survey as limits
 from rdc.model.entries import PackedInodes
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
-from rdc.report.scan.json_document import scan_json
+from rdc.report.scan.tables import scan_json
 from rdc.survey.count import chunk_references, compression_estimate, resembling_files
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part

@@ -22,7 +22,7 @@ from rdc.catalog.small_files import SMALL_BYTES
 from rdc.catalog.store import NoCatalog
 from rdc.files.bulk.read_many import REPLACED
 from rdc.files.root.root import Root
-from rdc.library.scan import scan
+from rdc.library.scans import scan
 from rdc.model.entries import strings
 from rdc.model.scan import ScanOptions
 from rdc.signature.build import sign

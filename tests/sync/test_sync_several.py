@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ProtocolError
+from rdc.library.trees import sync
 from rdc.model.entries import Kind
 from rdc.model.location import Location
 from rdc.model.sync import Alternates, AlternateUse, FileList, KeepUndo, SyncOptions
 from rdc.protocol.messages.registry import ListingPart, Message
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description
-from rdc.session.sync import sync
 from tests.support.running import syncing
 from tests.support.running.killed_sync import steps_of
 from tests.support.trees.old_or_new import check_old_or_new

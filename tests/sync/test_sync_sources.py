@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rdc.cli.options.sync_options import parse_sync, read_request
 from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.library.trees import sync
 from rdc.model.location import Location
 from rdc.model.sync import FileList, SyncOptions
 from rdc.progress import Event
-from rdc.session.sync import sync
 from tests.cli.test_serve_root import forced
 from tests.support.oracle.cases import Case
 from tests.support.oracle.comparison import differences

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
+from rdc.library.trees import watch
 from rdc.model.sync import Backup, SyncOptions
 from rdc.model.watch import InStep, WatchOptions
 from rdc.progress import Problem
 from rdc.watching.hook import Changes, Hook, run_command
-from rdc.watching.watch import watch
 from tests.support.running.syncing import command
 from tests.support.running.watching import HereLine, Watching, eventually, small_tree
 

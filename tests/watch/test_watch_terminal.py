@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.cli.verbs.watch import WatchTerminal
 from rdc.errors import ExitCode
 from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchEvent, WatchReport
 from rdc.progress import Problem, Progressed
-from rdc.report.status_line import StatusLine, columns, fitted
+from rdc.report.progress_display import StatusLine, columns, fitted
 from rdc.report.sync_terminal import TerminalStyle
-from rdc.report.watch_terminal import WatchTerminal
 from tests.support.daemon.daemons import WAIT_SECONDS
 from tests.support.running.screen import Screen, Terminal
 from tests.support.running.syncing import RDC
@@ -62,7 +62,7 @@ class Shown:
         )
 
     def emit(self, event: WatchEvent) -> str:
-        self.terminal.emit(event)
+        self.terminal(event)
         return self.bottom
 
     @property
@@ -122,7 +122,7 @@ def test_a_long_turn_shows_how_far_it_is() -> None:
     shown.emit(in_step())
     for seconds in (0.0, 0.3, 0.6):
         shown.now = seconds
-        shown.terminal.report(Progressed("transfer", int(seconds * 10_000_000), 10_000_000))
+        shown.terminal(Progressed("transfer", int(seconds * 10_000_000), 10_000_000))
     assert shown.bottom == "transferring: 6.0 MB of 10.0 MB"
     assert shown.emit(in_step()).startswith("in step")
 
@@ -130,7 +130,7 @@ def test_a_long_turn_shows_how_far_it_is() -> None:
 def test_trouble_is_a_line_above_and_the_end_a_summary() -> None:
     shown = Shown(120)
     shown.emit(in_step())
-    shown.terminal.report(Problem(ExitCode.PARTIAL, b"x", "x: [bold]denied[/bold]\x1b"))
+    shown.terminal(Problem(ExitCode.PARTIAL, b"x", "x: [bold]denied[/bold]\x1b"))
     assert shown.bottom.startswith("in step")
     shown.terminal.finish(WatchReport(3, 3, 0, 1200, 300, 0))
     assert shown.bottom == ""

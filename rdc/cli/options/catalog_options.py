@@ -37,7 +37,7 @@ class CatalogChoice:
 
     @contextlib.contextmanager
     def store(self) -> Iterator[SignatureStore | UserCatalog | None]:
-        """Opens the chosen catalog for one job. Yields the `catalog` argument of rdc.session.sync.sync."""
+        """Opens the chosen catalog for one job. Yields the `catalog` argument of rdc.sync."""
         from rdc.catalog.location import USER_CATALOG
 
         if self.off:

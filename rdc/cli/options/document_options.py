@@ -82,7 +82,7 @@ class DocumentOutput:
     @property
     def list_output(self) -> Output | None:
         """The list of documents to keep."""
-        from rdc.report.documents.keep_lines import DOCUMENT_LIST
+        from rdc.report.documents import DOCUMENT_LIST
 
         return self._of(self.keep, DOCUMENT_LIST)
 
@@ -96,7 +96,7 @@ class DocumentOutput:
     @property
     def html_output(self) -> Output | None:
         """The page."""
-        from rdc.report.documents.page import DOCUMENTS_PAGE
+        from rdc.report.documents import DOCUMENTS_PAGE
 
         return self._of(self.html, DOCUMENTS_PAGE)
 

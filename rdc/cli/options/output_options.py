@@ -12,8 +12,7 @@ from rdc.report.sync_terminal import TerminalStyle
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.location import Location
-    from rdc.report.log_file import LogChoice
-    from rdc.report.out_format import Copy, OutFormat
+    from rdc.report.sync_log import Copy, LogChoice, OutFormat
 
 __all__ = ["OUTPUT_GROUP", "read_buffering", "read_log", "read_style"]
 
@@ -85,8 +84,7 @@ def read_log(words: Words, source: Location, destination: Location) -> LogChoice
         raise UsageError("--log-file needs a file, such as: --log-file=sync.log")
     if destination.host is None and _is_within(os.fsencode(file.value), destination.path):
         raise UsageError(f"--log-file={file.value}: this is inside DST; choose a file elsewhere")
-    from rdc.report.log_file import LogChoice
-    from rdc.report.out_format import DEFAULT_LOG_FORMAT
+    from rdc.report.sync_log import DEFAULT_LOG_FORMAT, LogChoice
 
     text = DEFAULT_LOG_FORMAT if format_ is None else format_.value
     parsed = _format(given=text, name="--log-file-format", words=words, source=source) if text else None
@@ -153,7 +151,7 @@ def _informed(style: TerminalStyle, flag: str, given: str) -> TerminalStyle:
 
 
 def _format(*, given: str, name: str, words: Words, source: Location) -> OutFormat:
-    from rdc.report.out_format import parse_format
+    from rdc.report.sync_log import parse_format
 
     try:
         parsed = parse_format(given)
@@ -166,7 +164,7 @@ def _format(*, given: str, name: str, words: Words, source: Location) -> OutForm
 
 def _copy(source: Location, destination: Location) -> Copy:
     """What this machine sees of the copied entries: of the source, or of what was fetched."""
-    from rdc.report.out_format import Copy
+    from rdc.report.sync_log import Copy
 
     if source.host is not None:
         return Copy("recv", destination.path)

@@ -26,7 +26,7 @@ from rdc.limits.survey import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions
 from rdc.records import dataclass
-from rdc.report.scan.csv_tables import TABLES
+from rdc.report.scan.tables import TABLES
 from rdc.typed import TypeVar
 
 __all__ = [

@@ -85,7 +85,7 @@ def settings_file(environ: Mapping[str, str]) -> str | None:
 def chosen_settings(environ: Mapping[str, str]) -> list[Chosen]:
     """Returns the settings with a value, in the order of SETTINGS.
 
-    Raises UsageError that names the line or the variable.
+    Raises UsageError that names the file and key, or the variable.
     """
     path = settings_file(environ)
     found = _read_file(path) if path is not None and os.path.exists(path) else {}
@@ -110,17 +110,13 @@ def _read_file(path: str) -> dict[str, Chosen]:
     table = read_settings(path)
     if table is None:
         return {}
+    keys = [setting.key for setting in SETTINGS]
     found = {
         setting.key: Chosen(setting, _from_file(table, setting), path)
         for setting in SETTINGS
         if setting.key in table
     }
-    for setting in SETTINGS:
-        if setting.key not in table and not setting.value:
-            table.flag(setting.key, False)
-        elif setting.key not in table:
-            table.text(setting.key, "")
-    table.finish(f"; there are {', '.join(setting.key for setting in SETTINGS)}")
+    table.finish(f"; there are {', '.join(keys)}", keys)
     return found
 
 

@@ -35,7 +35,7 @@ from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.log_file import LogChoice
+    from rdc.report.sync_log import LogChoice
     from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]

@@ -9,9 +9,10 @@ from datetime import date, timedelta
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.report.sizes import counted, exact_text, size_text
+from rdc.report.text import counted, exact_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,16 +54,13 @@ drops those of a file, or of all that was below a directory.
 """
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc catalog` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc catalog")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     verbs = {"show": _show, "prune": _prune, "forget": _forget}
     what = parsed.operands[0] if parsed.operands else ""

@@ -9,15 +9,13 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from rdc.cli.environment import Environment
-from rdc.cli.malloc_settings import keep_freed_memory
 from rdc.cli.options.check_options import CHECK_OPTIONS, CheckRequest, parse_check, read_check
 from rdc.cli.options.filter_options import read_rule_file
-from rdc.cli.options.table import options_help
-from rdc.cli.reporting_frame import reporting, reporting_usage
-from rdc.errors import ExitCode, RdcError
-from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
-from rdc.model.location import Location, RemoteShell
-from rdc.progress import Reporter
+from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting_usage
+from rdc.errors import ExitCode, RdcError, printable
+from rdc.model.check import EntryDiffers
+from rdc.report.output import Output, TerminalOutput
+from rdc.report.text import counted, elapsed_text, size_text
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -26,6 +24,10 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.model.check import CheckOptions, CheckReport
+    from rdc.model.location import Location, RemoteShell
+    from rdc.progress import Reporter
+    from rdc.report.progress_display import ProgressBar, ProgressLines
 
 __all__ = ["OPTIONS", "SUMMARY", "Checker", "help_text", "run"]
 
@@ -56,8 +58,11 @@ Exit codes: 0 equal, 1 different, 64 usage, 23 something could not be read, 24 f
 """
 
 
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+
+
 class Checker(Protocol):
-    """The signature of rdc.session.check.check, which tests replace."""
+    """The signature of rdc.check, which tests replace."""
 
     def __call__(
         self,
@@ -73,29 +78,15 @@ class Checker(Protocol):
     ) -> CheckReport: ...
 
 
-class _Output(Reporter, Protocol):
-    def start(self) -> None: ...
-    def differs(self, found: EntryDiffers) -> None: ...
-    def finish(self, report: CheckReport) -> None: ...
-    def fail(self, error: RdcError) -> None: ...
-    def close(self) -> None: ...
-
-
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
-
-
 def run(words: Sequence[str], environment: Environment, *, checker: Checker | None = None) -> ExitCode:
     """Runs `rdc check` with the words after it. Raises RdcError, which the caller prints."""
-    with reporting_usage(words, lambda: _json_output(environment)), _own_codes():
+    with reporting_usage(words, environment), _own_codes():
         parsed = parse_check(list(words))
-        if parsed.has("--help"):
-            environment.show_help(help_text())
+        if help_text.shown(parsed, environment):
             return ExitCode.OK
         request = read_check(parsed, lambda name: read_rule_file(name, environment))
     if checker is None:
-        from rdc.session.check import check
+        from rdc.library.trees import check
 
         keep_freed_memory()
         checker = check
@@ -115,42 +106,98 @@ def _own_codes() -> Iterator[None]:
 
 def _perform(request: CheckRequest, environment: Environment, checker: Checker) -> ExitCode:
     sync = request.sync
-    output = _json_output(environment) if sync.json else _terminal_output(request, environment)
-    with reporting(output), _own_codes():
-        output.start()
+    output = json_output(environment) if sync.json else _terminal(request, environment)
+
+    def check() -> CheckReport:
         with sync.catalog.store() as catalog:
-            report = checker(
+            return checker(
                 sync.source,
                 sync.destination,
                 request.options,
                 shell=sync.shell,
                 reporter=output,
-                on_difference=output.differs,
+                on_difference=output,
                 catalog=catalog if request.options.trust_catalog else None,
                 keys=sync.keys,
             )
-        output.finish(report)
-    return report.exit
+
+    with _own_codes():
+        return perform(output, check).exit
 
 
-def _json_output(environment: Environment) -> _Output:
-    from rdc.report.check_json import CheckJson
-
-    return CheckJson(environment.data, environment.flush, environment.clock)
-
-
-def _terminal_output(request: CheckRequest, environment: Environment) -> _Output:
-    from rdc.report.check_terminal import CheckTerminal
-
+def _terminal(request: CheckRequest, environment: Environment) -> Output:
     style = request.sync.style
-    progress = environment.progress(
+    bar = environment.progress(
         quiet=style.quiet, scrolling=environment.stdout_is_terminal, lines=style.progress
     )
-    return CheckTerminal(
-        environment.data,
-        environment.talk,
-        progress,
-        environment.clock,
-        quiet=style.quiet,
-        local=style.local,
-    )
+    return CheckTerminal(environment, bar, quiet=style.quiet, local=style.local)
+
+
+_WIDTH = 12
+"""Columns of the words that tell how an entry differs."""
+
+
+class CheckTerminal(TerminalOutput):
+    """A line for each entry that differs on stdout, problems and the summary on stderr."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        bar: ProgressBar | ProgressLines | None,
+        *,
+        quiet: bool = False,
+        local: bool = False,
+    ) -> None:
+        """`local`: both ends are this machine."""
+        super().__init__(environment.data, environment.talk, bar, quiet=quiet)
+        self._clock = environment.clock
+        self._began = environment.clock()
+        self._local = local
+
+    def __call__(self, event: object, /) -> None:
+        if not isinstance(event, EntryDiffers):
+            super().__call__(event)
+        elif not self._quiet:
+            self._data(difference_line(event) + "\n")
+
+    def summary(self, report: CheckReport) -> str:
+        return _summary(report, self._clock() - self._began, local=self._local)
+
+
+def difference_line(found: EntryDiffers) -> str:
+    """`content,time  docs/a.txt`: the aspects, then the path."""
+    return f"{','.join(found.aspects.names):<{_WIDTH}}  {printable(found.path)}"
+
+
+def _summary(report: CheckReport, seconds: float, *, local: bool) -> str:
+    """`3 of 12 entries differ (1 missing, 1 extra); compared the content of 9 files, 1.2 MB; ...`."""
+    total = counted(report.entries, "entry", "entries")
+    if report.different:
+        sides = [
+            f"{count:,} {word}"
+            for count, word in ((report.missing, "missing"), (report.extra, "extra"))
+            if count
+        ]
+        head = f"{counted(report.different, 'difference')} in {total}" + (
+            f" ({', '.join(sides)})" if sides else ""
+        )
+    else:
+        head = f"no difference in {total}"
+    read = f"compared the content of {counted(report.files_compared, 'file')}"
+    if report.files_compared < report.files:
+        share = 100 * report.bytes_compared / report.total_bytes if report.total_bytes else 0.0
+        read += f" of {report.files:,}"
+        size = f"{size_text(report.bytes_compared)} of {size_text(report.total_bytes)}, {share:.1f} %"
+    else:
+        size = size_text(report.bytes_compared)
+    parts = [head, f"{read}, {size}"]
+    took = elapsed_text(seconds)
+    if not local:
+        took = (
+            f"sent {size_text(report.bytes_sent)}, received {size_text(report.bytes_received)}"
+            f" in {counted(report.round_trips, 'round trip')}, {took}"
+        )
+    parts.append(took)
+    if report.errors or report.exit not in (ExitCode.OK, ExitCode.DIFFERENT):
+        parts.append(f"{counted(report.errors, 'problem')}, exit code {int(report.exit)}")
+    return "; ".join(parts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rdc.cli.environment import Environment
-from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, parse_words
+from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError
 
 TYPE_CHECKING = False
@@ -33,16 +34,13 @@ _FILES = ("FILE", "DIR", "PROGRAM")
 """Values that are file names. Shells complete no other values."""
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc completions` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc completions")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if len(parsed.operands) != 1 or parsed.operands[0] not in SUBVERBS:
         raise UsageError(f"rdc completions is followed by {', '.join(SUBVERBS)} (see rdc completions --help)")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.settings import SETTINGS, chosen_settings, settings_file
-from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, parse_words
+from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 
 __all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
@@ -19,23 +20,23 @@ SUBVERBS = ("show",)
 OPTIONS = (OptionGroup("Options", (Option(("--help",), "show this text"),)),)
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    rows = "".join(f"  {setting.key:<14}{setting.variable:<18}{setting.help}\n" for setting in SETTINGS)
-    return (
-        "Usage: rdc config show\n\n"
-        "What an option says overrides the environment, and that the file ~/.config/rdc/config.toml (or\n"
-        "rdc/config.toml in $XDG_CONFIG_HOME), in which a line is such as: timeout = 60\n\n"
-        "Settings, and the variables that set the same:\n\n"
-        f"{rows}" + options_help(OPTIONS)
-    )
+_INTRODUCTION = """\
+Usage: rdc config show
+
+What an option says overrides the environment, and that the file ~/.config/rdc/config.toml (or
+rdc/config.toml in $XDG_CONFIG_HOME), in which a line is such as: timeout = 60
+
+Settings, and the variables that set the same:
+
+""" + "".join(f"  {setting.key:<14}{setting.variable:<18}{setting.help}\n" for setting in SETTINGS)
+
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc config` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc config")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if parsed.operands != ("show",):
         raise UsageError("rdc config is followed by show (see rdc config --help)")

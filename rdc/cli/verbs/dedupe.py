@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from rdc.cli.environment import Environment
 from rdc.cli.options.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_dedupe, read_dedupe
 from rdc.cli.options.filter_options import read_rule_file
-from rdc.cli.options.table import options_help
-from rdc.cli.reporting_frame import reporting, reporting_usage
-from rdc.errors import ExitCode, RdcError
-from rdc.instances.events import DedupeReporter
+from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
+from rdc.errors import ExitCode
 from rdc.model.home import state_directory
-from rdc.model.instances import DedupeOptions, DedupeReport, DeduperOptions, DuplicateListing
-from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
-from rdc.typed import Protocol
+from rdc.model.instances import DedupeOptions, DeduperOptions, DuplicateListing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.instances import DedupeReport
+    from rdc.report.output import Output
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -46,54 +47,35 @@ Exit codes: 0 done, 1 usage, 11 disk full, 20 interrupted, 23 some files could n
 """
 
 
-class _Output(DedupeReporter, Protocol):
-    def start(self) -> None: ...
-    def finish(self, report: DedupeReport, journal: bytes | None) -> None: ...
-    def fail(self, error: RdcError) -> None: ...
-    def close(self) -> None: ...
-
-
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc dedupe` with the words after it. Raises RdcError, which the caller prints."""
-    with reporting_usage(words, lambda: _json_output(environment, dry_run=True)):
+    with reporting_usage(words, environment):
         parsed = parse_dedupe(words)
-        if parsed.has("--help"):
-            environment.show_help(help_text())
+        if help_text.shown(parsed, environment):
             return ExitCode.OK
         request = read_dedupe(parsed, lambda name: read_rule_file(name, environment))
     return _perform(request, environment)
 
 
 def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
-    dry_run = not request.apply
     output = (
-        _json_output(environment, dry_run=dry_run) if request.json else _terminal_output(request, environment)
+        json_output(environment, dry_run=not request.apply)
+        if request.json
+        else _terminal(request, environment)
     )
-    with reporting(output):
-        output.start()
-        if request.undo is not None:
-            from rdc.instances.undo import undo
-
-            report, journal = undo(request.undo, _undo_options(request), output), None
-        else:
-            report, journal = _dedupe(request, environment, output)
-        output.finish(report, journal)
-    return report.exit
+    job = _undo if request.undo is not None else _dedupe
+    return perform(output, lambda: job(request, environment, output)).exit
 
 
-def _dedupe(
-    request: DedupeRequest, environment: Environment, output: _Output
-) -> tuple[DedupeReport, bytes | None]:
-    from rdc.library.dedupe import dedupe
+def _dedupe(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
+    from rdc.library.duplicates import dedupe
 
     listing = None
     if request.report is not None:
-        from rdc.library.duplicate_report import read_report
+        from rdc.library.duplicate_groups import read_report
 
         listing = DuplicateListing(read_report(request.report, environment.stdin), request.report)
     options = DedupeOptions(
@@ -108,7 +90,7 @@ def _dedupe(
         journal=request.journal,
     )
     with request.catalog.store() as catalog:
-        report = dedupe(
+        return dedupe(
             request.paths,
             options,
             listing=listing,
@@ -116,26 +98,25 @@ def _dedupe(
             reporter=output,
             environ=environment.environ,
         )
-    return report, report.journal
 
 
-def _undo_options(request: DedupeRequest) -> DeduperOptions:
+def _undo(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
+    from rdc.instances.undo import undo
+
+    assert request.undo is not None  # noqa: S101 - the caller asked
     state = state_directory(os.environ)
-    return DeduperOptions(
+    options = DeduperOptions(
         apply=request.apply,
         max_files=request.max_files,
         max_bytes=request.max_bytes,
         journals=None if state is None else os.fsencode(state),
     )
+    return undo(request.undo, options, output)
 
 
-def _json_output(environment: Environment, *, dry_run: bool) -> _Output:
-    from rdc.report.dedupe_json import DedupeJson
+def _terminal(request: DedupeRequest, environment: Environment) -> Output:
+    from rdc.report.instances import DedupeStyle, DedupeTerminal
 
-    return DedupeJson(environment.data, environment.flush, environment.clock, dry_run=dry_run)
-
-
-def _terminal_output(request: DedupeRequest, environment: Environment) -> _Output:
     style = DedupeStyle(
         not request.apply,
         undo=request.undo is not None,

@@ -11,15 +11,18 @@ from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_ru
 from rdc.cli.options.removal_options import REMOVAL_GROUP, read_removal
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText, json_output, perform
+from rdc.errors import ExitCode, UsageError
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
-from rdc.report.trouble import Trouble
+from rdc.report.output import Output, TerminalOutput
+from rdc.report.text import null_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.cli.options.removal_options import RemovalRequest
     from rdc.model.duplicates import DuplicateReport
-    from rdc.progress import Reporter
+    from rdc.model.instances import DedupeReport
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -75,16 +78,13 @@ least one file of each set stays, and each is compared byte by byte with it righ
 _FORMATS = ("--null", "--csv", "--json")
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc dupes` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc dupes")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
@@ -93,44 +93,17 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if len(formats) > 1:
         raise UsageError(f"{' and '.join(sorted(formats))} exclude each other (see rdc dupes --help)")
     options = _options(parsed, environment)
+    json, quiet = "--json" in formats, parsed.has("--quiet")
+    output: Output
     if removal is not None:
-        from rdc.cli.verbs.remove_duplicates import remove_duplicates
-
-        paths = [os.fsencode(operand) for operand in parsed.operands]
-        output = {"json": "--json" in formats, "quiet": parsed.has("--quiet")}
-        with read_choice(parsed).store() as store:
-            return remove_duplicates(paths, removal, options, store, environment, **output)
-    if "--json" in formats:
-        return _run_json(parsed, options, environment)
-    terminal = Trouble(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
-    try:
-        found = _find(parsed, options, terminal)
-    finally:
-        terminal.close()
-    _print(found, formats, environment)
-    if not parsed.has("--quiet"):
-        from rdc.report.duplicates_listing import summary_text
-
-        # The listing precedes the summary if both go to one terminal.
-        environment.flush()
-        environment.talk(summary_text(found.summary) + "\n")
-    return found.exit
-
-
-def _run_json(words: Words, options: DuplicateOptions, environment: Environment) -> ExitCode:
-    from rdc.report.duplicates_json import DuplicatesJson
-
-    writer = DuplicatesJson(environment.data, environment.flush, environment.clock)
-    writer.start(_working_directory())
-    try:
-        found = _find(words, options, writer)
-    except RdcError as error:
-        writer.fail(error)
-        raise
-    for group in found.groups:
-        writer.group(group)
-    writer.finish(found.summary, found.exit)
-    return found.exit
+        output = _removal_output(removal, environment, json=json, quiet=quiet)
+        return perform(output, lambda: _remove(parsed, removal, options, environment, output)).exit
+    if json:
+        here = _working_directory()
+        output = json_output(environment, **({} if here is None else {"cwd": here}))
+    else:
+        output = _Listing(environment, *formats, quiet=quiet)
+    return perform(output, lambda: _find(parsed, options, output)).exit
 
 
 def _working_directory() -> bytes | None:
@@ -141,27 +114,78 @@ def _working_directory() -> bytes | None:
         return None
 
 
-def _find(words: Words, options: DuplicateOptions, reporter: Reporter) -> DuplicateReport:
-    from rdc.library.dupes import dupes
+def _find(words: Words, options: DuplicateOptions, reporter: Output) -> DuplicateReport:
+    from rdc.library.duplicates import dupes
 
     with read_choice(words).store() as catalog:
         return dupes(words.operands, options, reporter=reporter, catalog=catalog)
 
 
-def _print(found: DuplicateReport, formats: set[str], environment: Environment) -> None:
-    from rdc.report.duplicates_listing import CSV_HEAD, csv_lines, text_lines
-    from rdc.report.names import null_names
+class _Listing(TerminalOutput):
+    """Prints all groups at the end: as text, as names for programs, or as a table."""
 
-    if "--null" in formats:
-        for group in found.groups:
-            environment.binary(null_names(name for file in group.files for name in (file.path, *file.links)))
-    elif "--csv" in formats:
-        environment.data(CSV_HEAD)
-        for number, group in enumerate(found.groups, 1):
-            environment.data("".join(csv_lines(number, group)))
-    else:
-        for number, group in enumerate(found.groups):
-            environment.data(("\n" if number else "") + text_lines(group))
+    def __init__(self, environment: Environment, form: str = "", *, quiet: bool) -> None:
+        """`form`: "--null", "--csv" or "". `quiet`: without a summary."""
+        super().__init__(environment.data, environment.talk, environment.progress(quiet=quiet))
+        self._environment = environment
+        self._form = form
+        self._summarised = not quiet
+
+    def finish(self, report: DuplicateReport) -> None:
+        from rdc.report.listings import DUPLICATES_HEAD, duplicate_rows, duplicates_summary, duplicates_text
+
+        self.close()
+        if self._form == "--csv":
+            self._data(DUPLICATES_HEAD)
+        for number, group in enumerate(report.groups):
+            if self._form == "--null":
+                names = (name for file in group.files for name in (file.path, *file.links))
+                self._environment.binary(null_names(names))
+            elif self._form == "--csv":
+                self._data("".join(duplicate_rows(number + 1, group)))
+            else:
+                self._data(("\n" if number else "") + duplicates_text(group))
+        if self._summarised:
+            # The listing precedes the summary if both go to one terminal.
+            self._environment.flush()
+            self._talk(duplicates_summary(report.summary) + "\n")
+
+
+def _removal_output(request: RemovalRequest, environment: Environment, *, json: bool, quiet: bool) -> Output:
+    if json:
+        return json_output(environment, dry_run=not request.apply)
+    from rdc.report.instances import RemovalTerminal
+
+    progress = environment.progress(quiet=quiet, scrolling=environment.stdout_is_terminal)
+    return RemovalTerminal(
+        environment.data, environment.talk, progress, dry_run=not request.apply, quiet=quiet
+    )
+
+
+def _remove(
+    words: Words,
+    request: RemovalRequest,
+    options: DuplicateOptions,
+    environment: Environment,
+    reporter: Output,
+) -> DedupeReport:
+    from rdc.library.duplicates import remove_duplicates
+    from rdc.model.removal import RemovalOptions
+
+    paths = [os.fsencode(operand) for operand in words.operands]
+    removal = RemovalOptions(
+        action=request.action,
+        apply=request.apply,
+        rules=request.rules,
+        keep_in=request.keep_in,
+        only_in=request.only_in,
+        destination=request.destination,
+        journal=request.journal,
+    )
+    with read_choice(words).store() as catalog:
+        return remove_duplicates(
+            paths, removal, options, catalog=catalog, reporter=reporter, environ=environment.environ
+        )
 
 
 def _options(words: Words, environment: Environment) -> DuplicateOptions:

@@ -9,13 +9,20 @@ from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
-from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
-from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.report.index_terminal import IndexTerminal
+from rdc.cli.options.table import Option, OptionGroup, parse_words
+from rdc.cli.verb import HelpText
+from rdc.errors import ExitCode, RdcError, UsageError, worse
+from rdc.progress import Problem, Progressed
+from rdc.report.output import TerminalOutput
+from rdc.report.text import counted, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.catalog.catalog import Catalog
+    from rdc.errors import FileError
+    from rdc.report.progress_display import ProgressBar, ProgressLines
     from rdc.survey.walk.storage_use import StorageUse
     from rdc.tree.filters import FilterList
 
@@ -49,16 +56,13 @@ they might be changed once more without a trace in their times.
 """
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc index` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc index")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc index needs a directory (see rdc index --help)")
@@ -81,7 +85,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
             for notice in catalog.take_notices():
                 environment.talk(f"rdc: note: {notice}\n")
         if not parsed.has("--quiet"):
-            environment.talk(terminal.summary(catalog.lost) + "\n")
+            environment.talk(terminal.counts(catalog.lost) + "\n")
         if catalog.lost:
             raise RdcError(
                 f"{catalog.database.path}: the catalog could not be written; check its owner and permissions,"
@@ -109,3 +113,45 @@ def _index(
     finally:
         signer.close()
         root.close()
+
+
+class IndexTerminal(TerminalOutput):
+    """Counts and displays. `talk` writes whole lines to stderr."""
+
+    def __init__(self, talk: Callable[[str], None], bar: ProgressBar | ProgressLines | None) -> None:
+        super().__init__(talk, talk, bar)
+        self._files = 0
+        self._known = 0
+        self._bytes = 0
+        self._bytes_read = 0
+        self._failed = 0
+        self.code = ExitCode.OK
+
+    def report(self, event: object, /) -> None:
+        """A Reporter for the walk."""
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self._problem(event)
+
+    def signed(self, files: int, size: int, *, known: bool) -> None:
+        """`size`: bytes of all these files."""
+        self._files += files
+        self._known += files if known else 0
+        self._bytes += size
+        self._bytes_read += 0 if known else size
+        self(Progressed("compare", self._bytes, None))
+
+    def failed(self, error: FileError) -> None:
+        self._problem(Problem(error.code, error.path, str(error)))
+
+    def counts(self, lost: int) -> str:
+        read = self._files - self._known
+        text = f"{counted(self._files, 'file')}: {self._known:,} known, {read:,} read"
+        text += f" ({size_text(self._bytes_read)})"
+        if self._failed:
+            text += f", {self._failed:,} failed"
+        return text + (f", {lost:,} not kept" if lost else "")
+
+    def _problem(self, event: Problem) -> None:
+        self._failed += 1
+        self.code = worse(self.code, event.code)
+        self(event)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
@@ -46,16 +47,13 @@ architecture and C library there.
 """
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc install` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc install")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if len(parsed.operands) != 1:
         raise UsageError("rdc install takes one HOST (see rdc install --help)")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rdc.cli.environment import Environment
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.limits.daemon import KEY_FILE_BYTES
 
@@ -66,16 +67,13 @@ To replace a key that will expire, without a moment in which it is not known:
 DAYS_MOST = 36_500
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc keys` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc keys")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     from rdc.transport.keys import key_directory
 

@@ -14,7 +14,8 @@ from rdc.cli.options.document_options import (
     refuse_document_options,
 )
 from rdc.cli.options.scan_options import OUTPUT_GROUP, read_memory, read_output, read_part
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText
 from rdc.cli.verbs.scan import claim_results, print_report
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.model.scan import DEFAULT_MEMORY, MergeOptions
@@ -63,16 +64,13 @@ the byte, however they were divided. Parts of scans and of documents do not mix.
 _SCANS_ONLY = ("--memory", "--csv", "--parquet")
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc merge` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc merge")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError(
@@ -86,7 +84,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     memory, part, output = read_memory(parsed), read_part(parsed), read_output(parsed)
     claim_results(part, output, MERGED_SCAN).check_named(map(os.fsencode, parsed.operands))
 
-    from rdc.library.merge import merge
+    from rdc.library.scans import merge
 
     report = merge(parsed.operands, MergeOptions(memory), part=part, overwrite=output.overwrite)
     print_report(report, output, environment)
@@ -117,7 +115,7 @@ def _merge_documents(words: Words, environment: Environment) -> ExitCode:
     claims = claim_results(output)
 
     def search(reporter: Reporter) -> DocumentReport:
-        from rdc.library.similar_documents import merge_claimed
+        from rdc.library.similar import merge_claimed
 
         return merge_claimed(words.operands, options, output.part_output, claims, reporter=reporter)
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment
-from rdc.cli.malloc_settings import keep_freed_memory
 from rdc.cli.options.resource_options import MAX_MEMORY, read_max_memory
-from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, parse_words
+from rdc.cli.verb import HelpText, keep_freed_memory
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 
 TYPE_CHECKING = False
@@ -88,9 +88,7 @@ all else goes on. The time of a directory that exists is not set, which is no er
 """
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(
@@ -101,8 +99,7 @@ def run(
 ) -> ExitCode:
     """Runs `rdc serve` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if parsed.operands:
         raise UsageError(f"rdc serve takes no {parsed.operands[0]} (see rdc serve --help)")

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.report.json_events import path_fields
-from rdc.report.sizes import exact_text, size_text
+from rdc.report.json_output import path_fields
+from rdc.report.text import exact_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,16 +53,13 @@ Two files with the same root and parameters have the same content.
 SignFile = Callable[[bytes, "ChunkParams"], "SignatureTree"]
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile | None = None) -> ExitCode:
     """Runs `rdc signature` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc signature")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if len(parsed.operands) != 1:
         raise UsageError(f"one FILE is needed, {len(parsed.operands)} were given (see rdc signature --help)")

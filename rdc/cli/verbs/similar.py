@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import chain
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
@@ -16,17 +16,17 @@ from rdc.cli.options.document_options import (
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
 from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText, json_output, perform
+from rdc.errors import ExitCode, UsageError
 from rdc.model.similar import SimilarOptions
-from rdc.report.trouble import Trouble
+from rdc.report.output import Output, TerminalOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarReport
-    from rdc.progress import Reporter
+    from rdc.model.similar import SimilarReport
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -97,16 +97,13 @@ what 128 samples estimate.
 _FORMATS = ("--null", "--csv", "--json")
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS)
+help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc similar` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, FORMER_DOCUMENT_OPTIONS, command="rdc similar")
-    if parsed.has("--help"):
-        environment.show_help(help_text())
+    if help_text.shown(parsed, environment):
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
@@ -120,174 +117,86 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     for several in (formats, jobs):
         if len(several) > 1:
             raise UsageError(f"{' and '.join(sorted(several))} exclude each other (see rdc similar --help)")
-    job = _Job(parsed, environment)
-    writer: _Writer
+    options = _options(parsed, environment)
+    output: Output
     if "--json" in formats:
-        writer = _JsonWriter(environment)
-    elif "--csv" in formats:
-        writer = _CsvWriter(environment)
-    elif "--null" in formats:
-        writer = _NullWriter(environment)
+        output = json_output(environment)
     else:
-        writer = _TextWriter(environment)
-    return writer.write(job)
+        output = _Listing(environment, *formats, folders=options.folders, quiet=parsed.has("--quiet"))
+    return perform(output, lambda: _find(parsed, options, output)).exit
 
 
-class _Job:
-    """The search that a command line asks for."""
+def _find(words: Words, options: SimilarOptions, reporter: Output) -> SimilarReport:
+    from rdc.library.similar import similar
 
-    def __init__(self, words: Words, environment: Environment) -> None:
-        self.words = words
-        self.options = _options(words, environment)
-        self.terminal = Trouble(environment.talk, environment.progress(quiet=words.has("--quiet")))
-        self.reporter: Reporter = self.terminal
-
-    @property
-    def quiet(self) -> bool:
-        return self.words.has("--quiet")
-
-    def run(self) -> SimilarReport:
-        from rdc.library.similar import similar
-
-        given = self.words.last("--to")
-        if given is not None and os.path.isdir(given.value):
-            raise UsageError(f"--to={given.value}: a file is expected, not a directory")
-        try:
-            with read_choice(self.words).store() as catalog:
-                return similar(self.words.operands, self.options, catalog=catalog, reporter=self.reporter)
-        finally:
-            self.terminal.close()
+    given = words.last("--to")
+    if given is not None and os.path.isdir(given.value):
+        raise UsageError(f"--to={given.value}: a file is expected, not a directory")
+    with read_choice(words).store() as catalog:
+        return similar(words.operands, options, catalog=catalog, reporter=reporter)
 
 
-class _Writer(ABC):
-    """Writes the results in one form of output."""
+class _Listing(TerminalOutput):
+    """Prints all results at the end: as text, as names for programs, or as a table."""
 
-    def __init__(self, environment: Environment) -> None:
-        self.environment = environment
+    def __init__(self, environment: Environment, form: str = "", *, folders: bool, quiet: bool) -> None:
+        """`form`: "--null", "--csv" or "". `quiet`: without a summary."""
+        super().__init__(environment.data, environment.talk, environment.progress(quiet=quiet))
+        self._environment = environment
+        self._form = form
+        self._folders = folders
+        self._summarised = not quiet
 
-    @abstractmethod
-    def write(self, job: _Job) -> ExitCode:
-        """Runs the search, writes its results and returns the exit code."""
-
-
-class _ListingWriter(_Writer):
-    """A form that writes all results at the end."""
-
-    def write(self, job: _Job) -> ExitCode:
-        from rdc.report.similar_listing import summary_text
-
-        found = job.run()
-        if found.summary is None:
-            self.matches(found.matches)
-            return found.exit
-        if job.options.folders:
-            self.folders(found.folders)
+    def finish(self, report: SimilarReport) -> None:
+        self.close()
+        if self._form == "--null":
+            for names in _names(report):
+                self._environment.binary(names)
+        elif self._form == "--csv":
+            for rows in _tables(report, folders=self._folders):
+                self._data(rows)
         else:
-            self.groups(found.groups)
-        if not job.quiet:
-            self.environment.flush()
-            self.environment.talk(summary_text(found.summary) + "\n")
-        return found.exit
+            for text in _texts(report):
+                self._data(text)
+        if report.summary is not None and self._summarised:
+            from rdc.report.listings import similar_summary
 
-    @abstractmethod
-    def matches(self, files: Sequence[SimilarFile]) -> None:
-        """Writes the files that resemble one file, best first."""
-
-    @abstractmethod
-    def groups(self, found: Iterable[SimilarGroup]) -> None:
-        """Writes groups of similar files."""
-
-    @abstractmethod
-    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
-        """Writes pairs of overlapping directories, most overlap first."""
+            # The listing precedes the summary if both go to one terminal.
+            self._environment.flush()
+            self._talk(similar_summary(report.summary) + "\n")
 
 
-class _TextWriter(_ListingWriter):
-    def matches(self, files: Sequence[SimilarFile]) -> None:
-        from rdc.report.similar_listing import files_text
+def _texts(report: SimilarReport) -> Iterator[str]:
+    """The lines of all matches, then groups and pairs of folders with an empty line between two."""
+    from rdc.report.listings import files_text, folders_text
 
-        self.environment.data(files_text(files))
-
-    def groups(self, found: Iterable[SimilarGroup]) -> None:
-        from rdc.report.similar_listing import files_text
-
-        self._blocks(files_text(group.files) for group in found)
-
-    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
-        from rdc.report.similar_listing import folders_text
-
-        self._blocks(folders_text(pair) for pair in pairs)
-
-    def _blocks(self, texts: Iterator[str]) -> None:
-        for number, text in enumerate(texts):
-            self.environment.data(("\n" if number else "") + text)
+    yield files_text(report.matches)
+    groups = (files_text(group.files) for group in report.groups)
+    for number, text in enumerate(chain(groups, map(folders_text, report.folders))):
+        yield ("\n" if number else "") + text
 
 
-class _NullWriter(_ListingWriter):
-    def matches(self, files: Sequence[SimilarFile]) -> None:
-        self.environment.binary(b"".join(file.path + b"\0" for file in files))
+def _names(report: SimilarReport) -> Iterator[bytes]:
+    """Names ended by NUL. Groups and pairs of folders end with one more, matches do not."""
+    from rdc.report.text import null_names
 
-    def groups(self, found: Iterable[SimilarGroup]) -> None:
-        from rdc.report.names import null_names
-
-        for group in found:
-            self.environment.binary(
-                null_names(name for file in group.files for name in (file.path, *file.copies))
-            )
-
-    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
-        from rdc.report.names import null_names
-
-        for pair in pairs:
-            self.environment.binary(null_names((pair.first, pair.second)))
+    yield b"".join(file.path + b"\0" for file in report.matches)
+    for group in report.groups:
+        yield null_names(name for file in group.files for name in (file.path, *file.copies))
+    for pair in report.folders:
+        yield null_names((pair.first, pair.second))
 
 
-class _CsvWriter(_ListingWriter):
-    def matches(self, files: Sequence[SimilarFile]) -> None:
-        from rdc.model.similar import SimilarGroup
-        from rdc.report.similar_listing import FILES_HEAD, file_rows
+def _tables(report: SimilarReport, *, folders: bool) -> Iterator[str]:
+    """The rows of a table below its heads. Each match is a group of its own."""
+    from rdc.model.similar import SimilarGroup
+    from rdc.report.listings import FILES_HEAD, FOLDERS_HEAD, file_rows, folder_rows
 
-        rows = (
-            row for number, file in enumerate(files, 1) for row in file_rows(number, SimilarGroup((file,)))
-        )
-        self.environment.data(FILES_HEAD + "".join(rows))
-
-    def groups(self, found: Iterable[SimilarGroup]) -> None:
-        from rdc.report.similar_listing import FILES_HEAD, file_rows
-
-        self.environment.data(FILES_HEAD)
-        for number, group in enumerate(found, 1):
-            self.environment.data("".join(file_rows(number, group)))
-
-    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
-        from rdc.report.similar_listing import FOLDERS_HEAD, folder_rows
-
-        self.environment.data(FOLDERS_HEAD + "".join(map(folder_rows, pairs)))
-
-
-class _JsonWriter(_Writer):
-    def write(self, job: _Job) -> ExitCode:
-        from rdc.report.similar_json import SimilarJson
-
-        events = SimilarJson(self.environment.data, self.environment.flush, self.environment.clock)
-        job.reporter = events
-        events.start()
-        try:
-            found = job.run()
-        except RdcError as error:
-            events.fail(error)
-            raise
-        for file in found.matches:
-            events.match(file)
-        if found.summary is None:
-            events.finish_matches(len(found.matches), found.exit)
-            return found.exit
-        for pair in found.folders:
-            events.folders(pair)
-        for group in found.groups:
-            events.group(group)
-        events.finish(found.summary, found.exit)
-        return found.exit
+    yield FOLDERS_HEAD if folders else FILES_HEAD
+    yield from map(folder_rows, report.folders)
+    matches = (SimilarGroup((file,)) for file in report.matches)
+    for number, group in enumerate(chain(matches, report.groups), 1):
+        yield "".join(file_rows(number, group))
 
 
 def _options(words: Words, environment: Environment) -> SimilarOptions:

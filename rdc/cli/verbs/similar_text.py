@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from rdc.cli.environment import Environment
-from rdc.cli.malloc_settings import keep_freed_memory
 from rdc.cli.options.document_options import (
     DocumentOutput,
     read_document_options,
@@ -15,12 +14,13 @@ from rdc.cli.options.document_options import (
 from rdc.cli.options.filter_options import read_rule_file, read_rules
 from rdc.cli.options.resource_options import Slicing, read_slicing
 from rdc.cli.options.table import Words
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.cli.verb import json_output, keep_freed_memory, perform, reporting, stop_requests
+from rdc.errors import ExitCode, UsageError
 from rdc.files.objects.object_url import is_url
 from rdc.files.own.claims import Claims
 from rdc.files.own.output_file import claim_outputs, write_output
 from rdc.records import replace
-from rdc.report.trouble import Trouble
+from rdc.report.output import Output, TerminalOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run_text(words: Words, environment: Environment) -> ExitCode:
         claims.check_named(rule_files)
         claims.check_below(path for path in map(os.fsencode, words.operands) if not is_url(path))
         return _on_cluster(words, options, slicing, output, environment)
-    from rdc.library.similar_documents import search_claimed, stage_of
+    from rdc.library.similar import search_claimed, stage_of
 
     claims = claim_results(output, stage_of(options))
     claims.check_named(rule_files)
@@ -91,14 +91,14 @@ def _write_slice(
     words: Words, options: DocumentOptions, slicing: Slicing, output: DocumentOutput, environment: Environment
 ) -> ExitCode:
     """Writes the part of one slice, and says how much it is."""
-    from rdc.library.document_parts import document_slice
-    from rdc.report.documents.listing import slice_text
+    from rdc.library.similar import document_slice
+    from rdc.report.documents import slice_text
 
     assert slicing.slice is not None  # noqa: S101 - the caller asked
     assert output.part is not None  # noqa: S101 - read_slicing refuses it
     _keep_freed_memory()
-    terminal = Trouble(environment.talk, environment.progress(quiet=output.quiet))
-    try:
+    terminal = _Listing(environment, quiet=output.quiet)
+    with reporting(terminal):
         found = document_slice(
             words.operands,
             slicing.slice,
@@ -107,8 +107,6 @@ def _write_slice(
             overwrite=output.overwrite,
             reporter=terminal,
         )
-    finally:
-        terminal.close()
     if not output.quiet:
         environment.talk(slice_text(found, slicing.slice) + "\n")
     return found.exit
@@ -119,10 +117,8 @@ def _on_cluster(
 ) -> ExitCode:
     from functools import partial
 
-    from rdc.cli.verbs.cluster_parts import cluster_parts
-    from rdc.cli.verbs.stop_requests import stop_requests
-    from rdc.library.document_parts import document_parts
-    from rdc.library.similar_documents import merge_documents
+    from rdc.cluster.engines import parts_on_engine
+    from rdc.library.similar import document_parts, merge_documents
 
     cluster, out = slicing.cluster, output.part
     assert cluster is not None  # noqa: S101 - the caller asked
@@ -131,7 +127,7 @@ def _on_cluster(
     def search(reporter: Reporter) -> DocumentReport:
         with stop_requests() as stop:
             make = partial(document_parts, words.operands, options=options, reporter=reporter, stop=stop)
-            parts = cluster_parts(cluster, slicing.slices, out, b"rdcdocs", make)
+            parts = parts_on_engine(cluster, slicing.slices, out, b"rdcdocs", make)
             return merge_documents(parts, options, reporter=reporter, stop=stop)
 
     return print_documents(search, replace(output, part=None), environment)
@@ -142,14 +138,15 @@ def print_documents(
 ) -> ExitCode:
     """Runs a search, writes its results in the forms that `output` asks for, and returns the exit code."""
     _keep_freed_memory()
-    report = _as_json(search, environment) if output.json else _as_text(search, output, environment)
+    shown: Output = json_output(environment) if output.json else _Listing(environment, quiet=output.quiet)
+    report = perform(shown, lambda: search(shown))
     listed, page = output.list_output, output.html_output
     if listed is not None:
-        from rdc.report.documents.keep_lines import keep_lines
+        from rdc.report.documents import keep_lines
 
         write_output(listed, keep_lines(report.kept))
     if page is not None:
-        from rdc.report.documents.page import documents_page
+        from rdc.report.documents import documents_page
 
         write_output(page, documents_page(report))
     return report.exit
@@ -162,39 +159,23 @@ def _keep_freed_memory() -> None:
     keep_freed_memory(mapped=2 * BATCH_BYTES, untrimmed=BATCH_BYTES)
 
 
-def _as_text(
-    search: Callable[[Reporter], DocumentReport], output: DocumentOutput, environment: Environment
-) -> DocumentReport:
-    from rdc.report.documents.listing import document_text, summary_text
+class _Listing(TerminalOutput):
+    """Prints all groups and matches at the end."""
 
-    terminal = Trouble(environment.talk, environment.progress(quiet=output.quiet))
-    try:
-        report = search(terminal)
-    finally:
-        terminal.close()
-    for number, group in enumerate(report.groups):
-        environment.data(("\n" if number else "") + "".join(map(document_text, group.documents)))
-    for one in report.matches:
-        environment.data(document_text(one, like=True))
-    if not output.quiet:
-        environment.flush()
-        environment.talk(summary_text(report.summary) + "\n")
-    return report
+    def __init__(self, environment: Environment, *, quiet: bool) -> None:
+        """`quiet`: without a summary."""
+        super().__init__(environment.data, environment.talk, environment.progress(quiet=quiet))
+        self._environment = environment
+        self._summarised = not quiet
 
+    def finish(self, report: DocumentReport) -> None:
+        from rdc.report.documents import document_text, summary_text
 
-def _as_json(search: Callable[[Reporter], DocumentReport], environment: Environment) -> DocumentReport:
-    from rdc.report.documents.events import DocumentsJson
-
-    events = DocumentsJson(environment.data, environment.flush, environment.clock)
-    events.start()
-    try:
-        report = search(events)
-    except RdcError as error:
-        events.fail(error)
-        raise
-    for one in report.matches:
-        events.match(one)
-    for group in report.groups:
-        events.group(group)
-    events.finish(report.summary, report.exit)
-    return report
+        self.close()
+        for number, group in enumerate(report.groups):
+            self._data(("\n" if number else "") + "".join(map(document_text, group.documents)))
+        for one in report.matches:
+            self._data(document_text(one, like=True))
+        if self._summarised:
+            self._environment.flush()
+            self._talk(summary_text(report.summary) + "\n")

@@ -1,23 +1,24 @@
-"""`rdc sync SRC DST`: makes a file or directory equal to another, here or on another host."""
+"""`rdc sync SRC DST`: makes a file or directory equal to another, here or on another host.
+
+Three stories are told here: a sync, a sync on a terminal, where the user is asked if its guard stops it, and
+the listing of a source, for `rdc sync SRC` and --list-only.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
-from rdc.cli.malloc_settings import keep_freed_memory
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
-from rdc.cli.options.table import options_help
-from rdc.cli.reporting_frame import reporting, reporting_usage
-from rdc.errors import ExitCode, StoppedError
+from rdc.cli.options.table import Words
+from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
+from rdc.errors import ExitCode, StoppedError, UsageError, printable
 from rdc.limits.paths import SELECTED_LIST_BYTES
 from rdc.model.location import Location, RemoteShell
-from rdc.model.sync import SyncOptions
-from rdc.model.sync_report import SyncReport
-from rdc.progress import Reporter
 from rdc.records import replace
+from rdc.report.output import ForwardedOutput, Output, TerminalOutput
 from rdc.report.sync_terminal import SyncTerminal
 from rdc.typed import Protocol
 
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
-    from rdc.progress import StopSignal
-    from rdc.report.log_file import SyncOutput
+    from rdc.model.sync import SyncOptions
+    from rdc.model.sync_report import SyncReport
+    from rdc.progress import Reporter, StopSignal
+    from rdc.session.listing import ListedEntry
 
 __all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
@@ -64,8 +67,17 @@ it, 127 no rdc on the far side. Of a daemon: 5 it refused, 10 it cannot be reach
 """
 
 
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+
+ANSWER_BYTES = 64
+"""The longest answer to a question."""
+
+SIZE_COLUMNS = 14
+"""Columns of a size in a listing, as in rsync."""
+
+
 class Syncer(Protocol):
-    """The signature of rdc.session.sync.sync, which tests replace."""
+    """The signature of rdc.sync, which tests replace."""
 
     def __call__(
         self,
@@ -81,22 +93,14 @@ class Syncer(Protocol):
     ) -> SyncReport: ...
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
-
-
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
     """Runs `rdc sync` with the words after it. Raises RdcError, which the caller prints."""
-    with reporting_usage(words, lambda: _json_output(environment)):
+    with reporting_usage(words, environment):
         parsed = parse_sync(list(words))
-        if parsed.has("--help"):
-            environment.show_help(help_text())
+        if help_text.shown(parsed, environment):
             return ExitCode.OK
         if parsed.has("--list-only") or len(parsed.operands) == 1:
-            from rdc.cli.source_listing import list_operand
-
-            return list_operand(parsed, environment)
+            return _list(parsed, environment)
         named: list[str] = []
 
         def read_rules(name: str) -> bytes:
@@ -111,21 +115,13 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         if request.log is not None:
             _check_log(request.log.path, request, named)
     if syncer is None:
-        from rdc.session.sync import sync
+        from rdc.library.trees import sync
 
         keep_freed_memory()
         syncer = sync
-    if not environment.stderr_is_terminal:
-        return _perform(request, environment, syncer)
-    from rdc.cli.verbs.guarded_sync import asks, perform_guarded, with_default_guard
-
-    if not asks(parsed, environment):
-        return _perform(request, environment, syncer)
-
-    guarded = replace(request, options=with_default_guard(request.options, parsed))
-    return perform_guarded(
-        guarded, environment, lambda each, watch: _perform(each, environment, syncer, watch)
-    )
+    if environment.stderr_is_terminal and _asks(parsed, environment):
+        return _perform_guarded(_with_default_guard(request, parsed), environment, syncer)
+    return _perform(request, _output(request, environment), environment, syncer)
 
 
 def _check_log(path: str, request: SyncRequest, named: Sequence[str]) -> None:
@@ -136,26 +132,24 @@ def _check_log(path: str, request: SyncRequest, named: Sequence[str]) -> None:
     claim_log(os.fsencode(path)).check_named([*local, *map(os.fsencode, named)])
 
 
-def _perform(
-    request: SyncRequest,
-    environment: Environment,
-    syncer: Syncer,
-    watch: Callable[[SyncOutput], SyncOutput] | None = None,
-) -> ExitCode:
-    """Runs a request and reports it. `watch`: puts itself before the output."""
-    environment.buffer(request.buffering)
-    output: SyncOutput = _json_output(environment) if request.json else _terminal_output(request, environment)
-    if request.log is not None:
-        from rdc.report.log_file import LoggedOutput
+def _output(request: SyncRequest, environment: Environment) -> Output:
+    style = request.style
+    if request.json:
+        output = json_output(environment)
+    else:
+        scrolling = environment.stdout_is_terminal and style.lists
+        progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
+        output = SyncTerminal(style, environment.data, environment.talk, progress, environment.clock)
+    if request.log is None:
+        return output
+    from rdc.report.sync_log import LoggedOutput
 
-        output = LoggedOutput(output, request.log)
-    if watch is not None:
-        output = watch(output)
-    with reporting(output):
-        output.start()
-        report = _report(request, syncer, output)
-        output.finish(report)
-    return report.exit
+    return LoggedOutput(output, request.log)
+
+
+def _perform(request: SyncRequest, output: Output, environment: Environment, syncer: Syncer) -> ExitCode:
+    environment.buffer(request.buffering)
+    return perform(output, lambda: _report(request, syncer, output)).exit
 
 
 def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncReport:
@@ -177,14 +171,118 @@ def _report(request: SyncRequest, syncer: Syncer, reporter: Reporter) -> SyncRep
         raise request.deadline.error from error
 
 
-def _json_output(environment: Environment) -> SyncOutput:
-    from rdc.report.sync_json import SyncJson
+class _Watched(ForwardedOutput):
+    """Passes everything on, and notes whether the guard stopped the run."""
 
-    return SyncJson(environment.data, environment.flush, environment.clock)
+    stopped = False
+
+    def __call__(self, event: object, /) -> None:
+        from rdc.model.guard import is_stop
+
+        self.stopped = self.stopped or is_stop(event)
+        super().__call__(event)
 
 
-def _terminal_output(request: SyncRequest, environment: Environment) -> SyncOutput:
-    style = request.style
-    scrolling = environment.stdout_is_terminal and (style.lists)
-    progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
-    return SyncTerminal(style, environment.data, environment.talk, progress, environment.clock)
+def _perform_guarded(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
+    """Performs a request. If its guard stops it, asks; on yes the request is performed without a guard.
+
+    What the first run did is done, so the second one has only the rest to do.
+    """
+    watched = _Watched(_output(request, environment))
+    code = _perform(request, watched, environment, syncer)
+    if request.options.guard is None or not watched.stopped or not _agrees(environment):
+        return code
+    request = replace(request, options=replace(request.options, guard=None))
+    return _perform(request, _output(request, environment), environment, syncer)
+
+
+def _agrees(environment: Environment) -> bool:
+    environment.talk("Do it all the same? [y/N] ")
+    try:
+        answer = environment.stdin.readline(ANSWER_BYTES)
+    except OSError:
+        return False
+    return answer.strip().lower() in (b"y", b"yes")
+
+
+def _asks(words: Words, environment: Environment) -> bool:
+    """Whether someone is there who can be asked, and no program reads what is said."""
+    silent = words.has("--json", "--dry-run", "--quiet", "--no-guard")
+    return not silent and environment.stdin.isatty()
+
+
+def _with_default_guard(request: SyncRequest, words: Words) -> SyncRequest:
+    """The request with the guard that applies where someone can be asked."""
+    from rdc.model.guard import DEFAULT_SHARE
+
+    if not request.options.delete or words.has("--guard", "--no-guard"):
+        return request
+    return replace(request, options=replace(request.options, guard=DEFAULT_SHARE))
+
+
+class _Listing(TerminalOutput):
+    """What a listing prints: entries on stdout, as rsync --list-only prints them, problems on stderr."""
+
+    def __init__(self, environment: Environment, *, level: int, quiet: bool) -> None:
+        """`level`: of readability, as in `grouped`."""
+        super().__init__(environment.data, environment.talk, quiet=quiet)
+        self._level = level
+
+    def entry(self, entry: ListedEntry) -> None:
+        """Print permissions, size, time and name."""
+        import stat
+
+        from rdc.model.entries import Kind
+        from rdc.report.sync_log import grouped
+
+        mode = 0o777 if entry.kind is Kind.SYMLINK else entry.metadata.mode
+        kind = {Kind.FILE: "-", Kind.DIRECTORY: "d", Kind.SYMLINK: "l"}.get(entry.kind, "?")
+        size = entry.size if entry.link is None else len(entry.link)
+        name = printable(entry.path) + ("" if entry.link is None else f" -> {printable(entry.link)}")
+        shown = f"{kind}{stat.filemode(mode)[1:]} {grouped(size, self._level):>{SIZE_COLUMNS}}"
+        self._data(f"{shown} {_time(entry)} {name}\n")
+
+
+def _list(words: Words, environment: Environment) -> ExitCode:
+    """Lists the first operand. Raises RdcError."""
+    if words.has("--json"):
+        raise UsageError("--list-only and --json exclude each other: a listing has no events")
+    # The destination takes no part; the options are read as for any.
+    operands = (words.operands[0], os.devnull) if len(words.operands) == 1 else words.operands
+    request = read_request(
+        Words(words.given, operands),
+        lambda name: read_rule_file(name, environment),
+        read_list=lambda name: read_rule_file(name, environment, limit=SELECTED_LIST_BYTES, of="paths"),
+    )
+    environment.buffer(request.buffering)
+    from rdc.session.listing import list_source
+
+    output = _Listing(environment, level=request.style.level, quiet=request.style.quiet)
+    with reporting(output):
+        try:
+            report = list_source(
+                request.source,
+                request.options,
+                output.entry,
+                shell=request.shell,
+                reporter=output,
+                keys=request.keys,
+                stop=request.deadline,
+            )
+        except StoppedError as error:
+            if request.deadline is None:
+                raise
+            raise request.deadline.error from error
+    return report.exit
+
+
+def _time(entry: ListedEntry) -> str:
+    import time
+
+    from rdc.model.times import real_time
+
+    seconds = real_time(entry.metadata.mtime_ns) // 10**9
+    try:
+        return time.strftime("%Y/%m/%d %H:%M:%S", time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:>19}"

@@ -6,13 +6,16 @@ import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
-from rdc.cli.options.table import options_help
 from rdc.cli.options.undo_options import UNDO_OPTIONS, UndoRequest, parse_undo, read_undo
-from rdc.cli.reporting_frame import reporting, reporting_usage
-from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
-from rdc.progress import Problem
-from rdc.typed import Protocol
+from rdc.cli.verb import HelpText, json_output, perform, reporting, reporting_usage
+from rdc.errors import ExitCode, UsageError, printable
+from rdc.model.undo import UndoableSync, UndoItem, UndoOptions
+from rdc.report.output import TerminalOutput
+from rdc.report.text import counted, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.undo import UndoReport
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -45,26 +48,14 @@ Exit codes: 0 done, also if there was nothing to undo, 1 usage, 11 disk full or 
 """
 
 
-class _Output(Protocol):
-    def start(self) -> None: ...
-    def __call__(self, event: UndoItem | Problem, /) -> None: ...
-    def listed(self, syncs: tuple[UndoableSync, ...]) -> None: ...
-    def finish(self, report: UndoReport) -> None: ...
-    def fail(self, error: RdcError) -> None: ...
-    def close(self) -> None: ...
-
-
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """Runs `rdc undo` with the words after it. Raises RdcError, which the caller prints."""
-    with reporting_usage(words, lambda: _json_output(environment, dry_run=True)):
+    with reporting_usage(words, environment):
         parsed = parse_undo(words)
-        if parsed.has("--help"):
-            environment.show_help(help_text())
+        if help_text.shown(parsed, environment):
             return ExitCode.OK
         request = read_undo(parsed)
     if not os.path.isdir(request.path) and os.path.exists(request.path):
@@ -73,22 +64,23 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _undo_sync(request: UndoRequest, environment: Environment) -> ExitCode:
-    from rdc.undoing.undo import list_syncs, undo_latest
+    from rdc.library.trees import undo, undoable_syncs
 
     output = (
-        _json_output(environment, dry_run=request.dry_run)
-        if request.json
-        else _terminal_output(request, environment)
+        json_output(environment, dry_run=request.dry_run) if request.json else _Terminal(request, environment)
     )
-    with reporting(output):
-        output.start()
-        if request.list:
-            output.listed(list_syncs(request.path))
-            return ExitCode.OK
-        options = UndoOptions(dry_run=request.dry_run, fsync=request.fsync)
-        report = undo_latest(request.path, options, output)
-        output.finish(report)
-    return report.exit
+    path = os.fsdecode(request.path)
+    if request.list:
+        with reporting(output):
+            output.start()
+            syncs = undoable_syncs(path)
+            for sync in syncs:
+                output(sync)
+        if not (syncs or request.json or request.quiet):
+            environment.talk(_NOTHING + "\n")
+        return ExitCode.OK
+    options = UndoOptions(dry_run=request.dry_run, fsync=request.fsync)
+    return perform(output, lambda: undo(path, options, reporter=output)).exit
 
 
 def _undo_journal(request: UndoRequest, environment: Environment) -> ExitCode:
@@ -107,19 +99,54 @@ def _undo_journal(request: UndoRequest, environment: Environment) -> ExitCode:
     return dedupe.run([*words, "--undo=" + os.fsdecode(request.path)], environment)
 
 
-def _json_output(environment: Environment, *, dry_run: bool) -> _Output:
-    from rdc.report.undo.events import UndoJson
+_NOTHING = "there is nothing to undo"
 
-    return UndoJson(environment.data, environment.flush, environment.clock, dry_run=dry_run)
+_WIDTH = 8
+"""Columns of the word that says what was done."""
 
 
-def _terminal_output(request: UndoRequest, environment: Environment) -> _Output:
-    from rdc.report.undo.terminal import UndoTerminal
+class _Terminal(TerminalOutput):
+    """Entries taken back and listed syncs on stdout, problems and the summary on stderr."""
 
-    return UndoTerminal(
-        environment.data,
-        environment.talk,
-        quiet=request.quiet,
-        names=request.verbose,
-        dry_run=request.dry_run,
-    )
+    def __init__(self, request: UndoRequest, environment: Environment) -> None:
+        super().__init__(environment.data, environment.talk, quiet=request.quiet)
+        self._names = request.verbose and not request.quiet
+        self._dry_run = request.dry_run
+
+    def __call__(self, event: object, /) -> None:
+        if isinstance(event, UndoableSync):
+            self._data(_line(event) + "\n")
+        elif not isinstance(event, UndoItem):
+            super().__call__(event)
+        elif self._names:
+            self._data(f"{event.action:<{_WIDTH}}  {printable(event.path or b'.')}\n")
+
+    def summary(self, report: UndoReport) -> str:
+        return _summary(report, dry_run=self._dry_run)
+
+
+def _line(sync: UndoableSync) -> str:
+    """`12  2026-11-25 21:14  3,201 entries  1.2 GB`: number, local time, what it changed and keeps."""
+    import time
+
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(sync.seconds))
+    parts = [f"{sync.number:>4}", began, counted(sync.entries, "entry", "entries"), size_text(sync.bytes)]
+    if not sync.complete:
+        parts.append("interrupted")
+    if sync.left_alone is not None:
+        parts.append(f"undone, {counted(sync.left_alone, 'entry', 'entries')} left alone")
+    return "  ".join(parts)
+
+
+def _summary(report: UndoReport, *, dry_run: bool) -> str:
+    if report.number is None:
+        return _NOTHING
+    would = "would be " if dry_run else ""
+    parts = [
+        f"sync {report.number} {would}undone: {report.restored:,} restored, {report.removed:,} removed,"
+        f" {report.moved:,} moved, {report.changed:,} changed"
+    ]
+    if report.left_alone:
+        parts.append(f"{report.left_alone:,} left alone, exit code {int(report.exit)}")
+    parts.append(f"{counted(report.older, 'older sync')} left to undo")
+    return "; ".join(parts)

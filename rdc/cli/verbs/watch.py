@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 from rdc.cli.environment import Environment
@@ -10,33 +12,29 @@ from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.selection_options import SELECTION_GROUP
 from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
-from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
-from rdc.cli.reporting_frame import reporting, reporting_usage
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
+from rdc.errors import ExitCode, RdcError, UsageError, one_line
 from rdc.limits.watch import RESCAN_SECONDS
-from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import AlternateUse
-from rdc.model.watch import (
-    UNWATCHED,
-    Disconnected,
-    Halted,
-    InStep,
-    Limited,
-    Resumed,
-    WatchEvent,
-    WatchOptions,
-    WatchReport,
-)
-from rdc.progress import Event
+from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Limited, Resumed, WatchOptions
+from rdc.progress import Progressed
 from rdc.records import dataclass, replace
+from rdc.report.progress_display import PhaseProgress, StatusLine, progress_text
+from rdc.report.sync_terminal import SyncTerminal, TerminalStyle
+from rdc.report.text import counted, duration_text, size_text
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
+    from typing import Any
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.model.location import Location, RemoteShell
+    from rdc.model.watch import WatchReport
+    from rdc.report.output import Output
     from rdc.watching.reporter import WatchReporter
 
 __all__ = ["OPTIONS", "SUMMARY", "Watcher", "help_text", "run"]
@@ -115,6 +113,9 @@ OPTIONS = (
 )
 
 
+help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
+
+
 class Watcher(Protocol):
     """The signature of rdc.watch, which tests replace."""
 
@@ -131,32 +132,17 @@ class Watcher(Protocol):
     ) -> WatchReport: ...
 
 
-class _Output(Protocol):
-    def start(self) -> None: ...
-    def report(self, event: Event) -> None: ...
-    def emit(self, event: WatchEvent) -> None: ...
-    def finish(self, report: WatchReport) -> None: ...
-    def fail(self, error: RdcError) -> None: ...
-    def close(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Request:
     sync: SyncRequest
     options: WatchOptions
 
 
-def help_text() -> str:
-    """Returns the text of --help."""
-    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
-
-
 def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | None = None) -> ExitCode:
     """Runs `rdc watch` with the words after it. Raises RdcError, which the caller prints."""
-    with reporting_usage(words, lambda: _json_output(environment)):
+    with reporting_usage(words, environment):
         parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
-        if parsed.has("--help"):
-            environment.show_help(help_text())
+        if help_text.shown(parsed, environment):
             return ExitCode.OK
         request = _read(parsed, environment)
     if watcher is None:
@@ -166,10 +152,13 @@ def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | No
 
 def _watcher() -> Watcher:
     try:
-        from rdc.watching.watch import watch
+        # The library would load it when it is called, which is too late for an answer in one line.
+        import_module("rdc.watching.watch")
     except ImportError as error:
         # watchdog cannot load without inotify.
         raise RdcError(f"rdc watch needs Linux's inotify: {error}", code=ExitCode.USAGE) from error
+    from rdc.library.trees import watch
+
     return watch
 
 
@@ -206,48 +195,163 @@ def _hook(words: Words) -> tuple[str, ...]:
 
 
 def _perform(request: _Request, environment: Environment, watcher: Watcher) -> ExitCode:
-    output = _json_output(environment) if request.sync.json else _terminal_output(request.sync, environment)
-    with reporting(output):
-        output.start()
+    output = json_output(environment) if request.sync.json else _terminal(request.sync, environment)
+
+    def watch() -> WatchReport:
         with request.sync.catalog.store() as catalog:
-            report = watcher(
+            return watcher(
                 request.sync.source,
                 request.sync.destination,
                 request.options,
                 shell=request.sync.shell,
-                reporter=_to(output),
+                reporter=output,
                 catalog=catalog,
                 keys=None if request.sync.keys is None else Path(request.sync.keys),
             )
-        output.finish(report)
+
+    perform(output, watch)
     return ExitCode.OK
 
 
-def _to(output: _Output) -> WatchReporter:
-    """Returns a reporter that tells an event of the watch from one of its entries."""
-
-    def report(event: Event | WatchEvent, /) -> None:
-        if isinstance(event, InStep | Halted | Resumed | Limited | Disconnected):
-            output.emit(event)
-        else:
-            output.report(event)
-
-    return report
-
-
-def _json_output(environment: Environment) -> _Output:
-    from rdc.report.watch_json import WatchJson
-
-    return WatchJson(environment.data, environment.flush, environment.clock)
-
-
-def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
-    from rdc.report.status_line import StatusLine
-    from rdc.report.watch_terminal import WatchTerminal
-
+def _terminal(request: SyncRequest, environment: Environment) -> Output:
     style, status = request.style, None
     # Names that scroll on the same terminal would interrupt a status line.
     scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
     if environment.can_redraw and not style.quiet and not scrolling:
         status = StatusLine(environment.stderr, color=environment.color)
     return WatchTerminal(style, environment.data, environment.flush, environment.talk, status)
+
+
+SHOW_AFTER = 0.5
+"""Seconds of a turn after which its progress is shown."""
+
+REFRESH_SECONDS = 0.1
+"""Seconds between two redraws for progress."""
+
+
+class WatchTerminal(SyncTerminal):
+    """A status line where one can be redrawn, and a line per problem."""
+
+    def __init__(
+        self,
+        style: TerminalStyle,
+        data: Callable[[str], None],
+        flush: Callable[[], None],
+        talk: Callable[[str], None],
+        status: StatusLine | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        time_of_day: Callable[[], str] = lambda: time.strftime("%H:%M:%S"),
+    ) -> None:
+        """`data` writes to stdout, `flush` flushes stdout, `talk` writes to stderr. All take whole lines.
+        `clock`: seconds that never go back. `status` is None if no line can be redrawn."""
+        super().__init__(style, data, self._above, clock=clock)
+        self._flush = flush
+        self._write = talk
+        self._status = status
+        self._time_of_day = time_of_day
+        self._turns = self._changed = self._deleted = self._sent = self._received = 0
+        self._trouble: str | None = None
+        """The last problem printed that stops the watch; None while it runs."""
+        self._status_words: tuple[str, ...] = ("resumed",)
+        """The status at the end of the last turn."""
+        self._turn_began: float | None = None
+        """Time of this turn's first progress event."""
+        self._drawn = 0.0
+
+    def __call__(self, event: object, /) -> None:
+        if isinstance(event, InStep):
+            self._in_step(event)
+        elif isinstance(event, Resumed):
+            self._trouble = None
+            self._talk("rdc: resumed: the source is back\n")
+            self._show(*self._status_words, good=True)
+        elif isinstance(event, Limited):
+            self._talk(f"rdc: {trouble_line(event)}\n")
+        elif isinstance(event, Halted | Disconnected):
+            line = trouble_line(event)
+            if line != self._trouble:
+                # A far side that is away for a night is reported once, not every minute.
+                self._trouble = line
+                self._talk(f"rdc: {line}\n")
+            later = f"next try in {event.seconds:g} s" if isinstance(event, Disconnected) else ""
+            self._show(*filter(None, (line, later)), good=False)
+        else:
+            super().__call__(event)
+            if self._status is not None and isinstance(event, Progressed):
+                self._progress(self._status, event)
+
+    def finish(self, report: Any) -> None:
+        """Show the totals of a WatchReport."""
+        self.close()
+        if not self._quiet:
+            self._talk(
+                f"stopped after {counted(report.turns, 'turn')}: {report.changed:,} changed, "
+                f"{report.deleted:,} deleted, sent {size_text(report.bytes_sent)}, "
+                f"received {size_text(report.bytes_received)}\n"
+            )
+
+    def close(self) -> None:
+        super().close()
+        if self._status is not None:
+            self._status.close()
+
+    def _in_step(self, event: InStep) -> None:
+        self.settle()
+        self._flush()
+        first, again = not self._turns, self._trouble is not None
+        self._trouble, self._turn_began = None, None
+        self._turns += 1
+        self._changed += event.changed
+        self._deleted += event.deleted
+        self._sent += event.bytes_sent
+        self._received += event.bytes_received
+        if again or (first and self._status is None and not self._quiet):
+            self._talk(f"in step{' again' if again else ''}: {counted(event.files, 'file')}; watching\n")
+        self._status_words = (
+            f"in step: {counted(event.files, 'file')}",
+            f"last {self._time_of_day()}, {_short(event.seconds)}",
+            f"{self._changed:,} changed",
+            f"{self._deleted:,} deleted",
+            f"sent {size_text(self._sent)}",
+            f"received {size_text(self._received)}",
+        )
+        self._show(*self._status_words, good=True)
+
+    def _progress(self, status: StatusLine, event: Progressed) -> None:
+        """Shows the progress of a turn that takes longer than SHOW_AFTER."""
+        now = self._clock()
+        if self._turn_began is None:
+            self._turn_began = now
+        if now - self._turn_began >= SHOW_AFTER and now - self._drawn >= REFRESH_SECONDS:
+            self._drawn = now
+            status.show([progress_text(PhaseProgress(event.phase, event.done, event.total))])
+
+    def _show(self, *parts: str, good: bool) -> None:
+        if self._status is not None:
+            self._status.show(parts, good=good)
+
+    def _above(self, text: str) -> None:
+        """Writes to stderr, above the status line."""
+        if self._status is None or not self._status.line(text.rstrip("\n")):
+            self._write(text)
+
+
+def trouble_line(event: Halted | Limited | Disconnected) -> str:
+    """Describes what keeps a watch from working."""
+    reason = one_line(event.reason)
+    if isinstance(event, Halted):
+        return f"halted: {reason}"
+    if isinstance(event, Limited):
+        return (
+            f"not every directory can be watched: {reason}; the tree is read every {event.seconds} seconds"
+            " instead"
+        )
+    return f"interrupted: {reason}"
+
+
+def _short(seconds: float) -> str:
+    """`85 ms`, `3.2 s`, `12:34`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else duration_text(seconds)

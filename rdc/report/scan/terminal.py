@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rdc.errors import printable
-from rdc.report.scan.headline import headline, level_title, percent, saved_share
-from rdc.report.sizes import counted, size_text
+from rdc.report.scan.tables import headline, level_title, percent, saved_share
+from rdc.report.text import counted, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

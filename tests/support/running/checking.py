@@ -10,13 +10,14 @@ from pathlib import Path
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode
+from rdc.library.trees import check
 from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.rules.dialect import DIALECT, Dialect
-from rdc.session.check import CheckRun, check, operands_of
+from rdc.session.check import CheckRun, operands_of
 from rdc.session.serve import answer
 from tests.support.running.run_pair import run_pair
 from tests.support.running.syncing import Way, contents_of

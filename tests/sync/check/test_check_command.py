@@ -174,7 +174,7 @@ def test_failures_of_the_program_are_not_taken_for_a_difference(
     def failing(*_: object, **__: object) -> None:
         raise ValueError("unforeseen")
 
-    monkeypatch.setattr("rdc.session.check.check", failing)
+    monkeypatch.setattr("rdc.library.trees.check", failing)
     ended = command("check", *places)
     assert (ended.code, ended.out) == (ExitCode.CHECK_USAGE, "")
     monkeypatch.undo()

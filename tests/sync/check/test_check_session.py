@@ -15,13 +15,13 @@ from rdc.chunking.params import ChunkParams
 from rdc.errors import ExitCode, FileError, IncompatiblePeerError, RdcError
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root.source_file import SourceFile
+from rdc.library.trees import check
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.check import CheckOptions
 from rdc.model.location import Location
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages.registry import Done, FileFailed, Message, RootAnswer
 from rdc.protocol.rules.dialect import DIALECT
-from rdc.session.check import check
 from rdc.signature.tree import SignatureTree
 from tests.support.running.checking import Checked, check_in_turns, run_check, snapshot
 from tests.support.running.syncing import Way, contents_of

@@ -24,10 +24,10 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from rdc.errors import RdcError
+from rdc.library.trees import sync
 from rdc.model.sync import Alternates, AlternateUse, Backup, KeepUndo, SyncOptions
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.session.applying.directory_changes import DirectoryChanges
-from rdc.session.sync import sync
 from tests.support.running.failing_calls import Made, with_fault
 from tests.support.share import examples
 from tests.support.trees.tree_strategies import edited, plain_trees

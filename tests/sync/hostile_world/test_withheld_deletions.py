@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import rdc
 from rdc.errors import RdcError
 from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.library.trees import sync
 from rdc.model.sync import Backup, KeepUndo, SyncOptions
 from rdc.progress import Event, Problem
-from rdc.session.sync import sync
 from tests.support.running.failing_calls import Fault, Made, with_fault
 from tests.support.share import examples
 from tests.support.trees.tree_strategies import edited, plain_trees

@@ -12,11 +12,11 @@ import pytest
 
 from rdc.errors import ExitCode, RdcError
 from rdc.files.depth.list_ahead import ListAhead
+from rdc.library.trees import sync
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.listed import Listed
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, ItemChanged
-from rdc.session.sync import sync
 from rdc.tree.walk import Walk
 from tests.support.running.syncing import Way, command, contents_of, run_sync
 from tests.support.trees.trees import Directory, Tree, describe, read_tree, tree, write_tree

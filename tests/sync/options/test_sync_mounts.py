@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
+from rdc.library.trees import sync
 from rdc.limits.sessions import MOUNT_POINTS, SMALL_MANIFEST
 from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location
@@ -19,7 +20,6 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Describe, MountPoints, Role, Start
 from rdc.protocol.rules.states import Illegal
 from rdc.protocol.rules.tree_totals import TreeTotals
-from rdc.session.sync import sync
 from tests.support.running.paired_sync import Remembering, kinds, sync_in_turns
 from tests.support.running.syncing import Way, command, contents_of, run_sync, shell
 from tests.support.trees.loop_images import memory_mounted
@@ -217,9 +217,9 @@ def test_watch_does_not_take_it(tmp_path: Path) -> None:
     ended = command("watch", "-x", tmp_path, tmp_path / "d")
     assert ended.code == ExitCode.USAGE
     assert "-x" in ended.err
+    from rdc.library.trees import watch
     from rdc.model.location import Location
     from rdc.model.watch import WatchOptions
-    from rdc.watching.watch import watch
 
     place = Location(None, os.fsencode(tmp_path))
     with pytest.raises(RdcError, match="one-file-system"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
+from rdc.library.trees import sync
 from rdc.limits import paths as limits
 from rdc.model.location import FarList, Location
 from rdc.model.selection import SelectedPaths
@@ -17,7 +18,6 @@ from rdc.model.sync import FileList, SyncOptions
 from rdc.protocol.messages.registry import Open, Role
 from rdc.session.access import Access, granted_options
 from rdc.session.listed_source import open_listed
-from rdc.session.sync import sync
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import PSEUDO_SSH, RDC, Ended, Run, Way, command, shell
 from tests.support.trees.trees import Tree, read_tree, tree, write_tree

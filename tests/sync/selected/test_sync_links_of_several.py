@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
+from rdc.library.trees import sync
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
-from rdc.session.sync import sync
 from tests.cli.test_serve_root import forced
 from tests.support.oracle.cases import Case
 from tests.support.oracle.comparison import differences

@@ -1,27 +1,60 @@
-"""Similar files and folders as lines of text, as names for programs, and as CSV tables."""
+"""Identical files, similar files and overlapping folders: as lines of text, and as CSV tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from rdc.errors import printable
-from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
-from rdc.report.names import csv_name
-from rdc.report.sizes import counted, size_text
+from rdc.report.text import counted, csv_name, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rdc.model.duplicates import DuplicateGroup, DuplicateSummary
+    from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
 
 __all__ = [
+    "DUPLICATES_HEAD",
     "FILES_HEAD",
     "FOLDERS_HEAD",
+    "duplicate_rows",
+    "duplicates_summary",
+    "duplicates_text",
     "file_rows",
     "files_text",
     "folder_rows",
     "folders_text",
-    "summary_text",
+    "similar_summary",
 ]
 
+DUPLICATES_HEAD = "group,file,size,path,path_b64\n"
 FILES_HEAD = "group,similarity,contained,size,path,path_b64,like,like_b64\n"
 FOLDERS_HEAD = "overlap,shared,first_bytes,second_bytes,first,first_b64,second,second_b64\n"
 """Names of the columns. New columns may be added at the end."""
+
+
+def duplicates_text(group: DuplicateGroup) -> str:
+    """One file per line. Its other names follow, indented after an equals sign."""
+    lines = []
+    for file in group.files:
+        lines.append(printable(file.path))
+        lines += [f"  = {printable(link)}" for link in file.links]
+    return "\n".join(lines) + "\n"
+
+
+def duplicate_rows(number: int, group: DuplicateGroup) -> Iterator[str]:
+    """One name per row. Rows with the same `file` number are names of one file.
+
+    A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
+    """
+    for position, file in enumerate(group.files, 1):
+        for name in (file.path, *file.links):
+            yield f"{number},{position},{group.size},{csv_name(name)}\n"
+
+
+def duplicates_summary(summary: DuplicateSummary) -> str:
+    """`123 groups, 456 files, 1.2 GB could be saved`."""
+    groups, files = counted(summary.groups, "group"), counted(summary.files, "file")
+    return f"{groups}, {files}, {size_text(summary.waste)} could be saved"
 
 
 def files_text(files: Iterable[SimilarFile]) -> str:
@@ -56,7 +89,7 @@ def folder_rows(pair: SimilarFolders) -> str:
     return f"{pair.overlap:.4f},{pair.shared},{pair.first_bytes},{pair.second_bytes},{first},{second}\n"
 
 
-def summary_text(summary: SimilarSummary) -> str:
+def similar_summary(summary: SimilarSummary) -> str:
     """`2 groups of 5 similar files, out of 123 with different content; 9 pairs compared, 4 below the
     threshold`."""
     found = f"{counted(summary.groups, 'group')} of {counted(summary.grouped, 'similar file')}"

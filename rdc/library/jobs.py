@@ -1,7 +1,5 @@
-"""Arguments that the public functions share: places, paths, reporter, catalog and stop signal.
-
-The catalog is the lowest layer that knows all of their types.
-"""
+"""What the functions of `import rdc` share: checks of their arguments, and the exit code of a job whose
+search counts no problems."""
 
 from __future__ import annotations
 
@@ -9,10 +7,23 @@ import os
 
 from rdc.catalog.location import UserCatalog
 from rdc.checks import check_argument, check_callable, check_method, found_type
-from rdc.errors import UsageError, printable
+from rdc.errors import ExitCode, UsageError, printable, worse
 from rdc.model.location import Location, RemoteShell, parse_location
+from rdc.progress import Problem
 
-__all__ = ["check_far", "check_job", "local_path_list", "location_of", "path_list"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.progress import Event, Reporter
+
+__all__ = [
+    "CodeReporter",
+    "check_far",
+    "check_job",
+    "local_path_list",
+    "location_list",
+    "location_of",
+    "path_list",
+]
 
 
 def location_of(function: str, name: str, given: object) -> Location:
@@ -27,6 +38,16 @@ def location_of(function: str, name: str, given: object) -> Location:
     if b"\0" in path:
         raise UsageError(f"{given}: a path cannot contain a NUL character")
     return Location(None, path)
+
+
+def location_list(function: str, given: object) -> tuple[Location, ...]:
+    """Returns the locations that the argument `source` means: one, or those of a list or tuple. Raises as
+    location_of."""
+    if not isinstance(given, (list, tuple)):
+        return (location_of(function, "source", given),)
+    if not given:
+        raise UsageError("one source at least is needed")
+    return tuple(location_of(function, f"source[{number}]", one) for number, one in enumerate(given))
 
 
 def path_list(function: str, name: str, paths: object) -> list[bytes]:
@@ -70,3 +91,16 @@ def check_far(function: str, shell: object, keys: object) -> None:
     """Raises TypeError if one of the arguments about the far side has a wrong type."""
     check_argument(function, "shell", shell, RemoteShell, None)
     check_argument(function, "keys", keys, str, os.PathLike, None)
+
+
+class CodeReporter:
+    """A Reporter. `code` is the exit code so far."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self.code = ExitCode.OK
+
+    def __call__(self, event: Event, /) -> None:
+        if isinstance(event, Problem):
+            self.code = worse(self.code, event.code)
+        self._reporter(event)

@@ -1,8 +1,12 @@
-"""Sizes, counts and durations as text."""
+"""Sizes, counts, durations and names as text: for people, for programs and for tables."""
 
 from __future__ import annotations
 
-__all__ = ["binary_text", "counted", "duration_text", "elapsed_text", "exact_text", "rate_text", "size_text"]
+from rdc.errors import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
@@ -59,3 +63,27 @@ def elapsed_text(seconds: float) -> str:
 def rate_text(count: int, seconds: float) -> str:
     """`24.6 KB/s`. `seconds` is more than 0."""
     return f"{size_text(int(count / seconds))}/s"
+
+
+def null_names(names: Iterable[bytes]) -> bytes:
+    """The bytes of each name followed by NUL. An empty name ends the group."""
+    return b"\0".join([*names, b"", b""])
+
+
+def csv_name(name: bytes) -> str:
+    """Two cells: the name as quoted text, and its bytes in base64 if the text differs from the name. It
+    differs if it has escapes or the prefix that `plain_text` adds."""
+    import base64
+
+    shown = plain_text(printable(name))
+    exact = "" if shown.encode("utf-8") == name else base64.b64encode(name).decode("ascii")
+    quoted = shown.replace('"', '""')
+    return f'"{quoted}",{exact}'
+
+
+def plain_text(text: str) -> str:
+    """`text` as a cell that a spreadsheet does not execute. File names may begin like a formula.
+
+    Such text gets a prefix, and so does text that begins with the prefix, so that the cell can be decoded.
+    """
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "'"} else text

@@ -1,23 +1,29 @@
-"""A deduplication as text: results on stdout, problems and the summary on stderr."""
+"""A deduplication and a removal of duplicates as text: results on stdout, the summary on stderr."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 
-from rdc.errors import ExitCode, RdcError, printable
-from rdc.instances.events import DedupeEvent
+from rdc.errors import ExitCode, printable
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.records import dataclass, replace
-from rdc.report.sizes import counted, size_text
-from rdc.report.trouble import Trouble
+from rdc.report.output import TerminalOutput
+from rdc.report.text import counted, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.progress_bar import ProgressBar
-    from rdc.report.progress_lines import ProgressLines
+    from rdc.report.progress_display import ProgressBar, ProgressLines
 
-__all__ = ["DedupeStyle", "DedupeTerminal", "instance_line", "perhaps_text", "summary_line"]
+__all__ = [
+    "DedupeStyle",
+    "DedupeTerminal",
+    "RemovalTerminal",
+    "instance_line",
+    "removal_line",
+    "removal_summary",
+    "summary_line",
+]
 
 FOLDERS_SHOWN = 20
 """Folders that a dry run names, so that the sums fit on a screen."""
@@ -49,8 +55,17 @@ class DedupeStyle:
     """Sums by folder in place of a line for each file."""
 
 
-class DedupeTerminal:
-    """Receives the events of one run. `data` writes whole lines to stdout, `talk` to stderr."""
+class InstanceTerminal(TerminalOutput):
+    """What both have in common: the summary, and how to undo the run."""
+
+    def finish(self, report: DedupeReport) -> None:
+        super().finish(report)
+        if report.journal is not None and not self._quiet:
+            self._talk(f"to undo it: rdc dedupe --undo {printable(report.journal)}\n")
+
+
+class DedupeTerminal(InstanceTerminal):
+    """Shows one deduplication, or its undo."""
 
     def __init__(
         self,
@@ -59,17 +74,13 @@ class DedupeTerminal:
         talk: Callable[[str], None],
         bar: ProgressBar | ProgressLines | None = None,
     ) -> None:
+        """`data` writes whole lines to stdout, `talk` to stderr."""
+        super().__init__(data, talk, bar, quiet=style.quiet)
         self._style = style
-        self._data = data
-        self._talk = talk
         self._files_by_folder: dict[bytes, int] = {}
         self._bytes_by_folder: dict[bytes, int] = {}
-        self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
-    def start(self) -> None:
-        """Prints nothing before the first event."""
-
-    def __call__(self, event: DedupeEvent, /) -> None:
+    def __call__(self, event: object, /) -> None:
         if isinstance(event, Instance):
             if event.action is Action.RETURN and not self._style.returned:
                 self._style = replace(self._style, returned=True)
@@ -78,17 +89,12 @@ class DedupeTerminal:
             elif not self._style.quiet:
                 self._data(instance_line(event) + "\n")
         else:
-            self._trouble(event)
+            super().__call__(event)
 
-    def finish(self, report: DedupeReport, journal: bytes | None) -> None:
-        self.close()
-        if self._style.quiet:
-            return
+    def summary(self, report: DedupeReport) -> str:
         for line in self._folder_lines():
             self._data(line + "\n")
-        self._talk(summary_line(report, self._style) + "\n")
-        if journal is not None:
-            self._talk(f"to undo it: rdc dedupe --undo {printable(journal)}\n")
+        return summary_line(report, self._style)
 
     def _add(self, instance: Instance) -> None:
         folder = os.path.dirname(instance.path) or b"."
@@ -111,13 +117,6 @@ class DedupeTerminal:
             files = sum(self._files_by_folder[folder] for folder in others)
             rows.append((sum(sums[folder] for folder in others), files, "in other folders"))
         return [f"{size_text(won):>9}  {counted(files, 'file'):>12}  {name}" for won, files, name in rows]
-
-    def fail(self, error: RdcError) -> None:
-        """Only removes the bar: the command line prints the error in the same way for every command."""
-        self.close()
-
-    def close(self) -> None:
-        self._trouble.close()
 
 
 def instance_line(instance: Instance) -> str:
@@ -163,4 +162,69 @@ def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
         line += "; stopped by --max-files or --max-bytes"
     if style.dry_run:
         line += " (dry run: nothing was changed" + ("" if style.undo else "; --apply acts") + ")"
+    return line + (f"; exit code {int(report.exit)}" if report.exit is not ExitCode.OK else "")
+
+
+_OF_A_SET = (Action.DELETE, Action.MOVE, Action.SYMLINK)
+
+
+class RemovalTerminal(InstanceTerminal):
+    """Shows one removal of duplicates, set by set."""
+
+    def __init__(
+        self,
+        data: Callable[[str], None],
+        talk: Callable[[str], None],
+        bar: ProgressBar | ProgressLines | None = None,
+        *,
+        dry_run: bool,
+        quiet: bool,
+    ) -> None:
+        """`data` writes whole lines to stdout, `talk` to stderr."""
+        super().__init__(data, talk, bar, quiet=quiet)
+        self._dry_run = dry_run
+        self._moves = False
+        self._original: bytes | None = None
+
+    def __call__(self, event: object, /) -> None:
+        if not isinstance(event, Instance):
+            super().__call__(event)
+        elif not self._quiet:
+            if event.action in _OF_A_SET and event.source != self._original:
+                blank = "" if self._original is None else "\n"
+                self._original = event.source
+                self._moves = event.action is Action.MOVE
+                self._data(f"{blank}keep     {printable(event.source)}\n")
+            self._data(removal_line(event) + "\n")
+
+    def summary(self, report: DedupeReport) -> str:
+        return removal_summary(report, dry_run=self._dry_run, moves=self._moves)
+
+
+def removal_line(instance: Instance) -> str:
+    """`move     a/copy to there/a/copy: 1.2 MB`."""
+    line = f"{instance.action.value:<8} {printable(instance.path)}"
+    if instance.destination:
+        line += f" to {printable(instance.destination)}"
+    elif instance.action is Action.RESTORE:
+        line += f" as {printable(instance.source)}"
+    if instance.won or instance.perhaps:
+        line += f": {size_text(instance.won)}"
+    return line + perhaps_text(instance)
+
+
+def removal_summary(report: DedupeReport, *, dry_run: bool, moves: bool) -> str:
+    """The last line of a run: files and bytes that go, or that a dry run would take."""
+    line = f"{counted(report.files, 'file')} in {counted(report.groups, 'set')}: {size_text(report.won)}"
+    if moves:
+        line += " to move" if dry_run else " moved"
+    else:
+        line += " to free" if dry_run else " freed"
+        line += perhaps_text(report)
+    if report.skipped:
+        line += f"; {counted(report.skipped, 'file')} left alone"
+    if report.errors:
+        line += f"; {counted(report.errors, 'problem')}"
+    if dry_run:
+        line += " (dry run: nothing was changed; --apply acts)"
     return line + (f"; exit code {int(report.exit)}" if report.exit is not ExitCode.OK else "")

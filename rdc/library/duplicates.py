@@ -1,17 +1,18 @@
-"""`dedupe`: makes duplicates share their blocks, or hard links of them."""
+"""`rdc.dupes`: groups of identical files. `rdc.dedupe`: makes them share their blocks, or hard links of them.
+And the removal of duplicates for `rdc dupes --delete`, --move and --symlink."""
 
 from __future__ import annotations
 
 import os
 
-from rdc.catalog.arguments import check_job, local_path_list
 from rdc.catalog.location import USER_CATALOG, opened_catalog
 from rdc.checks import check_argument
-from rdc.errors import UsageError
-from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
+from rdc.errors import UsageError, printable
+from rdc.library.jobs import CodeReporter, check_job, local_path_list
+from rdc.model.duplicates import DuplicateOptions, DuplicateOrder, DuplicateReport
 from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DeduperOptions, DuplicateListing
-from rdc.progress import Problem, check_stop
+from rdc.progress import Problem, check_stop, silent
 from rdc.records import replace
 
 TYPE_CHECKING = False
@@ -22,11 +23,46 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.instances.dedupe import Deduper
     from rdc.instances.events import DedupeEvent, DedupeReporter
-    from rdc.library.dedupe_operands import Operands
+    from rdc.library.duplicate_groups import Operands
     from rdc.model.instances import DedupeReport
-    from rdc.progress import Event, StopSignal
+    from rdc.model.removal import RemovalOptions
+    from rdc.progress import Event, Reporter, StopSignal
 
-__all__ = ["dedupe"]
+__all__ = ["dedupe", "dupes", "remove_duplicates"]
+
+
+def dupes(
+    paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
+    options: DuplicateOptions | None = None,
+    *,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
+    reporter: Reporter = silent,
+    stop: StopSignal | None = None,
+) -> DuplicateReport:
+    """Finds the groups of identical regular files at and below `paths` (several, or one).
+
+    A file that cannot be read, vanishes or changes meanwhile is reported as a Problem and is in no group.
+    Large files that `catalog` knows are not read. Nothing is changed. Raises StoppedError once `stop` is set.
+
+        >>> import os, rdc
+        >>> os.mkdir("photos")
+        >>> for name in ("a", "b", "c"):
+        ...     with open(f"photos/{name}", "wb") as file:
+        ...         _ = file.write(b"1" if name == "c" else b"two")
+        >>> report = rdc.dupes("photos", catalog=None)
+        >>> [[file.path for file in group.files] for group in report.groups]
+        [[b'photos/a', b'photos/b']]
+        >>> report.summary.waste, report.exit
+        (3, <ExitCode.OK: 0>)
+    """
+    given = local_path_list("dupes", "paths", paths)
+    check_argument("dupes", "options", options, DuplicateOptions, None)
+    check_job("dupes", reporter, catalog, stop)
+    from rdc.survey.duplicates import find_duplicates
+
+    codes = CodeReporter(reporter)
+    found = find_duplicates(given, options or DuplicateOptions(), codes, catalog, stop)
+    return DuplicateReport(found, found.summary, codes.code)
 
 
 def _silent(event: DedupeEvent, /) -> None:
@@ -71,7 +107,7 @@ def dedupe(
     _check_options(options, listing)
     stoppable = _stopping(reporter, stop)
     from rdc.instances.dedupe import Deduper
-    from rdc.library.dedupe_operands import open_operands
+    from rdc.library.duplicate_groups import open_operands
 
     operands = open_operands(given, options.keep)
     try:
@@ -115,7 +151,7 @@ def _find_and_act(
     catalog: SignatureStore,
 ) -> None:
     if listing is not None:
-        from rdc.library.duplicate_report import groups_of_report
+        from rdc.library.duplicate_groups import groups_of_report
 
         deduper.groups(
             groups_of_report(listing.name, listing.text, operands, options.min_size, deduper.failed)
@@ -128,7 +164,7 @@ def _find_and_act(
     )
     deduper.groups(find_groups(operands, search, catalog, reporter, deduper.failed))
     if options.chunks:
-        from rdc.library.run_search import RunSearch
+        from rdc.library.duplicate_groups import RunSearch
         from rdc.tree.filter_list import filter_list
 
         filters = filter_list(options.rules)
@@ -148,10 +184,10 @@ def _deduper_options(
     state = state_directory(environ)
     if options.hardlink and options.apply:
         if journal is None:
-            journal = _journal_path(state)
+            journal = _journal_path(state, "dedupe")
         elif state is not None:
             # If this run is interrupted, a later run finds its leftovers, and by this path its journal.
-            pointer = _journal_path(state)
+            pointer = _journal_path(state, "dedupe")
     return DeduperOptions(
         apply=options.apply,
         hardlink=options.hardlink,
@@ -165,11 +201,94 @@ def _deduper_options(
     )
 
 
-def _journal_path(directory: str | None) -> bytes:
-    """Returns a new path in the user's state directory."""
+def _journal_path(directory: str | None, verb: str) -> bytes:
+    """Returns a new path in the user's state directory. `verb`: how its name begins."""
     from datetime import datetime
 
     if directory is None:
         raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
-    name = f"dedupe-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
+    name = f"{verb}-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
     return os.fsencode(os.path.join(directory, name))
+
+
+def remove_duplicates(
+    paths: Sequence[bytes],
+    removal: RemovalOptions,
+    search: DuplicateOptions,
+    *,
+    catalog: SignatureStore | UserCatalog | None,
+    reporter: DedupeReporter,
+    environ: Mapping[str, str],
+) -> DedupeReport:
+    """Finds the sets of identical files below `paths` and removes all files of each but one.
+
+    Paths of `removal` are as typed, and what it leaves open about journals is chosen here. Raises RdcError.
+    """
+    from rdc.instances.remove import Remover
+    from rdc.library.duplicate_groups import find_groups, open_operands
+
+    operands = open_operands(paths, removal.keep_in)
+    try:
+        remover = Remover(operands.trees, _removal_options(removal, operands, paths, environ), reporter)
+        try:
+            remover.clear()
+            with opened_catalog(catalog, lambda event: _notice(reporter, event)) as store:
+                search = replace(search, links=True, verify=False)
+                remover.groups(find_groups(operands, search, store, reporter, remover.failed))
+            return replace(remover.finish(), journal=remover.journal)
+        finally:
+            remover.close()
+    finally:
+        operands.close()
+
+
+def _removal_options(
+    removal: RemovalOptions, operands: Operands, paths: Sequence[bytes], environ: Mapping[str, str]
+) -> RemovalOptions:
+    state = state_directory(environ)
+    journal, pointer = removal.journal, None
+    if removal.apply and journal is None:
+        journal = _journal_path(state, "dupes")
+    elif removal.apply and state is not None:
+        pointer = _journal_path(state, "dupes")
+    return replace(
+        removal,
+        keep_in=operands.keep,
+        only_in=tuple(os.path.realpath(path) for path in removal.only_in),
+        destination=_destination(removal.destination, operands),
+        sources=_sources(operands, paths),
+        journal=journal,
+        pointer=pointer,
+        journals=None if state is None else os.fsencode(state),
+    )
+
+
+def _destination(typed: bytes, operands: Operands) -> bytes:
+    """Returns the real DIR of --move. Raises UsageError if it lies in what is searched."""
+    from rdc.instances.tree import is_below
+
+    destination = os.path.realpath(typed) if typed else b""
+    for operand in operands.all:
+        if destination and (
+            is_below(destination, operand.tree.real)
+            if operand.only is None
+            else destination == operand.tree.real
+        ):
+            raise UsageError(
+                f"--move={printable(typed)} lies in {printable(operand.label)}, so that the"
+                " next run would find the moved files again; name a directory elsewhere"
+            )
+    return destination
+
+
+def _sources(operands: Operands, paths: Sequence[bytes]) -> frozenset[int]:
+    """Returns the numbers of the trees that are PATHs or lie in one."""
+    from rdc.instances.tree import is_below
+
+    real = [os.path.realpath(path) for path in paths]
+    found = set()
+    for number, operand in enumerate(operands.all):
+        top = os.path.join(operand.tree.real, operand.only or b"").rstrip(b"/") or b"/"
+        if any(is_below(top, path) for path in real):
+            found.add(number)
+    return frozenset(found)

@@ -1,0 +1,263 @@
+"""`rdc.sync`, `rdc.check`, `rdc.watch` and `rdc.undo`: jobs on a tree and its copy.
+
+Each function loads its session when it is called, so that a start of one loads nothing of the others.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
+from rdc.checks import check_argument, check_callable
+from rdc.errors import UsageError
+from rdc.library.jobs import check_far, check_job, location_list, location_of
+from rdc.model.location import RemoteShell
+from rdc.progress import silent, stopping
+from rdc.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
+    from rdc.model.location import Location
+    from rdc.model.sync import SyncOptions
+    from rdc.model.sync_report import SyncReport
+    from rdc.model.undo import UndoableSync, UndoOptions, UndoReport
+    from rdc.model.watch import WatchOptions, WatchReport
+    from rdc.progress import Reporter, StopSignal
+    from rdc.undoing.undo import UndoReporter
+    from rdc.watching.reporter import WatchReporter
+
+__all__ = ["check", "sync", "undo", "undoable_syncs", "watch"]
+
+
+def _ignore(event: object, /) -> None:
+    """A reporter that ignores every event."""
+
+
+def sync(
+    source: Location | str | os.PathLike[str] | Sequence[Location | str | os.PathLike[str]],
+    destination: Location | str | os.PathLike[str],
+    options: SyncOptions | None = None,
+    *,
+    shell: RemoteShell | None = None,
+    reporter: Reporter = silent,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
+    keys: str | os.PathLike[str] | None = None,
+    stop: StopSignal | None = None,
+) -> SyncReport:
+    """Makes `destination` equal to `source`, as `rdc sync` does.
+
+    A string is read as on the command line: "src/" means the contents of the directory src, "src" the
+    directory itself. A pathlib.Path is a local path and never ends with a slash.
+
+    Either may be on another host, and both: everything then passes through this machine, and `catalog` is not
+    used.
+
+    Several sources are a list or tuple of them, all on one host. Where they have the same names, the first
+    file counts, and directories become one.
+
+    Problems with single files go to `reporter` and into the report's exit code. Raises RdcError if the run
+    as a whole cannot go on; every path of the destination is then either old or new.
+
+    `catalog`: stores signatures of local files. The default is the path in RDC_CATALOG or else the user's
+    cache directory; None stores nothing. A catalog that the caller passes is flushed and stays open.
+    `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory.
+    `stop`: once another thread sets it, the run ends with StoppedError. The next run resumes.
+
+        >>> import os, rdc
+        >>> os.mkdir("src")
+        >>> with open("src/file", "w") as file:
+        ...     _ = file.write("data")
+        >>> rdc.sync("src/", "backup/", rdc.SyncOptions(delete=True), catalog=None).files
+        1
+    """
+    from rdc.model.sync import SyncOptions
+    from rdc.session.far_end import run_session
+    from rdc.session.sources import selected_of
+    from rdc.session.sync_run import SyncRun
+
+    sources = location_list("sync", source)
+    destination = location_of("sync", "destination", destination)
+    check_argument("sync", "options", options, SyncOptions, None)
+    check_job("sync", reporter, catalog, stop)
+    check_far("sync", shell, keys)
+    options = options or SyncOptions()
+    source, selected = selected_of(sources, options)
+    if source.host is not None and destination.host is not None:
+        from rdc.catalog.store import NoCatalog
+        from rdc.session.between_hosts import check_between, run_between
+
+        check_between(sources, destination, options)
+        run = SyncRun(source, destination, options, stopping(reporter, stop), NoCatalog(), stop, selected)
+        return run_between(run, shell or RemoteShell(), keys)
+    if options.files_from is not None:
+        if source.host is None and destination.host is None:
+            raise UsageError("a list at the far side: neither source nor destination is on another host")
+        options = replace(options, files_from=replace(options.files_from, relative=options.relative))
+    with opened_catalog(catalog, reporter) as store:
+        run = SyncRun(source, destination, options, stopping(reporter, stop), store, stop, selected)
+        far = destination if source.host is None else source
+        try:
+            return run_session(run, far, shell or RemoteShell(), keys)
+        finally:
+            run.close()
+
+
+def check(
+    source: Location | str | os.PathLike[str],
+    destination: Location | str | os.PathLike[str],
+    options: CheckOptions | None = None,
+    *,
+    shell: RemoteShell | None = None,
+    reporter: Reporter = silent,
+    on_difference: Callable[[EntryDiffers], None] = _ignore,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
+    keys: str | os.PathLike[str] | None = None,
+    stop: StopSignal | None = None,
+) -> CheckReport:
+    """Compares two trees by content, as `rdc check` does. Nothing changes at either end.
+
+    The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
+    differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
+    ends with StoppedError. Raises UsageError for options that mean nothing to a check, and RdcError if the
+    run as a whole cannot go on.
+
+        >>> import os, rdc
+        >>> for name in ("one", "other"):
+        ...     os.mkdir(name)
+        ...     with open(f"{name}/file", "w") as file:
+        ...         _ = file.write(name)
+        >>> found = []
+        >>> report = rdc.check("one/", "other/", rdc.CheckOptions(times=False), on_difference=found.append)
+        >>> report.different, int(report.exit)
+        (1, 1)
+        >>> found[0].path, found[0].aspects
+        (b'file', <Aspect.CONTENT: 8>)
+    """
+    from rdc.model.check import CheckOptions
+    from rdc.session.check import run_check
+
+    source, destination = (
+        location_of("check", "source", source),
+        location_of("check", "destination", destination),
+    )
+    check_argument("check", "options", options, CheckOptions, None)
+    check_job("check", reporter, catalog, stop)
+    check_callable("check", "on_difference", on_difference)
+    check_far("check", shell, keys)
+    if source.host is not None and destination.host is not None:
+        raise UsageError("one of SRC and DST must be on this machine")
+    options = options or CheckOptions()
+    reporter = stopping(reporter, stop)
+    with opened_catalog(catalog if options.trust_catalog else None, reporter) as store:
+        return run_check(
+            source,
+            destination,
+            options,
+            shell=shell or RemoteShell(),
+            reporter=reporter,
+            on_difference=on_difference,
+            catalog=store,
+            keys=keys,
+            stop=stop,
+        )
+
+
+def watch(
+    source: Location | str | os.PathLike[str],
+    destination: Location | str | os.PathLike[str],
+    options: WatchOptions | None = None,
+    *,
+    shell: RemoteShell | None = None,
+    reporter: WatchReporter = _ignore,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
+    keys: str | os.PathLike[str] | None = None,
+    stop: StopSignal | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> WatchReport:
+    """Keeps `destination` in step with the directory `source` until `stop` is set, as `rdc watch` does.
+
+    `reporter` receives the events of single entries and those of the watch itself, such as InStep after each
+    turn. KeyboardInterrupt ends the watch as `stop` does: the report says what was done until then.
+
+    Places, `shell`, `catalog` and `keys` are those of `rdc.sync`; both may be on other hosts. `sleep` waits
+    for some seconds. Raises RdcError if the first comparison of the trees fails, and for a later error that
+    no wait repairs. Other errors are reported, and the far side is dialled again.
+
+        >>> import os, rdc, threading
+        >>> os.mkdir("src")
+        >>> stop = threading.Event()
+        >>> def reporter(event):
+        ...     if isinstance(event, rdc.InStep):
+        ...         stop.set()
+        >>> rdc.watch("src/", "copy/", reporter=reporter, catalog=None, stop=stop).turns
+        1
+    """
+    from rdc.model.watch import WatchOptions
+    from rdc.watching.watch import run_watch
+
+    source, destination = (
+        location_of("watch", "source", source),
+        location_of("watch", "destination", destination),
+    )
+    check_argument("watch", "options", options, WatchOptions, None)
+    check_job("watch", reporter, catalog, stop)
+    check_far("watch", shell, keys)
+    return run_watch(
+        source,
+        destination,
+        options or WatchOptions(),
+        shell=shell or RemoteShell(),
+        reporter=reporter,
+        catalog=catalog,
+        keys=keys,
+        stop=stop,
+        sleep=sleep,
+    )
+
+
+def undo(
+    destination: str | os.PathLike[str],
+    options: UndoOptions | None = None,
+    *,
+    reporter: UndoReporter = _ignore,
+) -> UndoReport:
+    """Takes the latest sync into a local directory back, as `rdc undo` does.
+
+    That sync must have had `SyncOptions.keep_undo`. What was changed since is newer work: it stays,
+    `reporter` gets a Problem that names it, and the report has exit code 23. Raises RdcError if the undo as a
+    whole cannot go on; the next call continues it.
+
+        >>> import os, rdc
+        >>> os.mkdir("src")
+        >>> with open("src/file", "w") as file:
+        ...     _ = file.write("data")
+        >>> keep = rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30))
+        >>> _ = rdc.sync("src/", "copy/", keep, catalog=None)
+        >>> rdc.undo("copy/").removed
+        1
+    """
+    from rdc.model.undo import UndoOptions
+    from rdc.undoing.undo import undo_latest
+
+    check_argument("undo", "destination", destination, str, os.PathLike)
+    check_argument("undo", "options", options, UndoOptions, None)
+    check_callable("undo", "reporter", reporter)
+    return undo_latest(os.fsencode(destination), options or UndoOptions(), reporter)
+
+
+def undoable_syncs(destination: str | os.PathLike[str]) -> tuple[UndoableSync, ...]:
+    """The syncs into a local directory that `rdc.undo` can take back, the latest last. Raises RdcError.
+
+    >>> import rdc
+    >>> rdc.undoable_syncs(".")
+    ()
+    """
+    check_argument("undoable_syncs", "destination", destination, str, os.PathLike)
+    from rdc.undoing.undo import list_syncs
+
+    return list_syncs(os.fsencode(destination))

@@ -1,1 +1,0 @@
-"""Near-duplicate documents as text, JSON events, HTML page and JSON lines."""

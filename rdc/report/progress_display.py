@@ -1,0 +1,443 @@
+"""What a terminal shows while a job runs: a bar, or lines where no bar can be drawn, or one status line.
+
+A ProgressTrack makes of the events a value that only grows. rich draws the bar; it is imported when the first
+bar appears.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from rdc.progress import ItemChanged, PlanKnown, Progressed
+from rdc.records import dataclass
+from rdc.report.text import counted, duration_text, rate_text, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+    from typing import TextIO
+
+    from rich.progress import Progress, TaskID
+
+__all__ = ["PhaseProgress", "ProgressBar", "ProgressLines", "ProgressTrack", "StatusLine", "progress_text"]
+
+PHASES = {
+    "compare": "comparing",
+    "transfer": "transferring",
+    "delete": "deleting",
+    "read": "reading",
+    "share": "sharing",
+}
+"""Phases in order, with the words shown to users. A scan has only "read"."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseProgress:
+    """The progress at one moment."""
+
+    phase: str
+    done: int
+    """Entries in phase 'delete', bytes in the others."""
+    total: int | None
+    """None while unknown."""
+
+
+_ORDER = {phase: order for order, phase in enumerate(PHASES)}
+
+
+class ProgressTrack:
+    """Follows the events of one job. Phases come in order; a late event of an earlier phase is ignored.
+
+    Files are transferred while others are still compared. The comparison is shown until it ends, if its total
+    is known, because only then is the total of the transfer known.
+    """
+
+    def __init__(self) -> None:
+        self._progress_by_phase = {phase: PhaseProgress(phase, 0, None) for phase in PHASES}
+        self._phase = "compare"
+        self._plan: PlanKnown | None = None
+        self._entries = 0
+
+    @property
+    def entries_text(self) -> str:
+        """`120/300 entries` of a transfer; "" while there is nothing to tell. A far destination names no
+        entries without -i or -v, so that only their total is known: `300 entries`."""
+        if self._phase != "transfer" or self._plan is None or not self._plan.files:
+            return ""
+        total = self._plan.files
+        done = f"{min(self._entries, total):,}/" if self._entries else ""
+        return f"{done}{counted(total, 'entry', 'entries')}"
+
+    @property
+    def phase_progress(self) -> PhaseProgress:
+        return self._progress_by_phase[self._phase]
+
+    def follow(self, event: object) -> None:
+        if isinstance(event, PlanKnown):
+            if self._plan is None:
+                self._plan = event
+                # A first copy transfers while it still compares; the plan then only adds the total.
+                self._advance("transfer", 0, None)
+        elif isinstance(event, ItemChanged):
+            self._entries += event.change[:1] != "*"
+        elif isinstance(event, Progressed):
+            self._advance(event.phase, event.done, event.total)
+
+    def _advance(self, phase: str, done: int, total: int | None) -> None:
+        if phase not in _ORDER or _ORDER[phase] < _ORDER[self._phase]:
+            return
+        before = self._progress_by_phase[phase]
+        total = self._total(before, total)
+        if total is not None:
+            total = max(total, before.done)
+            done = min(done, total)
+        self._progress_by_phase[phase] = PhaseProgress(phase, max(before.done, done), total)
+        compare = self._progress_by_phase["compare"]
+        compared = compare.total is None or compare.done >= compare.total
+        if self._phase != "compare" or phase in ("delete", "read", "share"):
+            self._phase = phase
+        elif compared and (phase == "transfer" or self._plan is not None):
+            self._phase = "transfer"
+            self._progress_by_phase["transfer"] = self._bounded(self._progress_by_phase["transfer"])
+
+    def _bounded(self, phase_progress: PhaseProgress) -> PhaseProgress:
+        total = self._total(phase_progress, None)
+        return (
+            phase_progress
+            if total is None
+            else PhaseProgress(phase_progress.phase, min(phase_progress.done, total), total)
+        )
+
+    def _total(self, before: PhaseProgress, announced: int | None) -> int | None:
+        """The first total announced, so that growing files cannot move the bar back."""
+        if before.total is not None:
+            return before.total
+        if before.phase in ("compare", "read", "share"):
+            return announced
+        if self._plan is None:
+            return None
+        return self._plan.bytes if before.phase == "transfer" else self._plan.deletes
+
+
+def detail_text(phase_progress: PhaseProgress) -> str:
+    """Done and total: `1.2 GB of 3.4 GB`, `7 of 9`."""
+    text = f"{phase_progress.done:,}" if phase_progress.phase == "delete" else size_text(phase_progress.done)
+    if phase_progress.total is None:
+        return text
+    return f"{text} of " + (
+        f"{phase_progress.total:,}" if phase_progress.phase == "delete" else size_text(phase_progress.total)
+    )
+
+
+def progress_text(phase_progress: PhaseProgress) -> str:
+    return f"{PHASES[phase_progress.phase]}: {detail_text(phase_progress)}"
+
+
+SHOW_AFTER = 0.5
+"""Seconds of work before a bar appears. A bar that vanishes at once tells nothing."""
+
+BAR_WIDTH = 50
+"""Columns from which there is room for a bar beside the figures."""
+
+TIME_WIDTH = 42
+"""Columns for `transferring 999.9 MB of 999.9 GB 0:00:00`."""
+
+RATE_WIDTH = 72
+"""Columns from which there is room for a rate, `999.9 MB/s`."""
+
+ENTRIES_WIDTH = 100
+"""Columns from which there is room for the entries, `9,999/9,999 entries`."""
+
+REFRESH_INTERVAL = 0.1
+"""Seconds between redraws. Events trigger them; there is no drawing thread."""
+
+
+class ProgressBar:
+    """Shows the progress of one job on `stream` until close(), which removes it. A later event draws it
+    again."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float],
+        *,
+        color: bool,
+        width: int | None = None,
+    ) -> None:
+        """`clock` returns seconds. `width` in columns; None: the terminal's."""
+        self._stream = stream
+        self._clock = clock
+        self._color = color
+        self._width = width
+        self._began = clock()
+        self._drawn = float("-inf")
+        self._track = ProgressTrack()
+        self._progress: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._phase = ""
+        self._phase_began = self._began
+        self._phase_from = 0
+
+    def follow(self, event: object) -> None:
+        self._track.follow(event)
+        now = self._clock()
+        if self._track.phase_progress.phase != self._phase:
+            self._phase, self._phase_began = self._track.phase_progress.phase, now
+            self._phase_from = self._track.phase_progress.done
+        if now - self._began < SHOW_AFTER or now - self._drawn < REFRESH_INTERVAL:
+            return
+        self._drawn = now
+        if self._progress is None:
+            self._progress = self._open()
+        self._show(self._progress, self._track.phase_progress)
+
+    def line(self, text: str) -> bool:
+        """Prints `text` above the bar. Returns False if there is no bar; the caller then prints it."""
+        if self._progress is None:
+            return False
+        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        return True
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+            self._tasks.clear()  # they belong to the bar that is gone
+
+    def _show(self, progress: Progress, phase_progress: PhaseProgress) -> None:
+        task = self._tasks.get(phase_progress.phase)
+        if task is None:
+            for earlier in self._tasks.values():
+                progress.update(earlier, visible=False)
+            task = progress.add_task(PHASES[phase_progress.phase], total=phase_progress.total, detail="")
+            self._tasks[phase_progress.phase] = task
+        progress.update(
+            task,
+            completed=phase_progress.done,
+            total=phase_progress.total,
+            detail=self._detail(progress.console.width, phase_progress),
+        )
+        progress.refresh()
+
+    def _detail(self, width: int, phase_progress: PhaseProgress) -> str:
+        """What is done, and as far as there is room, the rate and the entries."""
+        text = detail_text(phase_progress)
+        seconds = self._clock() - self._phase_began
+        done = phase_progress.done - self._phase_from
+        if width >= RATE_WIDTH and phase_progress.phase != "delete" and done and seconds > 0:
+            text += f", {rate_text(done, seconds)}"
+        if width >= ENTRIES_WIDTH and (entries := self._track.entries_text):
+            text += f", {entries}"
+        return text
+
+    def _open(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+        console = Console(
+            file=self._stream,
+            force_terminal=True,
+            no_color=not self._color,
+            color_system="standard" if self._color else None,
+            width=self._width,
+        )
+        # The figures matter most and must not be cut off to make room for the rest.
+        columns: list[ProgressColumn] = [
+            TextColumn("{task.description}"),
+            TextColumn("{task.fields[detail]}"),
+        ]
+        if console.width >= BAR_WIDTH:
+            figures = 55 if console.width >= ENTRIES_WIDTH else 33 if console.width >= RATE_WIDTH else 20
+            columns.insert(1, BarColumn(max(5, min(40, console.width - 24 - figures))))
+        if console.width >= TIME_WIDTH:
+            columns.append(TimeRemainingColumn())
+        progress = Progress(
+            *columns,
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_time=self._clock,
+        )
+        progress.start()
+        return progress
+
+
+LINE_INTERVAL = 1.0
+"""Seconds between two lines, as in rsync."""
+
+
+class ProgressLines:
+    """Writes at most one line per second, and one when a phase with a known total reaches it."""
+
+    def __init__(self, talk: Callable[[str], None], clock: Callable[[], float]) -> None:
+        """`talk` takes whole lines. `clock` returns seconds and never goes back."""
+        self._talk = talk
+        self._clock = clock
+        self._track = ProgressTrack()
+        self._written = clock()
+        self._phase = ""
+        self._phase_began = clock()
+        self._last = ""
+
+    def follow(self, event: object) -> None:
+        self._track.follow(event)
+        phase_progress, now = self._track.phase_progress, self._clock()
+        if phase_progress.phase != self._phase:
+            self._phase, self._phase_began = phase_progress.phase, now
+        complete = bool(phase_progress.total) and phase_progress.done == phase_progress.total
+        if not phase_progress.done and phase_progress.total is None:
+            return  # nothing has happened yet
+        if not complete and now - self._written < LINE_INTERVAL:
+            return
+        text = progress_text(phase_progress)
+        if phase_progress.total and not complete:
+            text += f", {phase_progress.done * 100 // phase_progress.total} %"
+            if phase_progress.done:
+                left = (
+                    (now - self._phase_began)
+                    * (phase_progress.total - phase_progress.done)
+                    / phase_progress.done
+                )
+                text += f", {duration_text(left)} left"
+        if text == self._last:
+            return
+        self._last, self._written = text, now
+        self._talk(text + "\n")
+
+    def line(self, text: str) -> bool:
+        """Does nothing: the caller prints `text`."""
+        return False
+
+    def close(self) -> None:
+        """Does nothing: there is nothing to remove from a terminal."""
+
+
+GREEN, YELLOW = 32, 33
+
+ELLIPSIS = "…"
+
+
+def columns(text: str) -> int:
+    """Columns that printable text takes on a terminal: none for combining characters, two for wide ones."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def fitted(parts: Sequence[str], width: int) -> str:
+    """Joins parts by two blanks. The first part is always taken, cut if it is too long. The others are taken
+    up to the first that has no room."""
+    text = parts[0]
+    for part in parts[1:]:
+        if columns(text) + 2 + columns(part) > width:
+            break
+        text += "  " + part
+    if columns(text) <= width:
+        return text
+    while text and columns(text) > width - 1:
+        text = text[:-1]
+    return text + ELLIPSIS if width > 0 else ""
+
+
+class StatusLine:
+    """Shows a line on `stream` until close(), which removes it. It follows the window's size while it is
+    open."""
+
+    def __init__(
+        self, stream: TextIO, *, color: bool, size: Callable[[], int] | None = None, encoding: str = ""
+    ) -> None:
+        """`size`: columns of the terminal; None: ask it."""
+        self._stream = stream
+        self._color = color
+        self._size = size or self._ask
+        self._encoding = encoding or getattr(stream, "encoding", None) or "ascii"
+        self._parts: Sequence[str] = ()
+        self._good = True
+        self._drawn = 0
+        """Columns of the line on the screen; 0 if there is none."""
+        self._busy = False
+        self._resized = False
+        self._before: Callable[[int, FrameType | None], object] | int | None = None
+        self._listening = False
+
+    def show(self, parts: Sequence[str], *, good: bool = True) -> None:
+        """`parts`: printable text, the most important first. `good`: whether nothing is wrong."""
+        self._parts, self._good = parts, good
+        self._listen()
+        self._write(self._wipe() + self._draw())
+
+    def line(self, text: str) -> bool:
+        """Prints `text` above the line. Returns False if no line is shown; the caller then prints it."""
+        if not self._drawn:
+            return False
+        self._write(self._wipe() + text + "\n" + self._draw())
+        return True
+
+    def close(self) -> None:
+        if self._drawn:
+            self._write(self._wipe())
+        if self._listening:
+            self._listening = False
+            signal.signal(signal.SIGWINCH, self._before or signal.SIG_DFL)
+
+    def _wipe(self) -> str:
+        """Removes the line and moves the cursor to its start. A terminal that became narrower has wrapped it
+        into several lines."""
+        rows = -(-self._drawn // max(1, self._size())) if self._drawn else 1
+        self._drawn = 0
+        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
+        return f"\r{up}\x1b[J"
+
+    def _draw(self) -> str:
+        # One column less: on some terminals, a full row would move the cursor to the next one.
+        text = fitted(self._parts, self._size() - 1)
+        text = text.encode(self._encoding, "replace").decode(self._encoding)
+        self._drawn = columns(text)
+        if not self._color:
+            return text
+        word, space, rest = text.partition(" ")
+        return f"\x1b[{GREEN if self._good else YELLOW}m{word}\x1b[0m{space}{rest}"
+
+    def _write(self, text: str) -> None:
+        self._busy = True
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            pass  # the terminal is gone
+        finally:
+            self._busy = False
+        if self._resized:
+            self._resized = False
+            self._write(self._wipe() + self._draw())
+
+    def _ask(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    def _listen(self) -> None:
+        if self._listening:
+            return
+        try:
+            self._before = signal.signal(signal.SIGWINCH, self._on_resize)
+        except ValueError:
+            return  # not the main thread
+        self._listening = True
+
+    def _on_resize(self, _number: int, _frame: FrameType | None) -> None:
+        # A signal may interrupt a write, and a stream cannot be written to while it is being written to.
+        if self._busy:
+            self._resized = True
+        elif self._drawn:
+            self._write(self._wipe() + self._draw())

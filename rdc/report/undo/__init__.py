@@ -1,1 +1,0 @@
-"""The reports of an undo: text for a terminal, and JSON events."""

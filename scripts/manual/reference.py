@@ -96,6 +96,7 @@ PURPOSES = {
     "pyyaml": "tests: reading the workflow for hosted runners",
     "ray": "`rdc scan --cluster=ray://`; the extra `ray`",
     "ruff": "tests: format and lint",
+    "selectolax": "`rdc.similarity.html_text`; the extra `html`; MIT, it brings Lexbor (Apache-2.0)",
     "s3fs": "`rdc scan s3://`, `rdc similar --text s3://`; the extra `s3`; BSD, 2026.9, monthly; 50 MB",
 }
 

@@ -15,7 +15,7 @@ FILES = TOP / "rdc" / "files"
 
 KERNEL_TOPICS: tuple[tuple[str, ...], ...] = (
     ("cut", "hash", "shingles"),
-    ("columns", "count", "lines", "pages", "recipe", "rows", "search", "sets", "similarity", "x86"),
+    ("columns", "count", "lines", "recipe", "rows", "search", "sets", "similarity", "x86"),
 )
 """Folders of rdc/kernel, lowest first. A file includes headers of its own folder and of lower ones."""
 

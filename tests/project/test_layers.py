@@ -35,7 +35,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "kernel": (
         ("constants",),
         ("cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),
-        ("columns", "count", "pages", "search"),
+        ("columns", "count", "search"),
         ("",),
     ),
     "session": (

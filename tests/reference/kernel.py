@@ -6,19 +6,11 @@ the same on every machine. It is about a thousand times slower.
 
 from __future__ import annotations
 
-from rdc.kernel.columns.node_reference import node_columns, node_names
-from rdc.kernel.columns.root_reference import node_messages, root_messages
-from rdc.kernel.columns.varint_reference import pack_varints, unpack_varints
-from rdc.kernel.columns.word_reference import difference_words, nonzero_bytes, sum_words
 from rdc.kernel.cut.reference import Cutter, Winnower, cut_many
-from rdc.kernel.hash.name_reference import name_ranks, short_references
-from rdc.kernel.rows.equal_reference import equal_rows
-from rdc.kernel.rows.path_reference import row_paths
-from rdc.kernel.rows.row_reference import put_rows, take_rows
-from rdc.kernel.search.reference import block_fingerprints, match_blocks, match_runs
-from rdc.kernel.similarity.reference import TraitIndex, TraitPairs
-from rdc.kernel.x86.branch_reference import absolute_displacements, relative_displacements
-from rdc.kernel.x86.masking_reference import (
+from tests.reference.blocks import block_fingerprints, match_blocks, match_runs
+from tests.reference.branches import absolute_displacements, relative_displacements
+from tests.reference.equal import equal_rows
+from tests.reference.masking import (
     bit_counts,
     displacement_bits,
     mask_displacements,
@@ -26,6 +18,14 @@ from rdc.kernel.x86.masking_reference import (
     put_displacements,
     take_displacements,
 )
+from tests.reference.names import name_ranks, short_references
+from tests.reference.nodes import node_columns, node_names
+from tests.reference.paths import row_paths
+from tests.reference.roots import node_messages, root_messages
+from tests.reference.rows import put_rows, take_rows
+from tests.reference.similarity import TraitIndex, TraitPairs
+from tests.reference.varints import pack_varints, unpack_varints
+from tests.reference.words import difference_words, nonzero_bytes, sum_words
 
 __all__ = [
     "Cutter",

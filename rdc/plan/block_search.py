@@ -14,7 +14,7 @@ from collections import deque
 from itertools import accumulate, chain
 from operator import mul, sub
 
-from rdc.kernel.recipe_rows import INSTRUCTION_BYTES, instructions_of_ranges
+from rdc.kernel import INSTRUCTION_BYTES, instructions_of_ranges
 from rdc.plan.block_requests import NOWHERE, ORDERED_COST, BlockQuestion, Find, fingerprint_width
 from rdc.plan.descent import ChunkRecipe, Fetch, Patch, Repeat
 from rdc.plan.gaps import Gap, first_parts, gaps_of
@@ -243,7 +243,7 @@ def _search_anywhere(
 ) -> array[int]:
     """Searches a gap whose neighbours are far apart or out of order, which is rare. Sets its matches and
     returns the ranges to ask about next."""
-    from rdc.kernel.search.gap_reference import Match, Span, search_gap
+    from rdc.plan.gap_search import Match, Span, search_gap
 
     def find_in(span: Span, size: int, prints: bytes) -> Sequence[int]:
         return find(Window(gap.base, *span), size, width, prints)

@@ -7,12 +7,16 @@ that mean nothing.
 from __future__ import annotations
 
 import sys
+from array import array
 from enum import Enum
+from itertools import pairwise
 
 from rdc.checks import check_argument, found_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from typing_extensions import Buffer
 
 __all__ = [
@@ -21,6 +25,8 @@ __all__ = [
     "check_column",
     "check_text",
     "check_whole",
+    "numbers_of",
+    "spans_of",
 ]
 
 SAMPLES_MOST = 1 << 16
@@ -76,6 +82,26 @@ def check_whole(owner: str, data: object, width: int, *, least: int = 0) -> None
         raise ValueError(
             f"{owner}: expected whole items of {width} bytes, {least} or more, found {len(data)} bytes"
         )
+
+
+def numbers_of(typecode: str, buffer: Buffer, name: str) -> array[int]:
+    """Return the 64-bit numbers of a column. Raises ValueError for an incomplete one."""
+    content = bytes(memoryview(buffer).cast("B"))
+    if len(content) % 8:
+        raise ValueError(f"{name}: {len(content)} bytes are no whole 64-bit numbers")
+    return array(typecode, content)
+
+
+def spans_of(size: int, offsets: Buffer) -> Iterator[tuple[int, int]]:
+    """Yield where each row of a column of `size` items begins and ends. Raises ValueError, before the first
+    row, for offsets that are no whole numbers, decrease or exceed the column."""
+    bounds = numbers_of("q", offsets, "offsets")
+    if not bounds or bounds[0] < 0 or bounds[-1] > size:
+        raise ValueError(f"offsets: one more than rows, from 0 to at most {size}, are expected")
+    for first, stop in pairwise(bounds):
+        if stop < first:
+            raise ValueError(f"offsets: {stop} follows {first}; they must not decrease")
+    yield from pairwise(bounds)
 
 
 def _view(expected: str, value: Buffer) -> memoryview:

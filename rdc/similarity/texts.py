@@ -6,26 +6,29 @@ sets of shingles. A shingle is a run of words.
 Texts are a column in Arrow's layout: `text`, UTF-8, one text after another, and `offsets`, i64, one more than
 there are texts; text t has the bytes from offsets[t] to offsets[t + 1]. Any buffer serves, such as bytes, a
 numpy array of uint8 or an Arrow buffer, and nothing is copied. Offsets of another type are a TypeError.
-rdc/kernel/shingles/reference.py says what is a word. Its tables of characters are pinned, so features are
+tests/reference/shingles.py says what is a word. Its tables of characters are pinned, so features are
 equal on every machine and every Python.
 """
 
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from functools import cache
+from itertools import accumulate, pairwise
 
 from rdc.checks import check_argument, checked_count
-from rdc.kernel.page_texts import html_texts
-from rdc.kernel.shingling import shingle_features, url_features
+from rdc.errors import UsageError
+from rdc.kernel import shingle_features
+from rdc.kernel.constants import mix
 from rdc.records import dataclass
-from rdc.similarity.arguments import Items, check_column, check_text, check_whole
+from rdc.similarity.arguments import Items, check_column, check_text, check_whole, spans_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Literal
 
+    from selectolax.lexbor import LexborNode
     from typing_extensions import Buffer
 
 __all__ = ["FeatureColumn", "TextColumn", "html_text", "shingles", "url_bigrams"]
@@ -152,15 +155,44 @@ def url_bigrams(text: Buffer, offsets: Buffer) -> FeatureColumn:
     (3, 1.0)
     """
     _check("url_bigrams", text, offsets)
-    return FeatureColumn(*url_features(text, offsets))
+    letters = bytes(memoryview(text).cast("B")).translate(_URL_SPACES)
+    words = FeatureColumn(*shingle_features(letters, offsets, 1, False, False))
+    features, ends, left_out = array("Q"), array("q", [0]), _stop_words()
+    for row in range(len(words)):
+        own = [word for word in words.of(row) if word not in left_out]
+        pairs = list(pairwise(own)) or [(word, 0) for word in own]
+        features.extend(
+            [mix((mix((one + place) & _WORD) + other) & _WORD) for place, (one, other) in enumerate(pairs)]
+        )
+        ends.append(len(features))
+    return FeatureColumn(features.tobytes(), ends.tobytes())
+
+
+_WORD = (1 << 64) - 1
+
+_URL_SPACES = bytes([ord(" ") if byte in b"0123456789_" else byte for byte in range(256)])
+
+
+@cache
+def _stop_words() -> frozenset[int]:
+    """The features of the words of URLs that say nothing about a site."""
+    words = b"bin cgi ftp home htm html http https index main txt"
+    features, _ = shingle_features(words, array("q", [0, len(words)]), 1, False, False)
+    return frozenset(array("Q", features))
 
 
 def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
     """The text of HTML pages, without markup, scripts and styles.
 
-    Character references are decoded. Links and images leave their addresses behind, images their alternative
-    text, too: pages that differ in them differ. The result is UTF-8, whatever the pages
-    are. rdc/kernel/pages/reference.py defines it. Raises ValueError for a bad column.
+    Lexbor reads a page as browsers do, and its text is that of the tree, in order: character references are
+    decoded, and comments, `script`, `style` and `template` are left out. Each element leaves a space before
+    and behind it, but for those that may stand within a word, such as `b` and `span`. Links and images leave
+    their addresses behind, images their alternative text, too: pages that differ in them differ. So the
+    `href` of `a` and `area`, and the `src` and `alt` of `img`, stand where the element begins, each between
+    spaces. The result is UTF-8, whatever the pages are: bytes that are none become U+FFFD.
+
+    Equal pages have equal texts with the same version of selectolax, which brings Lexbor: whoever stores
+    features of pages stores it, too. Raises UsageError without selectolax, and ValueError for a bad column.
 
     >>> from rdc.similarity import TextColumn, html_text
     >>> page = TextColumn.join(["<p>Fish &amp; <b>chi</b>ps<p><a href=menu.html>Menu</a>"])
@@ -168,7 +200,52 @@ def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
     [b'Fish', b'&', b'chips', b'menu.html', b'Menu']
     """
     _check("html_text", text, offsets)
-    return TextColumn(*html_texts(text, offsets))
+    try:
+        from selectolax.lexbor import LexborHTMLParser
+    except ImportError:
+        raise UsageError("html_text needs selectolax: python3 -m pip install 'rdc-sync[html]'") from None
+    content = memoryview(text).cast("B")
+    pages = (
+        LexborHTMLParser(bytes(content[first:stop]).decode(errors="replace"))
+        for first, stop in spans_of(len(content), offsets)
+    )
+    return TextColumn.join("".join(_page_parts(page.root)) for page in pages)
+
+
+_INLINE = frozenset(
+    (
+        *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "em", "font", "i", "ins", "kbd", "mark"),
+        *("q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr"),
+    )
+)
+"""Elements that may stand within a word."""
+
+_WITHOUT_SPACE = _INLINE | {"html", "head", "body", "-document", "-text", "-comment"}
+"""What leaves no space. Every page has html, head and body, whether it names them or not."""
+
+_LEFT_OUT = frozenset(("script", "style", "template"))
+
+_ADDRESSES = {"a": ("href",), "area": ("href",), "img": ("src", "alt")}
+
+
+def _page_parts(root: LexborNode | None) -> Iterator[str]:
+    """Yield the text of a tree and what its elements leave behind, without recursion: a tree can be deep."""
+    node = root
+    while node is not None:
+        tag = node.tag or ""
+        if tag == "-text":
+            yield node.text_content or ""
+        elif tag not in _WITHOUT_SPACE:
+            yield " "
+        if tag in _ADDRESSES:
+            values = node.attributes
+            yield "".join([f" {values[name] or ''} " for name in _ADDRESSES[tag] if name in values])
+        below = node.child if tag not in _LEFT_OUT else None
+        while below is None and node is not None:
+            if node.tag not in _WITHOUT_SPACE:
+                yield " "
+            below, node = node.next, node.parent
+        node = below
 
 
 def _check(function: str, text: Buffer, offsets: Buffer) -> None:

@@ -78,7 +78,7 @@ PURPOSES = {
     "watchdog": "reading inotify in `rdc watch`; 7.1 is the first that tells of an overflow",
     "xxhash": "names of fixed blocks in a scan",
     "zstandard": "compression on the wire, and of a scan's samples",
-    "build": "tests: makes the source distribution, which they install without a compiler",
+    "build": "tests: makes the source distribution",
     "distributed": "`rdc scan --cluster=dask://`; the extra `dask`",
     "hypothesis": "tests: inputs nobody thought of",
     "jsonschema": "tests: the JSON report keeps its promise",
@@ -96,6 +96,7 @@ PURPOSES = {
     "pyyaml": "tests: reading the workflow for hosted runners",
     "ray": "`rdc scan --cluster=ray://`; the extra `ray`",
     "ruff": "tests: format and lint",
+    "selectolax": "`rdc.similarity.html_text`; the extra `html`; MIT, it brings Lexbor (Apache-2.0)",
     "s3fs": "`rdc scan s3://`, `rdc similar --text s3://`; the extra `s3`; BSD, 2026.9, monthly; 50 MB",
 }
 

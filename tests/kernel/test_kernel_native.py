@@ -15,7 +15,7 @@ from tests.support.share import examples
 
 # What has a driver of its own, or only works for a binding.
 OTHERS = re.compile(
-    r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|sets/.*|shingles/.*|pages/.*"
+    r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*|samples/.*|sets/.*|shingles/.*"
 )
 
 
@@ -35,7 +35,6 @@ DRIVEN = {
     "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
     "samples": sources("samples"),
     "shingles": sources("shingles"),
-    "pages": sources("pages"),
 }
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
@@ -89,9 +88,7 @@ def test_variants_agree_on_many_streams(objects: Path) -> None:
     agreeing_variants(build(objects, "compare", ("-O3",)), 1_000_000, examples(1000))
 
 
-@pytest.mark.parametrize(
-    "driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples", "shingles", "pages"]
-)
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples", "shingles"])
 @pytest.mark.parametrize("flags", [SANITIZED, ("-O3",)], ids=["sanitized", "optimized"])
 def test_index_and_search_agree_with_plain_loops(objects: Path, driver: str, flags: tuple[str, ...]) -> None:
     program = build(objects, driver, flags)

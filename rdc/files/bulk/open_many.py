@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from contextlib import suppress
 
+from rdc.files import _files
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.entry_reader import NO_ATIME
@@ -41,15 +42,8 @@ FAILED, METADATA_SET, CHANGED = range(3)
 read."""
 
 
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.bulk import _opened
-    except ImportError:  # a checkout without a compiler works, several times slower
-        return None
-    return _opened if hasattr(_opened, "open_files") else None
-
-
-_extension = _built()
+_extension: ModuleType | None = _files if hasattr(_files, "open_files") else None
+"""The C part, which Linux alone has."""
 
 
 def can_open() -> bool:

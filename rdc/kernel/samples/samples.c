@@ -1,7 +1,7 @@
 /*
  * samples.c - min-wise samples of one set at a time.
  *
- * It computes what reference.py defines: products modulo 2^64 and 2^32, and minima, in which order does not
+ * It computes what tests/reference/samples.py defines: products modulo 2^64 and 2^32, and minima, in which order does not
  * count. So any split of a set's features and any variant give the same samples.
  */
 #include "samples/samples.h"
@@ -138,66 +138,4 @@ void rdc_partition_samples(rdc_family *family, const uint64_t *features, size_t 
     const size_t lanes = (empty + RDC_SAMPLE_LANES - 1) / RDC_SAMPLE_LANES * RDC_SAMPLE_LANES;
     lower(family, features, size, family->chosen, lanes);
     family->variant->spread(family->least, family->count, samples);
-}
-
-static int in_order(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts and leaves out repetitions. Returns how many are left. */
-static size_t different(uint64_t *ranks, size_t count)
-{
-    size_t kept = 0;
-    qsort(ranks, count, sizeof *ranks, in_order);
-    for (size_t i = 0; i < count; i++)
-        if (!i || ranks[i] != ranks[i - 1])
-            ranks[kept++] = ranks[i];
-    return kept;
-}
-
-size_t rdc_bottom_ranks(uint64_t key, uint64_t factor, const uint64_t *features, size_t size, size_t most,
-                        uint64_t *ranks)
-{
-    /* Ranks gather behind the smallest ones known. Each sort takes in at least `most` of them, so the work is
-     * size * log(most), whatever repeats. */
-    size_t gathered = 0;
-    uint64_t limit = UINT64_MAX;
-    int full = 0;
-    for (size_t i = 0; i < size; i++) {
-        const uint64_t rank = rdc_sample_rank(features[i], key, factor);
-        if (full && rank >= limit)
-            continue;
-        ranks[gathered++] = rank;
-        if (gathered < 2 * most)
-            continue;
-        gathered = different(ranks, gathered);
-        if (gathered >= most) {
-            gathered = most;
-            full = 1;
-            limit = ranks[most - 1];
-        }
-    }
-    gathered = different(ranks, gathered);
-    return gathered < most ? gathered : most;
-}
-
-void rdc_pack_samples(const uint32_t *samples, size_t sets, size_t count, unsigned bits, uint64_t *packed)
-{
-    const size_t words = (count + 63) / 64;
-    for (size_t set = 0; set < sets; set++, samples += count) {
-        uint64_t *block = packed + set / RDC_SET_BLOCK * words * bits * RDC_SET_BLOCK + set % RDC_SET_BLOCK;
-        for (size_t word = 0; word < words; word++) {
-            const size_t here = count - 64 * word < 64 ? count - 64 * word : 64;
-            for (unsigned plane = 0; plane < bits; plane++) {
-                uint64_t column = 0;
-                for (size_t i = 0; i < here; i++) {
-                    const uint32_t reduced = samples[64 * word + i] * UINT32_C(0x9e3779b1) >> (32 - bits);
-                    column |= (uint64_t)(reduced >> plane & 1) << i;
-                }
-                block[(word * bits + plane) * RDC_SET_BLOCK] = column;
-            }
-        }
-    }
 }

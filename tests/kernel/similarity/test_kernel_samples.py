@@ -12,9 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rdc.kernel.samples import _samples, reference
+from rdc.kernel import _kernel
+from rdc.similarity import Samples, bbit_pack
+from tests.reference import samples as reference
 
-VARIANTS = ("avx512", "avx2", "neon", "c")
+VARIANTS = _kernel.usable()
 
 features = st.integers(0, (1 << 64) - 1) | st.integers(0, 40)
 sets = st.lists(st.lists(features, max_size=70), max_size=9)
@@ -31,9 +33,10 @@ def column(drawn: list[list[int]]) -> tuple[array[int], array[int]]:
 
 @pytest.fixture(params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each variant that this CPU can run; a name that it cannot run stands for the next slower one."""
-    yield _samples.choose(request.param)
-    _samples.choose("avx512")
+    """Each variant that this CPU can run."""
+    _kernel.choose(request.param)
+    yield request.param
+    _kernel.choose(VARIANTS[0])
 
 
 def test_some_variant_runs(variant: str) -> None:
@@ -49,14 +52,13 @@ def test_variants_equal_the_definition(drawn: list[list[int]], count: int, seed:
         lambda module: module.minimum_samples(*given, count, seed),
         lambda module: module.partition_samples(*given, count, seed, True),
         lambda module: module.partition_samples(*given, count, seed, False),
-        lambda module: module.bottom_ranks(*given, count, seed),
     )
     for call in calls:
         wanted = call(reference)
         for name in VARIANTS:
-            _samples.choose(name)
-            assert call(_samples) == wanted
-    _samples.choose("avx512")
+            _kernel.choose(name)
+            assert call(_kernel) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 @given(st.integers(0, 20), counts, st.integers(1, 16), seeds, st.data())
@@ -66,16 +68,15 @@ def test_packed_samples_compare_as_defined(
     random = Random(seed)
     values = [random.getrandbits(32) for _ in range(3)]
     rows = array("I", random.choices(values, k=number * count))
-    packed = reference.pack_samples(rows, count, bits)
-    assert _samples.pack_samples(rows, count, bits) == packed
+    packed = bbit_pack(Samples(rows.tobytes(), count), bits).data
     if not number:
         return
     row = data.draw(st.integers(0, number - 1))
     wanted = reference.sample_matches(packed, row, packed, number, count, bits)
     for name in VARIANTS:
-        _samples.choose(name)
-        assert _samples.sample_matches(packed, row, packed, number, count, bits) == wanted
-    _samples.choose("avx512")
+        _kernel.choose(name)
+        assert _kernel.sample_matches(packed, row, packed, number, count, bits) == wanted
+    _kernel.choose(VARIANTS[0])
     reduced = [(sample * 0x9E3779B1 & 0xFFFFFFFF) >> 32 - bits for sample in rows]
     mine = reduced[row * count : (row + 1) * count]
     theirs = [reduced[i * count : (i + 1) * count] for i in range(number)]
@@ -101,7 +102,7 @@ def test_the_samples_of_a_union_are_the_smaller_ones(
     assert list(both) == list(map(min, a, b))
 
 
-@pytest.mark.parametrize("module", [reference, _samples], ids=["pure", "C"])
+@pytest.mark.parametrize("module", [reference, _kernel], ids=["pure", "C"])
 @pytest.mark.parametrize(
     "call",
     [
@@ -109,12 +110,9 @@ def test_the_samples_of_a_union_are_the_smaller_ones(
         lambda module: module.minimum_samples(array("Q"), array("q", [0]), 65_537, 1),
         lambda module: module.partition_samples(array("Q", [1]), array("q", [0, 2]), 4, 1, True),
         lambda module: module.partition_samples(array("Q", [1, 2]), array("q", [0, 2, 1]), 4, 1, True),
-        lambda module: module.bottom_ranks(array("Q", [1]), array("q", [-1, 1]), 4, 1),
-        lambda module: module.bottom_ranks(array("Q", [1]), array("q"), 4, 1),
+        lambda module: module.partition_samples(array("Q", [1]), array("q", [-1, 1]), 4, 1, True),
+        lambda module: module.minimum_samples(array("Q", [1]), array("q"), 4, 1),
         lambda module: module.minimum_samples(b"1234567", array("q", [0]), 4, 1),
-        lambda module: module.pack_samples(array("I", [1, 2, 3]), 2, 1),
-        lambda module: module.pack_samples(array("I", [1, 2]), 2, 17),
-        lambda module: module.pack_samples(array("I", [1, 2]), 2, 0),
         lambda module: module.sample_matches(array("Q", [0] * 8), 8, array("Q", [0] * 8), 8, 3, 1),
         lambda module: module.sample_matches(array("Q", [0] * 8), 0, array("Q", [0] * 8), 9, 3, 1),
         lambda module: module.sample_matches(array("Q", [0] * 9), 0, array("Q", [0] * 8), 8, 3, 1),

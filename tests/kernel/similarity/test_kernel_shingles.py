@@ -13,13 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.shingles import _shingles, reference, unicode_data
-from rdc.kernel.shingles.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
-from rdc.kernel.shingles.generate_tables import keys_text, tables_text
+from rdc.kernel import _kernel
+from scripts import unicode_data
+from scripts.kernel_tables import keys_text, tables_text
+from tests.reference import shingles as reference
+from tests.reference.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
 from tests.support.project_paths import KERNEL
 from tests.support.share import examples
 
-VARIANTS = ("avx512", "avx2", "neon", "c")
+VARIANTS = _kernel.usable()
 
 characters_drawn = st.sampled_from(
     "abzAZ09_ .\n\x00éÉß\u017fK½ﬁ…\xad\u200b\u0301\u0323가각ᄀ世界カーだไทยИ😀\ue000\U000e0001"
@@ -176,31 +178,6 @@ def test_words_that_differ_have_hashes_that_differ() -> None:
     assert all(2_800 < count < 3_200 for count in ones)
 
 
-def test_urls_are_bigrams_of_words_with_positions() -> None:
-    urls = [
-        "www6.infoseek.com",
-        "HTTP://www.Infoseek.com/index.html",
-        "infoseek.com",
-        "x①",
-        "12/_/",
-        "\u017f世",
-    ]
-    sets = sets_of(reference.url_features(*column([url.encode() for url in urls])))
-    www, infoseek, com, x, s, china = (
-        reference.unit_hash(list(map(ord, word))) for word in ("www", "infoseek", "com", "x", "s", "世")
-    )
-    base = reference.BASE
-
-    def feature(*numbers: int) -> int:
-        total = 0
-        for number in numbers:
-            total = (total * base + number) % 2**64
-        return spread(total)
-
-    assert sets[0] == sets[1] == [feature(www, infoseek, 0), feature(infoseek, com, 1)]
-    assert sets[2:] == [[feature(infoseek, com, 0)], [feature(x, 0)], [], [feature(s, china, 0)]]
-
-
 parts_drawn = st.sampled_from(
     [
         "a",
@@ -233,14 +210,11 @@ rows = st.lists(
 @given(rows, st.integers(1, 7) | st.just(256), st.booleans(), st.booleans())
 def test_variants_equal_the_definition(drawn: list[bytes], k: int, by_characters: bool, wrap: bool) -> None:
     given = column(drawn)
-    wanted = reference.shingle_features(*given, k, by_characters, wrap), reference.url_features(*given)
+    wanted = reference.shingle_features(*given, k, by_characters, wrap)
     for name in VARIANTS:
-        _shingles.choose(name)
-        assert (
-            _shingles.shingle_features(*given, k, by_characters, wrap),
-            _shingles.url_features(*given),
-        ) == wanted
-    _shingles.choose("avx512")
+        _kernel.choose(name)
+        assert _kernel.shingle_features(*given, k, by_characters, wrap) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 ENDINGS = ("", "\u0301", "世\u0301a", "\xad-", "ab" * 20, "\u201c", "\xa0\u0301x", "\xff")
@@ -256,11 +230,11 @@ def test_texts_may_be_divided_anywhere(ending: str, by_characters: bool) -> None
     shifts = [*range(66), *range(2048 - len(text) - 2, 2050)]
     moved = column([b"-" * shift + text for shift in shifts])
     for name in VARIANTS:
-        _shingles.choose(name)
-        features, offsets = _shingles.shingle_features(*moved, 3, by_characters, False)
+        _kernel.choose(name)
+        features, offsets = _kernel.shingle_features(*moved, 3, by_characters, False)
         assert features == wanted * len(shifts)
         assert array("q", offsets) == array("q", range(0, len(features) // 8 + 1, len(wanted) // 8))
-    _shingles.choose("avx512")
+    _kernel.choose(VARIANTS[0])
 
 
 def test_every_character_is_what_the_definition_says() -> None:
@@ -272,9 +246,9 @@ def test_every_character_is_what_the_definition_says() -> None:
     for by_characters in (False, True):
         wanted = reference.shingle_features(*given, 1, by_characters, False)
         for name in VARIANTS:
-            _shingles.choose(name)
-            assert _shingles.shingle_features(*given, 1, by_characters, False) == wanted
-    _shingles.choose("avx512")
+            _kernel.choose(name)
+            assert _kernel.shingle_features(*given, 1, by_characters, False) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 def test_long_words_marks_and_texts() -> None:
@@ -289,17 +263,17 @@ def test_long_words_marks_and_texts() -> None:
     for k, by_characters, wrap in ((3, False, True), (30, True, False)):
         wanted = reference.shingle_features(*given, k, by_characters, wrap)
         for name in VARIANTS:
-            _shingles.choose(name)
-            assert _shingles.shingle_features(*given, k, by_characters, wrap) == wanted
-    _shingles.choose("avx512")
+            _kernel.choose(name)
+            assert _kernel.shingle_features(*given, k, by_characters, wrap) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 def test_tables_are_what_the_generator_writes() -> None:
-    assert (KERNEL / "shingles" / "keys.h").read_text() == keys_text(), "run scripts/unicode_tables.py"
-    assert (KERNEL / "shingles" / "tables.h").read_text() == tables_text(), "run scripts/unicode_tables.py"
+    assert (KERNEL / "shingles" / "keys.h").read_text() == keys_text(), "run scripts/kernel_tables.py"
+    assert (KERNEL / "shingles" / "tables.h").read_text() == tables_text(), "run scripts/kernel_tables.py"
 
 
-@pytest.mark.parametrize("module", [reference, _shingles], ids=["pure", "C"])
+@pytest.mark.parametrize("module", [reference, _kernel], ids=["pure", "C"])
 @pytest.mark.parametrize(
     "call",
     [
@@ -308,8 +282,8 @@ def test_tables_are_what_the_generator_writes() -> None:
         lambda module: module.shingle_features(b"a", array("q", [0, 2]), 5, False, False),
         lambda module: module.shingle_features(b"a", array("q", [-1, 1]), 5, False, False),
         lambda module: module.shingle_features(b"a", array("q"), 5, False, False),
-        lambda module: module.url_features(b"abc", array("q", [0, 3, 2])),
-        lambda module: module.url_features(b"abc", b"1234567"),
+        lambda module: module.shingle_features(b"abc", array("q", [0, 3, 2]), 5, False, False),
+        lambda module: module.shingle_features(b"abc", b"1234567", 5, False, False),
     ],
 )
 def test_bad_columns_are_refused(module: Any, call: Callable[[Any], object]) -> None:
@@ -317,7 +291,7 @@ def test_bad_columns_are_refused(module: Any, call: Callable[[Any], object]) -> 
         call(module)
 
 
-@pytest.mark.parametrize("module", [_shingles, reference])
+@pytest.mark.parametrize("module", [_kernel, reference])
 def test_upper_halves(module: Any) -> None:
     features = array("Q", [0, 1, 1 << 32, (1 << 64) - 1, 0x0123456789ABCDEF] * 9)
     assert array("I", module.upper_halves(features)) == array("I", [0, 0, 1, (1 << 32) - 1, 0x01234567] * 9)

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
+import pkgutil
+from importlib import import_module
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc import model, progress
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.model.undo import UndoItem, UndoReport
 from rdc.progress import Problem, Progressed
-from rdc.report.json_output import EVENT_VERSION, PROGRESS_INTERVAL, JsonOutput, json_line, path_fields
+from rdc.report.json_output import (
+    EVENT_VERSION,
+    EVENTS,
+    PROGRESS_INTERVAL,
+    JsonOutput,
+    json_line,
+    path_fields,
+)
 from tests.support.running.fake_environment import FakeClock
 
 
@@ -118,3 +128,15 @@ def test_a_problem_and_a_summary() -> None:
             "exit": 23,
         },
     ]
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_each_event_is_made_of_one_record_that_has_its_fields(name: str) -> None:
+    modules = [
+        progress,
+        *(import_module(f"rdc.model.{one.name}") for one in pkgutil.iter_modules(model.__path__)),
+    ]
+    (record,) = {vars(module)[name] for module in modules if name in vars(module)}
+    for text in EVENTS[name][1].split():
+        source = text.rstrip("?!").rpartition("=")[2].removeprefix("*")
+        assert hasattr(record, source.partition(".")[0]), source

@@ -162,7 +162,7 @@ _PUBLIC = {
         "CommandMissingError ExitCode FileChangedError FileError IncompatiblePeerError OutOfSpaceError "
         "ProtocolError RdcError StoppedError StreamError TrustError UsageError"
     ),
-    "rdc.instances.events": "DedupeEvent DedupeReporter",
+    "rdc.instances.run_totals": "DedupeEvent DedupeReporter",
     "rdc.kernel": "kernel_name",
     "rdc.library.dedupe": "dedupe",
     "rdc.library.document_parts": "document_parts document_slice",
@@ -233,7 +233,7 @@ if TYPE_CHECKING:
         TrustError,
         UsageError,
     )
-    from rdc.instances.events import DedupeEvent, DedupeReporter
+    from rdc.instances.run_totals import DedupeEvent, DedupeReporter
     from rdc.kernel import kernel_name
     from rdc.library.dedupe import dedupe
     from rdc.library.document_parts import document_parts, document_slice

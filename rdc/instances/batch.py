@@ -3,8 +3,8 @@ syncs.
 
 A batch goes through these steps. Files are leased, compared and written into the journal. The journal and the
 files that stay are made durable. The names leave their files. The directories are made durable. What was
-displaced is removed. rdc.files.names.hard_link and rdc.files.names.name_removal have the argument for each
-name; rdc.files.names.leased_files does the same for many names at once.
+displaced is removed. rdc.files.names.name_change has the argument for each name; rdc.files.names.leased_files
+does the same for many names at once.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from rdc.errors import FileError
+from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import make_durable
 from rdc.files.base.entry_path import leading_to
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.open_file_xattrs import read_attributes
 from rdc.files.facts.shared_space import measure_sharing
-from rdc.files.names.displaced_names import displaced_name
-from rdc.files.names.hard_link import LinkSwap
-from rdc.files.names.leased_file import difference
-from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step
-from rdc.files.names.name_removal import Deletion, MoveAway, NameRemoval, SymlinkSwap
+from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, difference
+from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
+from rdc.files.root.root import Root
 from rdc.instances.journal import Change, DirectoryState, KeptFile
+from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action, Instance, RootedPath, Sharing
 from rdc.model.times import packed_time
@@ -35,13 +34,11 @@ from rdc.records import dataclass, field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.instances.group import Inode
+    from rdc.files.names.name_change import NameChange
+    from rdc.instances.group import Inode, Tree
     from rdc.instances.journal import JournalWriter
-    from rdc.instances.removal_paths import RemovalPaths
     from rdc.instances.run_totals import RunTotals
-    from rdc.instances.tree import Tree
-
-__all__ = ["BATCH_BYTES", "BATCH_DESCRIPTORS", "Batch", "Task", "measure_freed"]
+    from rdc.model.removal import RemovalOptions
 
 BATCH_DESCRIPTORS = 1_600
 """Open files and directories of one batch; fewer if the limit of descriptors is low. The waits for the disk,
@@ -92,7 +89,7 @@ class _Name:
     ready: _Ready
     number: int
     step: Step
-    change: NameRemoval | LinkSwap | None = None
+    change: NameChange | None = None
     """The object that changes this name alone; made when it is needed."""
 
     @property
@@ -308,7 +305,7 @@ class Batch:
             return []
         return found
 
-    def _change(self, name: _Name, leased: LeasedFiles) -> NameRemoval | LinkSwap:
+    def _change(self, name: _Name, leased: LeasedFiles) -> NameChange:
         """The object that changes this name alone. Raises RdcError."""
         if name.change is None:
             task, step = name.ready.task, name.step
@@ -317,16 +314,16 @@ class Batch:
             directories = step.directory, step.original_directory
             destination = task.destination(name.number)
             if task.action is Action.LINK:
-                name.change = LinkSwap(root, path, *files, step.directory)
+                name.change = Link(root, path, *files, directories)
             elif task.action is Action.DELETE:
-                name.change = Deletion(root, path, *files, directories)
+                name.change = Delete(root, path, *files, directories)
             elif task.action is Action.SYMLINK:
-                name.change = SymlinkSwap(root, path, *files, destination, directories)
+                name.change = Symlink(root, path, *files, destination, directories)
             else:
                 if self._paths is None:
                     raise ValueError("files are moved by paths only")
                 into = self._paths.into()
-                name.change = MoveAway(
+                name.change = Move(
                     root, path, *files, into=into, destination=destination, directories=directories
                 )
         return name.change
@@ -398,7 +395,7 @@ class Batch:
         departed: list[_Name] = []
         try:
             names = self._copy(names, leased)
-            outcomes = self._displace(names, leased)
+            outcomes = self._together(names, leased.displace)
             departed += [name for name, one in zip(names, outcomes, strict=True) if one is Outcome.DONE]
             for name, outcome in zip(names, outcomes, strict=True):
                 if outcome is Outcome.DONE or name.ready.refused:
@@ -408,7 +405,7 @@ class Batch:
             self._sync_directories(departed)
             # The last comes first, as a stack: what an exception leaves is undone from the end.
             departed.reverse()
-            outcomes = self._remove(departed, leased)
+            outcomes = self._together(departed, leased.remove)
             while departed:
                 name, outcome = departed.pop(), outcomes.pop()
                 if outcome is Outcome.DONE or self._try(name, leased, depart=None):
@@ -423,14 +420,14 @@ class Batch:
         reported and left out."""
         if self._paths is None or names[0].ready.task.action is not Action.MOVE:
             return list(names)
-        moves: list[tuple[_Name, MoveAway]] = []
+        moves: list[tuple[_Name, Move]] = []
         try:
             fds = []
             for name in names:
                 try:
                     self._paths.make_parents(name.ready.task.destination(name.number))
                     move = self._change(name, leased)
-                    if not isinstance(move, MoveAway):
+                    if not isinstance(move, Move):
                         raise TypeError(move)
                     moves.append((name, move))
                     fd = move.stage()
@@ -443,7 +440,7 @@ class Batch:
                     fds.append(fd)
             self._paths.sync_made()
             make_durable(fds)
-            placed: list[tuple[_Name, MoveAway]] = []
+            placed: list[tuple[_Name, Move]] = []
             directories = []
             for name, move in moves:
                 try:
@@ -464,27 +461,19 @@ class Batch:
             raise
         return [name for name, _ in placed]
 
-    def _displace(self, names: Sequence[_Name], leased: LeasedFiles) -> list[Outcome]:
+    def _together(self, names: Sequence[_Name], call: Callable[..., list[Outcome]]) -> list[Outcome]:
+        """Take a step for all names at once, where C has it."""
         action = names[0].ready.task.action if names else Action.MOVE
         if action not in (Action.LINK, Action.DELETE):
             return [Outcome.UNTOUCHED] * len(names)
-        return leased.displace([name.step for name in names], exchange=action is Action.LINK)
-
-    def _remove(self, names: Sequence[_Name], leased: LeasedFiles) -> list[Outcome]:
-        action = names[0].ready.task.action if names else Action.MOVE
-        if action not in (Action.LINK, Action.DELETE):
-            return [Outcome.UNTOUCHED] * len(names)
-        return leased.remove([name.step for name in names], exchange=action is Action.LINK)
+        return call([name.step for name in names], exchange=action is Action.LINK)
 
     def _sync_directories(self, names: Sequence[_Name]) -> None:
         if not names:
             return
         directories: list[Directory] = []
         for name in names:
-            if isinstance(name.change, NameRemoval):
-                directories += name.change.directories
-            else:
-                directories.append(name.step.directory)
+            directories += [name.step.directory] if name.change is None else name.change.directories
         try:
             make_durable([], directories)
         except OSError as error:
@@ -494,7 +483,7 @@ class Batch:
 
     def _try(self, name: _Name, leased: LeasedFiles, *, depart: bool | None) -> bool:
         """Departs alone; checks what has departed if `depart` is False, finishes if it is None."""
-        change: NameRemoval | LinkSwap | None = None
+        change: NameChange | None = None
         try:
             change = self._change(name, leased)
             if depart is None:
@@ -505,7 +494,7 @@ class Batch:
                 change.check_departed()
         except FileError as error:
             task = name.ready.task
-            refusal = change.refusal if isinstance(change, LinkSwap) else None
+            refusal = None if change is None else change.refusal
             # Once some of its names are changed, it stays with that file.
             ask = None if name.number else task.refused
             if refusal is not None and ask is not None and ask(refusal, error):
@@ -569,3 +558,103 @@ def _state_of(tree: Tree, path: bytes) -> DirectoryState:
         stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
     )
     return DirectoryState(tree.real, path, metadata, attributes)
+
+
+# Where duplicates go
+
+
+class RemovalPaths:
+    """Where each removed duplicate goes: its path below the directory of `move`, or the text of its link.
+
+    The paths are a function of the trees and options, so a dry run gives the same.
+    """
+
+    def __init__(self, trees: Sequence[Tree], options: RemovalOptions) -> None:
+        self._trees = trees
+        self._options = options
+        tops = [tree.real for number, tree in enumerate(trees) if number in options.sources]
+        # Different names differ below the directory that all PATHs are in. So no two go to one place.
+        self._common = os.path.commonpath(tops) if tops else b"/"
+        self._into: Root | None = None
+        self._changed: dict[bytes, Directory] = {}
+        """Directories in which others were made, and that are not durable yet."""
+
+    def destination(self, name: RootedPath, original: RootedPath) -> bytes:
+        """Where the file at `name` goes, or the text of the link to `original`; b"" for `delete`.
+
+        Raises FileError if it cannot go there.
+        """
+        if self._options.action is Action.MOVE:
+            return self._destination(name)
+        if self._options.action is Action.SYMLINK:
+            return self._link_text(name, original)
+        return b""
+
+    def shown_destination(self, destination: bytes) -> bytes:
+        if self._options.action is Action.MOVE:
+            return os.path.join(self._options.destination, destination)
+        return destination
+
+    @property
+    def destination_top(self) -> bytes:
+        """The absolute path of the directory that `move` fills."""
+        return self._options.destination
+
+    def missing_parents(self, destination: bytes) -> list[bytes]:
+        """The directories above `destination` that are not there, parents first."""
+        return [path for path in _parents(destination) if not os.path.isdir(self.shown_destination(path))]
+
+    def make_parents(self, destination: bytes) -> None:
+        """Make the directories above `destination`. Raises RdcError."""
+        into = self.into()
+        for path in _parents(destination):
+            if into.make_directory(path):
+                self._changed[path] = into.locate(path, fresh=True)[0]
+
+    def sync_made(self) -> None:
+        """Make the directories durable that were made. Raises OSError."""
+        changed, self._changed = self._changed, {}
+        make_durable([], changed.values())
+
+    def into(self) -> Root:
+        """The directory that `move` fills; it is made if need be. Raises RdcError."""
+        if self._into is None:
+            self._into = Root.open(self._options.destination, create=True, writable=True)
+        return self._into
+
+    def close(self) -> None:
+        if self._into is not None:
+            self._into.close()
+
+    def _destination(self, name: RootedPath) -> bytes:
+        destination = os.path.relpath(self._trees[name.root].real_path(name.path), self._common)
+        path = os.path.join(self._options.destination, destination)
+        if os.path.lexists(path):
+            raise self._refused(name, "move it", "a free name for it", f"that {printable(path)} is taken")
+        return destination
+
+    def _link_text(self, name: RootedPath, original: RootedPath) -> bytes:
+        if original.root not in self._options.sources:
+            raise self._refused(
+                *(name, "make it a symbolic link", "an equal file below the PATHs"),
+                "one outside of them, to which a link would lead out",
+            )
+        directory = os.path.dirname(self._trees[name.root].real_path(name.path))
+        text = os.path.relpath(self._trees[original.root].real_path(original.path), directory)
+        if len(text) >= PATH_BYTES:
+            raise self._refused(
+                name, "make it a symbolic link", f"a text below {PATH_BYTES} bytes", f"{len(text)}"
+            )
+        return text
+
+    def _refused(self, name: RootedPath, doing: str, expected: str, found: str) -> FileError:
+        root = self._trees[name.root].root
+        return root.refused(
+            name.path, doing, expected=expected, found=found, advice="the file was left alone"
+        )
+
+
+def _parents(path: bytes) -> list[bytes]:
+    """The directories above a relative path, the topmost first."""
+    parts = path.split(b"/")[:-1]
+    return [b"/".join(parts[: count + 1]) for count in range(len(parts))]

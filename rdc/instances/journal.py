@@ -6,23 +6,43 @@ it to clear what an interrupted one left. INSTANCES.md, "The journal", defines t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable
+from contextlib import suppress
 
-from rdc.errors import FileError
-from rdc.files.base.relative_path import check_path, join
-from rdc.files.names.displaced_names import displaced_name
-from rdc.instances.journal_lines import JournalFile, LineReader, encoded, journal_lines, signed
-from rdc.model.entries import Metadata
+from rdc.errors import FileError, printable
+from rdc.files.base.os_errors import failure
+from rdc.files.base.relative_path import join
+from rdc.files.names.name_change import displaced_name
+from rdc.files.own.record_log import (
+    RecordError,
+    RecordLog,
+    absolute_path_of,
+    attributes_of,
+    complete_lines,
+    encoded,
+    metadata_of,
+    number_of,
+    path_of,
+    read_log,
+    relative_path_of,
+    signed,
+    size_of,
+    time_of,
+    value_of,
+)
+from rdc.limits.catalog import JOURNAL_BYTES
 from rdc.model.instances import Action
 from rdc.model.removal import REMOVALS
-from rdc.model.times import packed_time, real_time
+from rdc.model.times import real_time
 from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.attributes import Attributes
+    from collections.abc import Callable
 
-__all__ = ["Change", "DirectoryState", "Journal", "JournalWriter", "KeptFile", "read_journal"]
+    from rdc.model.attributes import Attributes
+    from rdc.model.entries import Metadata
 
 NAME, VERSION = "rdc dedupe", 3
 LINKS_VERSION, REMOVALS_VERSION = 2, 1
@@ -30,13 +50,7 @@ LINKS_VERSION, REMOVALS_VERSION = 2, 1
 
 _REMOVALS_NAME = "rdc dupes"
 
-_ACTIONS = {action.value: action for action in (Action.LINK, *REMOVALS)}
-
 _DIGEST_BYTES = 32
-_ID_MAX = (1 << 32) - 1
-_SIZE_MAX = (1 << 63) - 1
-_TIME_MAX = (1 << 63) * 1_000_000_000
-"""Nanoseconds. Seconds are 64-bit numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +153,24 @@ class Journal:
     """Tree and path of each directory that the run made for what it moved."""
 
 
-class JournalWriter(JournalFile):
-    """Writes one journal."""
+class JournalWriter:
+    """Writes one journal. A run without changes leaves no file."""
 
     def __init__(self, path: bytes, pointer: bytes | None = None) -> None:
         """`pointer`: path of a symbolic link to the journal, by which the next run finds it."""
-        super().__init__(path, b'{"journal":"%s","v":%d}' % (NAME.encode(), VERSION), pointer)
+        self.path = path
+        self._pointer = pointer
+        self._log: RecordLog | None = None
         self._tops: dict[bytes, int] = {}
         self._kept: KeptFile | None = None
+
+    @property
+    def is_made(self) -> bool:
+        return self._log is not None
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
 
     def write(
         self,
@@ -156,6 +180,10 @@ class JournalWriter(JournalFile):
     ) -> None:
         """Append records and return when they are on disk. Raises RdcError."""
         lines: list[bytes] = []
+        if self._log is None:
+            self._log = RecordLog.make(self.path)
+            self._point()
+            lines.append(b'{"journal":"%s","v":%d}' % (NAME.encode(), VERSION))
         for one in directories:
             top = self._top(one.top, lines)
             lines.append(
@@ -175,7 +203,18 @@ class JournalWriter(JournalFile):
                     )
                 )
             lines.append(self._change(change, lines))
-        self.append(b"".join(map(signed, lines)))
+        try:
+            self._log.append(b"".join(map(signed, lines)))
+        except OSError as error:
+            raise failure(error, self.path, self.path, "write the journal") from error
+
+    def _point(self) -> None:
+        """Create the symbolic link. Its failure loses no content: an interrupted run's leftovers are then
+        reported but not cleared."""
+        if self._pointer is not None:
+            with suppress(OSError):
+                os.makedirs(os.path.dirname(self._pointer), mode=0o700, exist_ok=True)
+                os.symlink(os.path.abspath(self.path), self._pointer)
 
     def _change(self, change: Change, lines: list[bytes]) -> bytes:
         to = b""
@@ -213,18 +252,37 @@ def read_journal(path: bytes) -> Journal:
 
     A cut-off last line is ignored: a kill leaves it, and the change that it announced was not made.
     """
-    lines = journal_lines(path)
-    reader = LineReader(path)
-    head = reader.fields(lines[0], 1) if lines else {}
-    for version, read in (
-        ({"journal": NAME, "v": VERSION}, _read),
-        ({"journal": NAME, "v": LINKS_VERSION}, _read_links),
-        ({"journal": NAME, "v": 1}, _read_links),
-        ({"journal": _REMOVALS_NAME, "v": REMOVALS_VERSION}, _read_removals),
-    ):
-        if head == version:
-            return read(reader, lines[1:])
-    raise reader.error(1, f"the first line of a journal of version 1 to {VERSION}")
+    lines = complete_lines(read_log(path, JOURNAL_BYTES, trusted=True))
+    found, number = Journal(), 1
+    try:
+        take = _reader(_fields(lines[0]) if lines else {}, found)
+        for line in lines[1:]:
+            number += 1
+            take(_fields(line))
+    except RecordError as error:
+        raise FileError(
+            path,
+            f"{printable(path)}, line {number}: expected {error}, found something else; nothing was undone",
+        ) from error
+    return found
+
+
+def _fields(line: bytes) -> dict[str, object]:
+    fields = value_of(line)
+    if not isinstance(fields, dict):
+        raise RecordError("a JSON object")
+    return fields
+
+
+def _reader(head: dict[str, object], found: Journal) -> Callable[[dict[str, object]], None]:
+    """Return what takes the further lines of a journal with this first one, and adds them to `found`."""
+    if head == {"journal": NAME, "v": VERSION}:
+        return _Lines(found).take
+    if head in ({"journal": NAME, "v": LINKS_VERSION}, {"journal": NAME, "v": 1}):
+        return lambda fields: found.changes.append(_link(fields))
+    if head == {"journal": _REMOVALS_NAME, "v": REMOVALS_VERSION}:
+        return lambda fields: found.changes.append(_removal(fields))
+    raise RecordError(f"the first line of a journal of version 1 to {VERSION}")
 
 
 _METADATA = frozenset(("mode", "uid", "gid", "mtime_ns", "attributes"))
@@ -242,63 +300,73 @@ _KINDS = {
 """Kinds of lines by their fields."""
 
 
-def _read(reader: LineReader, lines: Sequence[bytes]) -> Journal:
-    found = Journal()
-    tops: list[bytes] = []
-    kept: KeptFile | None = None
+class _Lines:
+    """Takes the lines of the present version, which refer to lines above them. Raises RecordError."""
 
-    def top(value: object) -> bytes:
-        at = reader.number(value, number)
-        if not 0 <= at < len(tops):
-            raise reader.error(number, "the number of a tree above")
-        return tops[at]
+    def __init__(self, found: Journal) -> None:
+        self._found = found
+        self._tops: list[bytes] = []
+        self._kept: KeptFile | None = None
 
-    for number, line in enumerate(lines, 2):
-        fields = reader.fields(line, number)
-        kind = _KINDS.get(frozenset(fields))
-        if kind is None:
-            raise reader.error(number, "the fields of a change")
-        if kind == "top":
-            tops.append(_absolute(reader, fields["top"], number))
-        elif kind == "keep":
-            where = top(fields["in"]), _path(reader, fields["keep"], number)
-            numbers = reader.number(fields["inode"], number), reader.number(fields["size"], number)
-            if not 0 <= numbers[1] <= _SIZE_MAX:
-                raise reader.error(number, "a size of 63 bits")
-            kept = KeptFile(*where, *numbers, _digest(reader, fields["digest"], number, optional=True))
-        elif kind == "directory":
-            path = reader.data(fields["directory"], number)
-            state = DirectoryState(
-                top(fields["in"]),
-                _path(reader, fields["directory"], number) if path else b"",
-                _metadata_of(reader, fields, number),
-                _attributes(reader, fields["attributes"], number),
-            )
-            found.directories.setdefault((state.top, state.path), state)
-        elif kind == "made":
-            found.made.append((top(fields["in"]), _path(reader, fields["made"], number)))
-        else:
-            if kept is None or (kind != "link" and not kept.digest):
-                raise reader.error(number, "a line before it that says which file stays")
-            action = _ACTIONS[kind]
-            to_top = top(fields["to_in"]) if action is Action.MOVE else b""
-            found.changes.append(
-                Change(
-                    *(action, top(fields["in"]), _path(reader, fields[kind], number), kept),
-                    *(reader.number(fields["inode"], number), _metadata_of(reader, fields, number)),
-                    _time(reader, fields["atime_ns"], number),
-                    _attributes(reader, fields["attributes"], number),
-                    to_top,
-                    _destination(reader, action, fields, number),
+    def take(self, fields: dict[str, object]) -> None:
+        match _KINDS.get(frozenset(fields)):
+            case None:
+                raise RecordError("the fields of a change")
+            case "top":
+                self._tops.append(absolute_path_of(fields["top"]))
+            case "keep":
+                self._kept = KeptFile(
+                    *(self._top(fields["in"]), relative_path_of(fields["keep"]), number_of(fields["inode"])),
+                    *(size_of(fields["size"]), _digest(fields["digest"], optional=True)),
                 )
-            )
-    return found
+            case "directory":
+                state = DirectoryState(
+                    *(self._top(fields["in"]), relative_path_of(fields["directory"], top=True)),
+                    *(_metadata_of(fields), attributes_of(fields["attributes"])),
+                )
+                self._found.directories.setdefault((state.top, state.path), state)
+            case "made":
+                self._found.made.append((self._top(fields["in"]), relative_path_of(fields["made"])))
+            case kind:
+                self._found.changes.append(self._change(Action(kind), fields))
+
+    def _change(self, action: Action, fields: dict[str, object]) -> Change:
+        kept = self._kept
+        if kept is None or (action is not Action.LINK and not kept.digest):
+            raise RecordError("a line before it that says which file stays")
+        return Change(
+            *(action, self._top(fields["in"]), relative_path_of(fields[action.value]), kept),
+            *(number_of(fields["inode"]), _metadata_of(fields), time_of(fields["atime_ns"])),
+            attributes_of(fields["attributes"]),
+            self._top(fields["to_in"]) if action is Action.MOVE else b"",
+            _destination(action, fields),
+        )
+
+    def _top(self, value: object) -> bytes:
+        at = number_of(value)
+        if not 0 <= at < len(self._tops):
+            raise RecordError("the number of a tree above")
+        return self._tops[at]
 
 
-def _destination(reader: LineReader, action: Action, fields: dict[str, object], number: int) -> bytes:
+def _destination(action: Action, fields: dict[str, object]) -> bytes:
     if action is Action.MOVE:
-        return _path(reader, fields["to"], number)
-    return reader.path(fields["to"], number) if action is Action.SYMLINK else b""
+        return relative_path_of(fields["to"])
+    return path_of(fields["to"]) if action is Action.SYMLINK else b""
+
+
+def _metadata_of(fields: dict[str, object]) -> Metadata:
+    return metadata_of(fields["mode"], fields["mtime_ns"], fields["uid"], fields["gid"])
+
+
+def _digest(value: object, *, optional: bool = False) -> bytes:
+    try:
+        digest = bytes.fromhex(value) if isinstance(value, str) else b"?"
+    except ValueError:
+        digest = b"?"
+    if len(digest) != _DIGEST_BYTES and not (optional and not digest):
+        raise RecordError("a digest")
+    return digest
 
 
 # Older versions
@@ -308,113 +376,38 @@ _LINKS_1 = _LINK_PATHS | {"inode", "size", "mtime_ns"}
 _LINKS_2 = _LINKS_1 | {"old", "mode", "uid", "gid"}
 
 
-def _read_links(reader: LineReader, lines: Sequence[bytes]) -> Journal:
-    """Hard links in a journal of version 1 or 2."""
-    return Journal([_link(reader, line, number) for number, line in enumerate(lines, 2)])
-
-
-def _link(reader: LineReader, line: bytes, number: int) -> Change:
-    fields = reader.fields(line, number)
+def _link(fields: dict[str, object]) -> Change:
+    """A hard link in a journal of version 1 or 2."""
     if fields.keys() not in (_LINKS_1, _LINKS_2):
-        raise reader.error(number, "the fields of a link")
-    top = _absolute(reader, fields["top"], number)
-    directory, _, name = _absolute(reader, fields["kept"], number).rpartition(b"/")
-    path = _path(reader, fields["path"], number)
-    inode, size = (reader.number(fields[key], number) for key in ("inode", "size"))
-    if not 0 <= size < 1 << 64:
-        raise reader.error(number, "a size of 64 bits")
-    kept = KeptFile(directory or b"/", name, inode, size, b"")
-    metadata = _metadata_of(reader, {"mode": 0, "uid": 0, "gid": 0, **fields}, number)
-    return Change(Action.LINK, top, path, kept, reader.number(fields.get("old", 0), number), metadata)
+        raise RecordError("the fields of a link")
+    directory, _, name = absolute_path_of(fields["kept"]).rpartition(b"/")
+    inode, size = number_of(fields["inode"]), size_of(fields["size"], 64)
+    return Change(
+        *(Action.LINK, absolute_path_of(fields["top"]), relative_path_of(fields["path"])),
+        *(KeptFile(directory or b"/", name, inode, size, b""), number_of(fields.get("old", 0))),
+        _metadata_of({"mode": 0, "uid": 0, "gid": 0, **fields}),
+    )
 
 
-_REMOVAL_PATHS = ("top", "path", "kept_top", "kept")
-_REMOVAL = frozenset(
-    (*_REMOVAL_PATHS, "action", "to_top", "to", "inode", "size", "digest", "atime_ns", *_METADATA)
-)
+_REMOVAL = _METADATA | {
+    *("action", "top", "path", "kept_top", "kept", "to_top", "to", "inode", "size", "digest", "atime_ns")
+}
 
 
-def _read_removals(reader: LineReader, lines: Sequence[bytes]) -> Journal:
-    """Removed duplicates in a journal of version 1."""
-    return Journal(list(_removals(reader, lines)))
-
-
-def _removals(reader: LineReader, lines: Sequence[bytes]) -> Iterator[Change]:
-    for number, line in enumerate(lines, 2):
-        fields = reader.fields(line, number)
-        if fields.keys() != _REMOVAL or fields["action"] not in {action.value for action in REMOVALS}:
-            raise reader.error(number, "the fields of a removed duplicate")
-        action = Action(fields["action"])
-        size = reader.number(fields["size"], number)
-        if not 0 <= size <= _SIZE_MAX:
-            raise reader.error(number, "a size of 63 bits")
-        kept = KeptFile(
-            _absolute(reader, fields["kept_top"], number),
-            _path(reader, fields["kept"], number),
-            0,
-            size,
-            _digest(reader, fields["digest"], number),
-            digest_of_all=True,
-        )
-        yield Change(
-            action,
-            _absolute(reader, fields["top"], number),
-            _path(reader, fields["path"], number),
-            kept,
-            reader.number(fields["inode"], number),
-            _metadata_of(reader, fields, number),
-            _time(reader, fields["atime_ns"], number),
-            _attributes(reader, fields["attributes"], number),
-            _absolute(reader, fields["to_top"], number) if action is Action.MOVE else b"",
-            _destination(reader, action, fields, number),
-        )
-
-
-# Values
-
-
-def _absolute(reader: LineReader, value: object, number: int) -> bytes:
-    path = reader.path(value, number)
-    if not path.startswith(b"/"):
-        raise reader.error(number, "the absolute path of a directory or file")
-    return path
-
-
-def _path(reader: LineReader, value: object, number: int) -> bytes:
-    path = reader.path(value, number)
-    try:
-        check_path(path)
-    except FileError as error:
-        raise reader.error(number, "a path below its directory") from error
-    return path
-
-
-def _metadata_of(reader: LineReader, fields: dict[str, object], number: int) -> Metadata:
-    mode, uid, gid = (reader.number(fields[name], number) for name in ("mode", "uid", "gid"))
-    if not (0 <= mode <= 0o7777 and 0 <= uid <= _ID_MAX and 0 <= gid <= _ID_MAX):
-        raise reader.error(number, "permission bits, an owner and a group")
-    return Metadata(mode, packed_time(_time(reader, fields["mtime_ns"], number)), uid, gid)
-
-
-def _time(reader: LineReader, value: object, number: int) -> int:
-    time = reader.number(value, number)
-    if not -_TIME_MAX <= time < _TIME_MAX:
-        raise reader.error(number, "a time whose seconds have 64 bits")
-    return time
-
-
-def _digest(reader: LineReader, value: object, number: int, *, optional: bool = False) -> bytes:
-    try:
-        digest = bytes.fromhex(value) if isinstance(value, str) else b"?"
-    except ValueError:
-        digest = b"?"
-    if len(digest) != _DIGEST_BYTES and not (optional and not digest):
-        raise reader.error(number, "a digest")
-    return digest
-
-
-def _attributes(reader: LineReader, value: object, number: int) -> Attributes:
-    if not isinstance(value, list) or len(value) % 2:
-        raise reader.error(number, "names and values of attributes")
-    parts = [reader.data(part, number) for part in value]
-    return tuple(zip(parts[::2], parts[1::2], strict=True))
+def _removal(fields: dict[str, object]) -> Change:
+    """A removed duplicate in a journal of version 1."""
+    if fields.keys() != _REMOVAL or fields["action"] not in [action.value for action in REMOVALS]:
+        raise RecordError("the fields of a removed duplicate")
+    action = Action(fields["action"])
+    kept = KeptFile(
+        *(absolute_path_of(fields["kept_top"]), relative_path_of(fields["kept"]), 0),
+        *(size_of(fields["size"]), _digest(fields["digest"])),
+        digest_of_all=True,
+    )
+    return Change(
+        *(action, absolute_path_of(fields["top"]), relative_path_of(fields["path"]), kept),
+        *(number_of(fields["inode"]), _metadata_of(fields), time_of(fields["atime_ns"])),
+        attributes_of(fields["attributes"]),
+        absolute_path_of(fields["to_top"]) if action is Action.MOVE else b"",
+        _destination(action, fields),
+    )

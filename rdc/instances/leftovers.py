@@ -13,16 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rdc.errors import FileError, printable
+from rdc.files.base.durability import make_durable
 from rdc.files.base.relative_path import join
-from rdc.files.base.syscalls import rename_exchange
-from rdc.files.names.displaced_names import is_displaced
-from rdc.files.names.hard_link import sync_directory
-from rdc.files.names.leased_file import LeasedFile, difference, same_bytes
+from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
+from rdc.files.names.name_change import is_displaced, put_back
 from rdc.files.names.return_name import is_link_with, remove_spare_link, return_displaced
-from rdc.files.names.swap_names import put_back
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
+from rdc.instances.group import Tree, is_below
 from rdc.instances.journal import read_journal
-from rdc.instances.tree import Tree, is_below
 from rdc.limits.catalog import JOURNALS_READ
 from rdc.model.entries import Kind
 from rdc.model.instances import Action, Instance
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
     from rdc.instances.journal import Change
     from rdc.instances.run_totals import RunTotals
     from rdc.progress import Event
-
-__all__ = ["Leftover", "clear_leftovers", "clear_spare", "is_recorded", "is_spare"]
-
 
 _FOREIGN = (
     "left alone: it has the name of a temporary file, but is no copy that rdc was making; look at it, then"
@@ -301,17 +296,11 @@ def _carry_out(
     old.check()
     now.check()
     if action is Action.RESTORE:
-        if not (old.is_at(name, parent.fd) and now.is_at(target, parent.fd)):
-            return
-        rename_exchange(name, target, parent.fd)
-        if now.is_at(name, parent.fd):
-            os.unlink(name, dir_fd=parent.fd)
-        else:
-            put_back(name, target, parent.fd, os.fstat(old.fileno()))
+        if old.is_at(name, parent.fd) and now.is_at(target, parent.fd):
+            put_back(name, target, parent.fd, os.fstat(now.fileno()))
         return
     # The file that has the name must be durable before the other one is removed.
-    os.fsync(now.fileno())
-    sync_directory(parent)
+    make_durable([now.fileno()], [parent])
     # Syncing takes time: a program may have opened a file for writing meanwhile.
     old.check()
     now.check()

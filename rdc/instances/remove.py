@@ -10,25 +10,19 @@ import stat
 from collections.abc import Sequence
 
 from rdc.errors import FileError, printable
-from rdc.instances.batch import Batch, Task
-from rdc.instances.group import inodes_of
+from rdc.instances.batch import Batch, RemovalPaths, Task
+from rdc.instances.group import choose_survivor, inodes_of, is_below
 from rdc.instances.journal import JournalWriter
-from rdc.instances.keep_rules import choose_survivor
 from rdc.instances.leftovers import clear_leftovers
-from rdc.instances.removal_paths import RemovalPaths
 from rdc.instances.run_totals import RunTotals
-from rdc.instances.tree import is_below
 from rdc.model.instances import DeduperOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.instances.events import DedupeReporter
-    from rdc.instances.group import Inode
-    from rdc.instances.tree import Tree
+    from rdc.instances.group import Inode, Tree
+    from rdc.instances.run_totals import DedupeReporter
     from rdc.model.instances import DedupeReport, IdenticalFiles, RootedPath
     from rdc.model.removal import RemovalOptions
-
-__all__ = ["Remover"]
 
 
 class Remover:

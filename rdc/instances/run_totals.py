@@ -1,18 +1,26 @@
-"""RunTotals: counts, limits and exit code of one deduplication run."""
+"""RunTotals: counts, limits and exit code of one deduplication run, and the events that it reports."""
 
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, worse
-from rdc.model.instances import DedupeReport
+from rdc.model.instances import DedupeReport, Instance
 from rdc.progress import Problem, Progressed
 from rdc.records import dataclass, field
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.instances.events import DedupeReporter
-    from rdc.model.instances import DeduperOptions, Instance
+    from typing import TypeAlias
 
-__all__ = ["RunTotals"]
+    from rdc.model.instances import DeduperOptions
+
+DedupeEvent: TypeAlias = Instance | Progressed | Problem
+
+
+class DedupeReporter(Protocol):
+    """A function that receives the events of a dedupe."""
+
+    def __call__(self, event: DedupeEvent, /) -> None: ...
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from rdc.files.base.durability import make_durable
 from rdc.files.base.os_errors import refused
 from rdc.files.base.relative_path import join
 from rdc.files.facts.open_file_xattrs import write_attributes
-from rdc.files.names.leased_file import LeasedFile
+from rdc.files.names.leased_files import LeasedFile
 from rdc.files.names.return_name import (
     CopiedReturn,
     CopyReturn,
@@ -33,13 +33,13 @@ from rdc.files.names.return_name import (
     NameReturn,
     OldReturn,
     Returned,
+    Separation,
+    SmallCopies,
     differs,
     is_link_with,
     remove_spare_link,
     remove_twin,
 )
-from rdc.files.names.small_copies import SmallCopies
-from rdc.files.names.unlink_copy import Separation
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.instances.journal import read_journal
@@ -53,11 +53,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.source_file import SourceFile
-    from rdc.instances.events import DedupeReporter
     from rdc.instances.journal import Change, DirectoryState, Journal, KeptFile
+    from rdc.instances.run_totals import DedupeReporter
     from rdc.model.instances import DedupeReport, DeduperOptions
-
-__all__ = ["undo"]
 
 BATCH_NAMES = 600
 """Names of one batch; fewer if the limit of descriptors is low. Each may have a copy, a directory and a

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.instances.dedupe import Deduper
-    from rdc.instances.events import DedupeEvent, DedupeReporter
+    from rdc.instances.run_totals import DedupeEvent, DedupeReporter
     from rdc.library.dedupe_operands import Operands
     from rdc.model.instances import DedupeReport
     from rdc.progress import Event, StopSignal

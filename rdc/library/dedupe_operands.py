@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rdc.errors import RdcError
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
-from rdc.instances.tree import Tree, is_below
+from rdc.instances.group import Tree, is_below
 from rdc.records import dataclass
 
 __all__ = ["Operand", "Operands", "open_operands"]

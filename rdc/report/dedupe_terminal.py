@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from rdc.errors import ExitCode, RdcError, printable
-from rdc.instances.events import DedupeEvent
+from rdc.instances.run_totals import DedupeEvent
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.records import dataclass, replace
 from rdc.report.sizes import counted, size_text

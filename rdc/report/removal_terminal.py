@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.errors import RdcError
-    from rdc.instances.events import DedupeEvent
+    from rdc.instances.run_totals import DedupeEvent
     from rdc.model.instances import DedupeReport
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines

@@ -20,7 +20,6 @@ from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.limits.undo import DIRECTORIES_KNOWN
 from rdc.model.attributes import AttributeKinds
 from rdc.records import replace
-from rdc.undoing.bounds import Bounds
 from rdc.undoing.journal import (
     Changed,
     Facts,
@@ -34,7 +33,7 @@ from rdc.undoing.journal import (
     facts_of,
     metadata_of,
 )
-from rdc.undoing.store import UndoStore
+from rdc.undoing.store import Bounds, UndoStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from rdc.model.sync import KeepUndo
     from rdc.undoing.journal import Record
     from rdc.undoing.store import StoredSync
-
-__all__ = ["SyncUndo"]
 
 HELD_AT_ONCE = 256
 """Kept files whose ctimes are noted together: as many as files of a commit group."""
@@ -250,7 +247,8 @@ class SyncUndo:
         except OSError as error:
             raise self._root.failure(error, b"", "keep an undo of it") from error
         self._record.append([*records, Finished(self._entries, self._bytes)], fsync=self._fsync)
-        self._record.end(fsync=self._fsync)
+        if self._fsync:
+            self._record.end()
         return self._bounds.finish(self._bytes)
 
     def close(self) -> None:

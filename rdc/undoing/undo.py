@@ -12,19 +12,14 @@ from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.progress import Problem
 from rdc.typed import Protocol
 from rdc.undoing.journal import Ended, Finished, Head, Held, Left, Own, Saved, Undoing
-from rdc.undoing.own_times import OwnTimes
-from rdc.undoing.steps import Steps, was_left_by
+from rdc.undoing.steps import OwnTimes, Steps, TreeState, was_left_by
 from rdc.undoing.store import UndoStore
-from rdc.undoing.tree_state import TreeState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.undo import UndoOptions
     from rdc.undoing.journal import Facts
     from rdc.undoing.store import StoredSync
-
-__all__ = ["UndoReporter", "list_syncs", "undo_latest"]
-
 
 _NO_STEPS = (Head, Left, Held, Own, Undoing, Ended)
 """Lines that announce no change."""

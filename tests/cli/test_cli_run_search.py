@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError
-from rdc.files.names.displaced_names import displaced_name
+from rdc.files.names.name_change import displaced_name
 from rdc.files.root.root import Root
 from rdc.instances.runs import RunFinder
 from rdc.library import run_search

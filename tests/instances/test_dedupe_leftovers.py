@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from rdc.errors import FileChangedError
 from rdc.files.base.directory_descriptors import Directory
-from rdc.files.names import hard_link
+from rdc.files.base.durability import make_durable
 from rdc.files.root.root import Root
 from rdc.instances import leftovers as leftovers_module
+from rdc.instances.group import Tree
 from rdc.instances.journal import Change, KeptFile
 from rdc.instances.leftovers import Leftover, _clear
-from rdc.instances.tree import Tree
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action
 
@@ -64,11 +65,11 @@ def test_somebody_asks_to_write_while_the_directory_is_synced(
     old = Path(os.fsdecode(record.displaced))
     one = Leftover(Tree(root, os.fsencode(tmp_path)), b"", os.fsencode(old.name))
 
-    def ask_and_sync(directory: Directory) -> None:
+    def ask_and_sync(fds: Sequence[int], directories: Sequence[Directory]) -> None:
         ask_to_write(old if which == "what was displaced" else tmp_path / "n")
-        hard_link.sync_directory(directory)
+        make_durable(fds, directories)
 
-    monkeypatch.setattr(leftovers_module, "sync_directory", ask_and_sync)
+    monkeypatch.setattr(leftovers_module, "make_durable", ask_and_sync)
     with pytest.raises(FileChangedError):
         _clear(one, [record], apply=True)
     assert old.read_bytes() == CONTENT

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import rdc.files.names.name_removal
+import rdc.files.names.name_change
 from tests.support.running.deduping import TIME, Run, blob, dupes, messages, write_duplicates
 from tests.support.running.killed_dedupe import leftovers
 from tests.support.trees.racing_writer import Writer
@@ -35,7 +35,7 @@ def struck(step: int, event: Callable[[], None]) -> Iterator[list[int]]:
         return run
 
     with pytest.MonkeyPatch.context() as patch:
-        module = rdc.files.names.name_removal
+        module = rdc.files.names.name_change
         for name in ("rename_exchange", "rename_no_replace", "rename_no_replace_between"):
             patch.setattr(module, name, counted(getattr(module, name)))
         for name in ("fsync", "symlink"):

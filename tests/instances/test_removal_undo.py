@@ -231,7 +231,7 @@ def test_everything_at_once_is_as_one_by_one(tmp_path: Path, monkeypatch: pytest
         scene = Scene(place)
         if not together:
             monkeypatch.setattr("rdc.files.names.leased_files._extension", None)
-            monkeypatch.setattr("rdc.files.names.small_copies._extension", None)
+            monkeypatch.setattr("rdc.files.names.return_name._extension", None)
         run = dupes("--apply", "--delete", f"--journal={scene.journal}", scene.top)
         left = seen(scene.top)
         undone = dedupe("--undo", scene.journal)

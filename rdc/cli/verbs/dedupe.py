@@ -11,7 +11,7 @@ from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.table import options_help
 from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, RdcError
-from rdc.instances.events import DedupeReporter
+from rdc.instances.run_totals import DedupeReporter
 from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DedupeReport, DeduperOptions, DuplicateListing
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal

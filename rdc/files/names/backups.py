@@ -189,7 +189,7 @@ class Backups:
     def _copy(self, path: bytes, top: Root, backup: bytes) -> None:
         """Makes a copy of the regular file at `path`, with its metadata and attributes, at `backup` of
         `top`."""
-        from rdc.files.names.seal_copy import seal_like
+        from rdc.files.names.name_change import seal_like
         from rdc.files.replace.cloning import copy_whole, may_clone
         from rdc.files.replace.replacement import Replacement
 

@@ -420,15 +420,13 @@ class Batch:
         reported and left out."""
         if self._paths is None or names[0].ready.task.action is not Action.MOVE:
             return list(names)
-        moves: list[tuple[_Name, Move]] = []
+        moves: list[tuple[_Name, NameChange]] = []
         try:
             fds = []
             for name in names:
                 try:
                     self._paths.make_parents(name.ready.task.destination(name.number))
                     move = self._change(name, leased)
-                    if not isinstance(move, Move):
-                        raise TypeError(move)
                     moves.append((name, move))
                     fd = move.stage()
                 except FileError as error:
@@ -440,7 +438,7 @@ class Batch:
                     fds.append(fd)
             self._paths.sync_made()
             make_durable(fds)
-            placed: list[tuple[_Name, Move]] = []
+            placed: list[_Name] = []
             directories = []
             for name, move in moves:
                 try:
@@ -448,18 +446,17 @@ class Batch:
                 except FileError as error:
                     self._totals.problem(error)
                     continue
-                placed.append((name, move))
+                placed.append(name)
                 if directory is not None:
                     directories.append(directory)
             make_durable([], directories)
         except BaseException as error:
             for _, move in moves:
-                move.drop()
-                move.remove_copy()
+                move.discard()
             if isinstance(error, OSError):
                 raise self._paths.into().failure(error, b"", "make the copies durable") from error
             raise
-        return [name for name, _ in placed]
+        return placed
 
     def _together(self, names: Sequence[_Name], call: Callable[..., list[Outcome]]) -> list[Outcome]:
         """Take a step for all names at once, where C has it."""

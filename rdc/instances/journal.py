@@ -7,6 +7,7 @@ it to clear what an interrupted one left. INSTANCES.md, "The journal", defines t
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -129,6 +130,21 @@ class Change:
     def link_text(self) -> bytes:
         """The text of the symbolic link that may have the name; b"" if none does."""
         return self.destination if self.action is Action.SYMLINK else b""
+
+    def is_recorded(self, found: os.stat_result) -> bool:
+        """Return whether this is the file that lost its name. Size and mtime may differ, since a program may
+        have written more. The journal has no device number: it may change with a restart."""
+        return bool(self.inode) and found.st_ino == self.inode and self._has_metadata(found)
+
+    def is_spare(self, found: os.stat_result) -> bool:
+        """Return whether this is a name of the file that a link was to lead to."""
+        return bool(self.inode) and found.st_ino == self.kept.inode and self._has_metadata(found)
+
+    def _has_metadata(self, found: os.stat_result) -> bool:
+        metadata = self.metadata
+        return (found.st_mode, found.st_uid, found.st_gid) == (
+            *(stat.S_IFREG | metadata.mode, metadata.uid, metadata.gid),
+        )
 
 
 @dataclass(frozen=True, slots=True)

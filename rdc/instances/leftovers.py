@@ -8,7 +8,6 @@ with such a name belongs to another program. It is reported and left in place, u
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -164,29 +163,9 @@ def _clear(one: Leftover, changes: Sequence[Change], *, apply: bool) -> Instance
             instance = _return(one, change, found, parent, apply=apply)
             if instance is not None:
                 return instance
-        elif is_recorded(change, found) or is_spare(change, found):
+        elif change.is_recorded(found) or change.is_spare(found):
             return _clear_link(one, change, apply=apply)
     return None
-
-
-def is_recorded(change: Change, found: os.stat_result) -> bool:
-    """Return whether this is the file that lost its name. Size and mtime may differ, since a program may have
-    written more. The journal has no device number: it may change with a restart."""
-    return bool(change.inode) and found.st_ino == change.inode and _has_metadata(change, found)
-
-
-def is_spare(change: Change, found: os.stat_result) -> bool:
-    """Return whether this is a name of the file that a link was to lead to."""
-    return bool(change.inode) and found.st_ino == change.kept.inode and _has_metadata(change, found)
-
-
-def _has_metadata(change: Change, found: os.stat_result) -> bool:
-    metadata = change.metadata
-    return stat.S_ISREG(found.st_mode) and (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (
-        metadata.uid,
-        metadata.gid,
-        metadata.mode,
-    )
 
 
 # Removed duplicates
@@ -206,7 +185,7 @@ def _return(
             remove_spare_link(root, path, one.name, text)
         return Instance(Action.CLEAR, *shown, 0, 0, 0)
     free = not _is_taken(change.name, parent) or is_link_with(change.name, parent, text)
-    if not free or not is_recorded(change, found):
+    if not free or not change.is_recorded(found):
         return None
     if apply:
         return_displaced(root, path, one.name, text)

@@ -43,7 +43,7 @@ from rdc.files.names.return_name import (
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.instances.journal import read_journal
-from rdc.instances.leftovers import clear_spare, is_recorded, is_spare
+from rdc.instances.leftovers import clear_spare
 from rdc.instances.run_totals import RunTotals
 from rdc.model.instances import Action, Instance
 from rdc.model.times import packed_time, real_time
@@ -258,9 +258,9 @@ class _Undo:
         now = _look(root, change.path, directory, change.name)
         if change.inode:
             beside = _look(root, change.path, directory, change.displaced_name)
-            if beside is not None and is_recorded(change, beside):
+            if beside is not None and change.is_recorded(beside):
                 return self._plan_old(change, directory, now)
-            if beside is not None and is_spare(change, beside):
+            if beside is not None and change.is_spare(beside):
                 self._clear_spare(root, change)
         if now is None:
             raise root.failure(FileNotFoundError(errno.ENOENT, ""), change.path, "look at it", reading=True)
@@ -365,7 +365,7 @@ class _Undo:
         if directory is not None:
             root = self._root(change.top)
             found = _look(root, change.path, directory, displaced)
-            if found is not None and is_recorded(change, found):
+            if found is not None and change.is_recorded(found):
                 beside = root.shown(join(change.directory, displaced))
                 return self._step(
                     change,

@@ -240,7 +240,7 @@ OF_RDC += " set_on_descriptor write_attributes _unlink _rmdir dedupe_range"
 OF_RDC += " hold_free_name take_free_name replace_name"
 OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time displace_files remove_displaced"
 
-OF_CHANGE = "Delete._give_back Delete._rename Move.place Move._give_back Move.remove_copy Move._rename"
+OF_CHANGE = "Delete._give_back Delete._rename Move.place Move._give_back Move.discard Move._rename"
 OF_CHANGE += " NameChange.finish _Exchange._rename _Exchange._give_back _Exchange._unprepare Link._make_link"
 OF_CHANGE += " Symlink._make_link"
 OF_RETURN = "CopiedReturn.stage CopiedReturn.drop MovedReturn.take OldReturn.take"

@@ -238,6 +238,19 @@ class NameChange:
         """Those whose names change."""
         return [self.directory]
 
+    def stage(self) -> int | None:
+        """Step 1. Return the descriptor of a copy, for the caller to make it durable; None if none is needed.
+        Raises RdcError."""
+        return None
+
+    def place(self) -> Directory | None:
+        """Step 1, continued. Return the directory to be made durable then; None if there is no copy. Raises
+        RdcError."""
+        return None
+
+    def discard(self) -> None:
+        """Undo step 1. Never raises."""
+
     def depart(self, *, first: bool) -> None:
         """Steps 2 to 4. `first`: as in `leave`."""
         self.prepare()
@@ -304,7 +317,7 @@ class NameChange:
         raise NotImplementedError
 
     def _unprepare(self) -> None:
-        """Remove what `prepare` made. Never raises."""
+        """Undo the steps before `leave`. Never raises."""
 
     def _give_back(self) -> None:
         raise NotImplementedError
@@ -540,8 +553,7 @@ class Move(NameChange):
         return self._destination_directory
 
     def stage(self) -> int | None:
-        """Write the copy, if the destination is on another file system. Return its descriptor, for the caller
-        to make it durable. Raises RdcError."""
+        """As in NameChange: a copy is needed if the destination is on another file system."""
         try:
             device = os.fstat(self._there().fd).st_dev
         except OSError as error:
@@ -563,17 +575,15 @@ class Move(NameChange):
         )
         try:
             seal_like(copy, duplicate.metadata, duplicate.attributes)
-        except OSError as error:
-            self.drop()
-            raise self._failure(error) from error
-        except BaseException:
-            self.drop()
+        except BaseException as error:
+            self._drop()
+            if isinstance(error, OSError):
+                raise self._failure(error) from error
             raise
         return copy.fileno()
 
     def place(self) -> Directory | None:
-        """Compare the durable copy with the duplicate, and give it its name. Return the directory to be made
-        durable then; None if there is no copy. Raises RdcError."""
+        """As in NameChange: the durable copy is compared with the duplicate, and gets its name."""
         copy, duplicate, size = self._copy, self.duplicate, self.duplicate.identity.size
         if copy is None:
             return None
@@ -592,14 +602,27 @@ class Move(NameChange):
         except OSError as error:
             raise self._failure(error) from error
         finally:
-            self.drop()
+            self._drop()
         return copy.directory
 
-    def drop(self) -> None:
+    def _drop(self) -> None:
         """Remove a copy that did not get its name. Never raises."""
         copy, self._copy = self._copy, None
         if copy is not None:
             copy.abandon()
+
+    def discard(self) -> None:
+        """As in NameChange. A copy that has its name goes if it is still the one made here."""
+        self._drop()
+        made, self._copied = self._copied, None
+        if made is not None:
+            with suppress(OSError, FileError):
+                there = self._there().fd
+                now = os.stat(self._destination_name, dir_fd=there, follow_symlinks=False)
+                if (now.st_ino, now.st_mtime_ns) == (made.st_ino, made.st_mtime_ns):
+                    os.unlink(self._destination_name, dir_fd=there)
+
+    _unprepare = discard
 
     def finish(self) -> None:
         if self._copied is not None:
@@ -619,28 +642,14 @@ class Move(NameChange):
             make_durable([self._stage()])
             there = self.place()
             make_durable([], [] if there is None else [there])
-        try:
-            rename_no_replace(self.name, self.displaced, self.directory.fd)
-        except BaseException:
-            self.remove_copy()
-            raise
+        rename_no_replace(self.name, self.displaced, self.directory.fd)
 
     def _give_back(self) -> None:
         if self._copied is None:
             rename_no_replace_between(self._destination_name, self._there().fd, self.name, self.directory.fd)
             return
         rename_no_replace(self.displaced, self.name, self.directory.fd)
-        self.remove_copy()
-
-    def remove_copy(self) -> None:
-        """Remove the copy if it is still the one made here. Never raises."""
-        made, self._copied = self._copied, None
-        if made is not None:
-            with suppress(OSError, FileError):
-                there = self._there().fd
-                now = os.stat(self._destination_name, dir_fd=there, follow_symlinks=False)
-                if (now.st_ino, now.st_mtime_ns) == (made.st_ino, made.st_mtime_ns):
-                    os.unlink(self._destination_name, dir_fd=there)
+        self.discard()
 
     def _departed_to(self) -> tuple[Directory, bytes]:
         if self._copied is None:

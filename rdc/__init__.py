@@ -158,11 +158,11 @@ _PUBLIC = {
     "rdc.catalog.store": "SignatureStore",
     "rdc.chunking.chunker": "Chunk Chunker",
     "rdc.chunking.params": "ChunkParams",
+    "rdc.duplicates.run_totals": "DedupeEvent DedupeReporter",
     "rdc.errors": (
         "CommandMissingError ExitCode FileChangedError FileError IncompatiblePeerError OutOfSpaceError "
         "ProtocolError RdcError StoppedError StreamError TrustError UsageError"
     ),
-    "rdc.instances.run_totals": "DedupeEvent DedupeReporter",
     "rdc.kernel": "kernel_name",
     "rdc.library.dedupe": "dedupe",
     "rdc.library.document_parts": "document_parts document_slice",
@@ -219,6 +219,7 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.chunker import Chunk, Chunker
     from rdc.chunking.params import ChunkParams
+    from rdc.duplicates.run_totals import DedupeEvent, DedupeReporter
     from rdc.errors import (
         CommandMissingError,
         ExitCode,
@@ -233,7 +234,6 @@ if TYPE_CHECKING:
         TrustError,
         UsageError,
     )
-    from rdc.instances.run_totals import DedupeEvent, DedupeReporter
     from rdc.kernel import kernel_name
     from rdc.library.dedupe import dedupe
     from rdc.library.document_parts import document_parts, document_slice

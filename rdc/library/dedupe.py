@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
-    from rdc.instances.dedupe import Deduper
-    from rdc.instances.run_totals import DedupeEvent, DedupeReporter
+    from rdc.duplicates.dedupe import Deduper
+    from rdc.duplicates.run_totals import DedupeEvent, DedupeReporter
     from rdc.library.dedupe_operands import Operands
     from rdc.model.instances import DedupeReport
     from rdc.progress import Event, StopSignal
@@ -70,7 +70,7 @@ def dedupe(
     options = options or DedupeOptions()
     _check_options(options, listing)
     stoppable = _stopping(reporter, stop)
-    from rdc.instances.dedupe import Deduper
+    from rdc.duplicates.dedupe import Deduper
     from rdc.library.dedupe_operands import open_operands
 
     operands = open_operands(given, options.keep)

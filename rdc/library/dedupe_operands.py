@@ -6,10 +6,10 @@ import os
 import stat
 from collections.abc import Sequence
 
+from rdc.duplicates.group import Tree, is_below
 from rdc.errors import RdcError
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
-from rdc.instances.group import Tree, is_below
 from rdc.records import dataclass
 
 __all__ = ["Operand", "Operands", "open_operands"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rdc.catalog.store import SignatureStore
-    from rdc.instances.run_totals import DedupeReporter
+    from rdc.duplicates.run_totals import DedupeReporter
     from rdc.library.dedupe_operands import Operands
     from rdc.model.duplicates import DuplicateOptions
     from rdc.progress import Event

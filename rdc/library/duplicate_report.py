@@ -13,10 +13,10 @@ import os
 from array import array
 from collections.abc import Callable, Iterator
 
+from rdc.duplicates.group import is_below
 from rdc.errors import FileError, RdcError, UsageError, printable
 from rdc.files.base.relative_path import check_path
 from rdc.files.own.record_log import read_log
-from rdc.instances.group import is_below
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.survey import REPORT_BYTES
 from rdc.limits.wire import SIZE_LIMIT

@@ -7,11 +7,11 @@ from functools import partial
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.signing import SignTask, sign_in_order
+from rdc.duplicates.group import is_below
+from rdc.duplicates.runs import ChunkedFile, RunFinder
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.files.facts.block_sharing_volume import volume_of
-from rdc.instances.group import is_below
-from rdc.instances.runs import ChunkedFile, RunFinder
 from rdc.model.entries import Kind
 from rdc.model.instances import EqualRuns, RootedPath
 from rdc.progress import Problem
@@ -21,8 +21,8 @@ from rdc.tree.walk import Walk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
+    from rdc.duplicates.run_totals import DedupeReporter
     from rdc.files.facts.block_sharing_volume import Volume
-    from rdc.instances.run_totals import DedupeReporter
     from rdc.library.dedupe_operands import Operands
     from rdc.progress import Event
     from rdc.tree.filters import FilterList

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from rdc.duplicates.run_totals import DedupeEvent
 from rdc.errors import ExitCode, RdcError, printable
-from rdc.instances.run_totals import DedupeEvent
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.records import dataclass, replace
 from rdc.report.sizes import counted, size_text

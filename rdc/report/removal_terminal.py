@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rdc.duplicates.run_totals import DedupeEvent
     from rdc.errors import RdcError
-    from rdc.instances.run_totals import DedupeEvent
     from rdc.model.instances import DedupeReport
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines

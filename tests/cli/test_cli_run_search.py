@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rdc.duplicates.runs import RunFinder
 from rdc.errors import FileError
 from rdc.files.names.name_change import displaced_name
 from rdc.files.root.root import Root
-from rdc.instances.runs import RunFinder
 from rdc.library import run_search
 from rdc.library.dedupe_operands import open_operands
 from rdc.library.run_search import RunSearch

@@ -10,8 +10,8 @@ from rdc.cli.options.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.options.table import options_help
 from rdc.cli.reporting_frame import reporting, reporting_usage
+from rdc.duplicates.run_totals import DedupeReporter
 from rdc.errors import ExitCode, RdcError
-from rdc.instances.run_totals import DedupeReporter
 from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DedupeReport, DeduperOptions, DuplicateListing
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
@@ -77,7 +77,7 @@ def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
     with reporting(output):
         output.start()
         if request.undo is not None:
-            from rdc.instances.undo import undo
+            from rdc.duplicates.undo import undo
 
             report, journal = undo(request.undo, _undo_options(request), output), None
         else:

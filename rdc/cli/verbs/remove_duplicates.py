@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from rdc.cli.reporting_frame import reporting
+from rdc.duplicates.group import is_below
+from rdc.duplicates.remove import Remover
+from rdc.duplicates.run_totals import DedupeReporter
 from rdc.errors import ExitCode, UsageError, printable
-from rdc.instances.group import is_below
-from rdc.instances.remove import Remover
-from rdc.instances.run_totals import DedupeReporter
 from rdc.library.dedupe_operands import Operands, open_operands
 from rdc.library.duplicate_groups import find_groups
 from rdc.model.home import state_directory

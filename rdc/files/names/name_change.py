@@ -24,7 +24,7 @@ duplicate before it looks for the other file. So at least one of the two finds t
 After the exchange with a hard link, opening the name opens the original file, as after any hard link. What
 happens to that file from then on does not undo the exchange, because that would separate a writer from the
 name it used. rename(2) over the name could replace steps 3 to 6, but it would silently destroy a file moved
-there after the last check. INSTANCES.md analyses kills and races.
+there after the last check. DUPLICATES.md analyses kills and races.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def displaced_name(target: bytes, size: int, metadata: Metadata) -> bytes:
 
     It is no temporary: a sweep may remove those at any time, but after a kill this entry may be the only file
     with its content. The name alone proves nothing, since anybody who can read the metadata can make it. Only
-    a journal proves that a file was displaced (rdc.instances.leftovers).
+    a journal proves that a file was displaced (rdc.duplicates.leftovers).
     """
     mtime = metadata.mtime_ns & 0xFFFF_FFFF_FFFF_FFFF
     state = struct.pack("<QQIII", size, mtime, metadata.mode, metadata.uid, metadata.gid)

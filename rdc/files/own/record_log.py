@@ -1,7 +1,7 @@
 """Record logs: files that are only appended to, of lines that prove themselves.
 
 A line is JSON, a space, and the CRC-32 of the JSON in eight hex digits, which reveals a torn or edited line.
-Paths and other bytes are base64. The journal of duplicates (rdc.instances.journal) and the journal of a sync
+Paths and other bytes are base64. The journal of duplicates (rdc.duplicates.journal) and the journal of a sync
 that can be undone (rdc.undoing.journal) are kinds of records on top of it: they say which JSON means what,
 and take each value from it through the functions below, which trust none.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator, Sequence
 
+from rdc.duplicates.group import SharedPlaces, by_volume, choose_source
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.block_sharing_volume import Volume, leave_out_checksums, volume_of
@@ -23,16 +24,15 @@ from rdc.files.names.dedupe_range import (
 )
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
-from rdc.instances.group import SharedPlaces, by_volume, choose_source
 from rdc.model.instances import Action, Instance, RootedPath
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.duplicates.group import Inode, Tree
+    from rdc.duplicates.run_totals import RunTotals
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
-    from rdc.instances.group import Inode, Tree
-    from rdc.instances.run_totals import RunTotals
     from rdc.model.instances import EqualRuns
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import FileError
-from rdc.instances.journal import (
+from rdc.duplicates.journal import (
     Change,
     DirectoryState,
     Journal,
@@ -19,6 +18,7 @@ from rdc.instances.journal import (
     KeptFile,
     read_journal,
 )
+from rdc.errors import FileError
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action
 from rdc.model.times import packed_time

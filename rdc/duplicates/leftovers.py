@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from rdc.duplicates.group import Tree, is_below
+from rdc.duplicates.journal import read_journal
 from rdc.errors import FileError, printable
 from rdc.files.base.durability import make_durable
 from rdc.files.base.relative_path import join
@@ -18,8 +20,6 @@ from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
 from rdc.files.names.name_change import is_displaced, put_back
 from rdc.files.names.return_name import is_link_with, remove_spare_link, return_displaced
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
-from rdc.instances.group import Tree, is_below
-from rdc.instances.journal import read_journal
 from rdc.limits.catalog import JOURNALS_READ
 from rdc.model.entries import Kind
 from rdc.model.instances import Action, Instance
@@ -31,9 +31,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from rdc.duplicates.journal import Change
+    from rdc.duplicates.run_totals import RunTotals
     from rdc.files.root.root import Root
-    from rdc.instances.journal import Change
-    from rdc.instances.run_totals import RunTotals
     from rdc.progress import Event
 
 _FOREIGN = (

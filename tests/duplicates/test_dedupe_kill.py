@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from rdc.duplicates.journal import read_journal
 from rdc.errors import FileError
-from rdc.instances.journal import read_journal
 from tests.support.running.deduping import Seen, blob, dedupe, seen, write_duplicates
 from tests.support.running.killed_calls import CallKiller, call_killer
 from tests.support.running.killed_dedupe import killed_at, leftovers

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from rdc.duplicates import leftovers as leftovers_module
+from rdc.duplicates.group import Tree
+from rdc.duplicates.journal import Change, KeptFile
+from rdc.duplicates.leftovers import Leftover, _clear
 from rdc.errors import FileChangedError
 from rdc.files.base.directory_descriptors import Directory
 from rdc.files.base.durability import make_durable
 from rdc.files.root.root import Root
-from rdc.instances import leftovers as leftovers_module
-from rdc.instances.group import Tree
-from rdc.instances.journal import Change, KeptFile
-from rdc.instances.leftovers import Leftover, _clear
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action
 

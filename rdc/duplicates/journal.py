@@ -1,7 +1,7 @@
 """The journal of names that lost their files: hard links that were made, and duplicates that were removed.
 
 Each change is durable in it before it is made. `rdc undo` reads it to take the changes back, and a run reads
-it to clear what an interrupted one left. INSTANCES.md, "The journal", defines the formats.
+it to clear what an interrupted one left. DUPLICATES.md, "The journal", defines the formats.
 """
 
 from __future__ import annotations

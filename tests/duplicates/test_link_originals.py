@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.instances.dedupe import Linker
+from rdc.duplicates.dedupe import Linker
 from tests.support.running.deduping import TIME, Run, dedupe, linked, messages, seen
 from tests.support.trees.loop_images import mounted
 

@@ -1,6 +1,6 @@
 """Remover: of each set of identical files one stays; the others are deleted, moved or made symbolic links.
 
-It chooses; rdc.instances.batch carries out.
+It chooses; rdc.duplicates.batch carries out.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import os
 import stat
 from collections.abc import Sequence
 
+from rdc.duplicates.batch import Batch, RemovalPaths, Task
+from rdc.duplicates.group import choose_survivor, inodes_of, is_below
+from rdc.duplicates.journal import JournalWriter
+from rdc.duplicates.leftovers import clear_leftovers
+from rdc.duplicates.run_totals import RunTotals
 from rdc.errors import FileError, printable
-from rdc.instances.batch import Batch, RemovalPaths, Task
-from rdc.instances.group import choose_survivor, inodes_of, is_below
-from rdc.instances.journal import JournalWriter
-from rdc.instances.leftovers import clear_leftovers
-from rdc.instances.run_totals import RunTotals
 from rdc.model.instances import DeduperOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.instances.group import Inode, Tree
-    from rdc.instances.run_totals import DedupeReporter
+    from rdc.duplicates.group import Inode, Tree
+    from rdc.duplicates.run_totals import DedupeReporter
     from rdc.model.instances import DedupeReport, IdenticalFiles, RootedPath
     from rdc.model.removal import RemovalOptions
 

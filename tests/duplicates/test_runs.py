@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
-from rdc.instances.runs import ChunkedFile, RunFinder
+from rdc.duplicates.runs import ChunkedFile, RunFinder
 from rdc.model.instances import EqualRuns, RootedPath
 from rdc.signature.build import sign
 from tests.support.running.deduping import blob

@@ -17,6 +17,9 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 
+from rdc.duplicates.journal import read_journal
+from rdc.duplicates.leftovers import clear_spare
+from rdc.duplicates.run_totals import RunTotals
 from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import make_durable
@@ -42,19 +45,16 @@ from rdc.files.names.return_name import (
 )
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
-from rdc.instances.journal import read_journal
-from rdc.instances.leftovers import clear_spare
-from rdc.instances.run_totals import RunTotals
 from rdc.model.instances import Action, Instance
 from rdc.model.times import packed_time, real_time
 from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.duplicates.journal import Change, DirectoryState, Journal, KeptFile
+    from rdc.duplicates.run_totals import DedupeReporter
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.source_file import SourceFile
-    from rdc.instances.journal import Change, DirectoryState, Journal, KeptFile
-    from rdc.instances.run_totals import DedupeReporter
     from rdc.model.instances import DedupeReport, DeduperOptions
 
 BATCH_NAMES = 600

@@ -2,6 +2,6 @@
 file access goes through rdc.files.
 
 Reading order: group (a group on disk), dedupe and remove (a run, and what it chooses), batch and share (what
-is done), journal, undo, leftovers. `runs` finds equal ranges of files that differ. INSTANCES.md states the
+is done), journal, undo, leftovers. `runs` finds equal ranges of files that differ. DUPLICATES.md states the
 guarantees and why they hold.
 """

@@ -87,7 +87,7 @@ def inodes_of(
     for number, path in zip(group.roots, group.paths, strict=True):
         tree = trees[number]
         if is_displaced(path.rpartition(b"/")[2]):
-            continue  # displaced by an interrupted run: see rdc.instances.leftovers
+            continue  # displaced by an interrupted run: see rdc.duplicates.leftovers
         try:
             looked = _looked_at(tree, path, attributes=attributes, use=use)
             identity = looked.facts.identity

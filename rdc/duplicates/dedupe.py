@@ -1,7 +1,7 @@
 """Deduper: one run. It takes groups of identical files and runs of equal chunks, and makes single instances.
 
-Sharer (rdc.instances.share) shares blocks. Linker replaces the names of identical files by hard links to one
-of them: it chooses, and rdc.instances.batch carries out. A file that cannot get its names from one file,
+Sharer (rdc.duplicates.share) shares blocks. Linker replaces the names of identical files by hard links to one
+of them: it chooses, and rdc.duplicates.batch carries out. A file that cannot get its names from one file,
 because that has as many links as it may have, or lies where no link leads to, is tried with the next one.
 """
 
@@ -12,20 +12,20 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from rdc.duplicates.batch import Batch, Task
+from rdc.duplicates.group import by_volume, choose_original, inodes_of
+from rdc.duplicates.journal import JournalWriter
+from rdc.duplicates.leftovers import clear_leftovers
+from rdc.duplicates.run_totals import RunTotals
+from rdc.duplicates.share import Sharer
 from rdc.errors import FileError, printable
-from rdc.instances.batch import Batch, Task
-from rdc.instances.group import by_volume, choose_original, inodes_of
-from rdc.instances.journal import JournalWriter
-from rdc.instances.leftovers import clear_leftovers
-from rdc.instances.run_totals import RunTotals
-from rdc.instances.share import Sharer
 from rdc.model.instances import Action
 from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.instances.group import Inode, Tree
-    from rdc.instances.run_totals import DedupeReporter
+    from rdc.duplicates.group import Inode, Tree
+    from rdc.duplicates.run_totals import DedupeReporter
     from rdc.model.instances import DedupeReport, DeduperOptions, EqualRuns, IdenticalFiles, RootedPath
 
 

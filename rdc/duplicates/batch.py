@@ -14,6 +14,7 @@ import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from rdc.duplicates.journal import Change, DirectoryState, KeptFile
 from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import make_durable
@@ -24,7 +25,6 @@ from rdc.files.facts.shared_space import measure_sharing
 from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, difference
 from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
 from rdc.files.root.root import Root
-from rdc.instances.journal import Change, DirectoryState, KeptFile
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action, Instance, RootedPath, Sharing
@@ -33,11 +33,11 @@ from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rdc.duplicates.group import Inode, Tree
+    from rdc.duplicates.journal import JournalWriter
+    from rdc.duplicates.run_totals import RunTotals
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.names.name_change import NameChange
-    from rdc.instances.group import Inode, Tree
-    from rdc.instances.journal import JournalWriter
-    from rdc.instances.run_totals import RunTotals
     from rdc.model.removal import RemovalOptions
 
 BATCH_DESCRIPTORS = 1_600

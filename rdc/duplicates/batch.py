@@ -280,7 +280,7 @@ class Batch:
     # The names of a task
 
     def _names(self, one: _Ready, leased: LeasedFiles, opened: _Opened) -> list[_Name]:
-        """Reports and returns nothing if the task cannot be carried out."""
+        """Return nothing if the task cannot be carried out, which is reported."""
         facts = leased.facts(one.file)
         kept = one.task.original.names[0]
         try:
@@ -365,7 +365,7 @@ class Batch:
         )
 
     def _add_states(self, name: RootedPath, states: list[DirectoryState]) -> None:
-        """Adds the states of the directories above a name, up to its tree's, that are not recorded yet."""
+        """Add the states of the directories above a name, up to its tree's, that are not recorded yet."""
         tree = self._trees[name.root]
         path = name.path
         while path:
@@ -416,7 +416,7 @@ class Batch:
                 self._change(name, leased).undo()
 
     def _copy(self, names: Sequence[_Name], leased: LeasedFiles) -> list[_Name]:
-        """Makes the durable copies that moves to another file system need. Names for which that fails are
+        """Make the durable copies that moves to another file system need. Names for which that fails are
         reported and left out."""
         if self._paths is None or names[0].ready.task.action is not Action.MOVE:
             return list(names)
@@ -479,7 +479,7 @@ class Batch:
             raise root.failure(error, first.path, "make the change durable") from error
 
     def _try(self, name: _Name, leased: LeasedFiles, *, depart: bool | None) -> bool:
-        """Departs alone; checks what has departed if `depart` is False, finishes if it is None."""
+        """Depart alone; check what has departed if `depart` is False, finish if it is None."""
         change: NameChange | None = None
         try:
             change = self._change(name, leased)
@@ -502,7 +502,7 @@ class Batch:
         return True
 
     def _done(self, one: _Ready, number: int) -> None:
-        """Reports one name. Only the last one frees the file."""
+        """Report one name. Only the last one frees the file."""
         one.finished += 1
         task = one.task
         last = one.finished == len(task.duplicate.names)

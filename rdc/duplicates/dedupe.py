@@ -51,12 +51,12 @@ class Deduper:
         return self._journal.path if self._journal is not None and self._journal.is_made else None
 
     def clear(self) -> None:
-        """Clears what interrupted runs left. Must come before the search for duplicates, which would find the
+        """Clear what interrupted runs left. Must come before the search for duplicates, which would find the
         leftovers."""
         clear_leftovers(self._trees, self._totals)
 
     def failed(self, error: FileError) -> None:
-        """Counts and reports a file's problem from the search for duplicates."""
+        """Count and report a file's problem from the search for duplicates."""
         self._totals.problem(error)
 
     def groups(self, groups: Sequence[IdenticalFiles]) -> None:
@@ -83,7 +83,7 @@ class Deduper:
         linker.flush()
 
     def runs(self, runs: Iterable[Sequence[EqualRuns]]) -> None:
-        """Shares equal ranges. Each item has all runs of one destination. Not to be combined with hard links:
+        """Share equal ranges. Each item has all runs of one destination. Not to be combined with hard links:
         a link cannot stand for a part of a file."""
         for one in runs:
             if self._totals.capped:
@@ -142,7 +142,7 @@ class Linker:
         are several. By id."""
 
     def group(self, inodes: Sequence[Inode]) -> None:
-        """Links the names of one group's files to one of them, where owner, mode, mtime and attributes are
+        """Link the names of one group's files to one of them, where owner, mode, mtime and attributes are
         equal."""
         for part in by_volume(inodes, lambda inode: b"%d" % inode.facts.identity.device):
             alike: dict[object, list[Inode]] = {}
@@ -153,7 +153,7 @@ class Linker:
             self._report_differences(list(alike.values()))
 
     def flush(self) -> None:
-        """Executes what is left, and reports files that found no partner."""
+        """Execute what is left, and report files that found no partner."""
         self._batch.flush()
         for originals in self._several.values():
             for one in originals:
@@ -196,7 +196,7 @@ class Linker:
     def _add(
         self, inode: Inode, originals: list[_Original], refusal: tuple[int, FileError] | None = None
     ) -> bool:
-        """Plans to link a file's names to the first file that may take them. Without one it becomes such a
+        """Plan to link a file's names to the first file that may take them. Without one it becomes such a
         file itself. `refusal`: what the last one said."""
         names = len(inode.names)
         directories = {(name.root, name.path.rpartition(b"/")[0]) for name in inode.names}
@@ -216,7 +216,7 @@ class Linker:
     def _refused(
         self, inode: Inode, originals: list[_Original], one: _Original, number: int, error: FileError
     ) -> bool:
-        """Tries the next file that may take the names. Returns False if it is this file that cannot
+        """Try the next file that may take the names. Returns False if it is this file that cannot
         change."""
         if inode.stuck or number not in (*_FULL, errno.EXDEV):
             return False
@@ -253,7 +253,7 @@ class Linker:
         return found
 
     def _report_differences(self, classes: Sequence[Sequence[Inode]]) -> None:
-        """Reports files of identical content that cannot be linked, because a link has one owner, mode and
+        """Report files of identical content that cannot be linked, because a link has one owner, mode and
         mtime."""
         first = classes[0][0]
         for members in classes[1:]:

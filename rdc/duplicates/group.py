@@ -125,7 +125,7 @@ def choose_original(inodes: Sequence[Inode]) -> Inode:
 
 
 def by_volume(inodes: Sequence[Inode], volume: Callable[[Inode], bytes | None]) -> Iterator[list[Inode]]:
-    """Divides inodes into parts of at least two that lie on one volume. `volume` returns the volume's id;
+    """Divide inodes into parts of at least two that lie on one volume. `volume` returns the volume's id;
     None leaves the inode out."""
     parts: dict[bytes, list[Inode]] = {}
     for inode in inodes:

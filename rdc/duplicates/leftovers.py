@@ -118,7 +118,7 @@ def find_leftovers(tree: Tree, totals: RunTotals) -> list[Leftover]:
 
 
 def _silent(event: Event, /) -> None:
-    """Drops events: the search for duplicates walks the same directories and reports problems."""
+    """Drop events: the search for duplicates walks the same directories and reports problems."""
 
 
 def _changes_of(displaced: Collection[bytes], journals: bytes | None) -> dict[bytes, list[Change]]:
@@ -270,7 +270,7 @@ def _named(root: Root, path: bytes) -> Iterator[None]:
 def _carry_out(
     root: Root, directory: bytes, name: bytes, target: bytes, old: LeasedFile, now: LeasedFile, action: Action
 ) -> None:
-    """Carries out an action. Raises OSError and FileChangedError."""
+    """Carry out an action. Raises OSError and FileChangedError."""
     parent = root.directory(directory, fresh=True)
     old.check()
     now.check()

@@ -47,15 +47,15 @@ class Remover:
         return self._journal.path if self._journal is not None and self._journal.is_made else None
 
     def clear(self) -> None:
-        """Gives names back that an interrupted run took. Must come before the search."""
+        """Give names back that an interrupted run took. Must come before the search."""
         clear_leftovers(self._trees, self._totals)
 
     def failed(self, error: FileError) -> None:
-        """Counts and reports a file's problem from the search for duplicates."""
+        """Count and report a file's problem from the search for duplicates."""
         self._totals.problem(error)
 
     def groups(self, groups: Sequence[IdenticalFiles]) -> None:
-        """Removes the duplicates of each group. The paths of a group are in the order found."""
+        """Remove the duplicates of each group. The paths of a group are in the order found."""
         self._totals.total = sum(group.size * (len(group) - 1) for group in groups)
         for group in groups:
             inodes = inodes_of(group, self._trees, self._options.keep_in, self._totals.problem)

@@ -63,16 +63,16 @@ class RunTotals:
         return True
 
     def untake(self, size: int, *, another: bool) -> None:
-        """Takes back what `take` counted: nothing was changed."""
+        """Take back what `take` counted: nothing was changed."""
         self._files_taken -= another
         self._bytes_taken -= size
 
     def advance(self, size: int) -> None:
-        """Marks `size` more bytes of content as processed, whatever the result."""
+        """Mark `size` more bytes of content as processed, whatever the result."""
         self.reach(self.advanced + size)
 
     def reach(self, position: int) -> None:
-        """Sets the bytes of content processed since the run began."""
+        """Set the bytes of content processed since the run began."""
         self.advanced = position
         self.reporter(Progressed("share", position, self.total))
 
@@ -91,7 +91,7 @@ class RunTotals:
         self.reporter(Problem(error.code, error.path, str(error)))
 
     def skip(self, path: bytes, message: str) -> None:
-        """Reports a skipped file, which is no error."""
+        """Report a skipped file, which is no error."""
         self.skipped += 1
         self.notice(path, message)
 

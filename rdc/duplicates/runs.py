@@ -149,7 +149,7 @@ def _chunks(tree: SignatureTree) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _merged(matches: Iterable[_Match], own: int) -> Iterator[_Match]:
-    """Joins adjacent matches."""
+    """Join adjacent matches."""
     run: _Match | None = None
     for match in matches:
         joined = None if run is None else run.joined(match, own)

@@ -88,12 +88,12 @@ class Sharer:
     # Whole files
 
     def group(self, inodes: Sequence[Inode]) -> None:
-        """Makes the inodes of one group share the blocks of one of them, separately on each volume."""
+        """Make the inodes of one group share the blocks of one of them, separately on each volume."""
         for part in by_volume(inodes, _volume_id):
             self._totals.groups += self._whole_files(part)
 
     def _whole_files(self, members: Sequence[Inode]) -> bool:
-        """Returns whether something was, or would be, shared.
+        """Return whether something was, or would be, shared.
 
         A file that a source refuses is tried with the next one. One that all refuse is a source for the files
         after it. First of all, the source gets the holes of the others: so its zeros take no space in any of
@@ -150,7 +150,7 @@ class Sharer:
     def _whole_file(
         self, source: Inode, inode: Inode, places: SharedPlaces, *, holes: bool = False
     ) -> bool | _Refusal:
-        """Shares one file with a source; with `holes`, only the source's holes. Returns whether something
+        """Share one file with a source; with `holes`, only the source's holes. Returns whether something
         was, or would be, shared."""
         location = source.names[0]
         try:
@@ -166,7 +166,7 @@ class Sharer:
     # Parts of files
 
     def runs(self, runs: Sequence[EqualRuns]) -> None:
-        """Makes ranges of one file share blocks with other files. All of `runs` must have the same
+        """Make ranges of one file share blocks with other files. All of `runs` must have the same
         destination."""
         if not runs:
             return
@@ -226,7 +226,7 @@ class Sharer:
         places: SharedPlaces | None = None,
         holes: bool = False,
     ) -> bool | _Refusal:
-        """Shares ranges of one pair. Returns whether something was, or would be, shared. Other errors of the
+        """Share ranges of one pair. Returns whether something was, or would be, shared. Other errors of the
         destination are reported and not raised.
 
         `by_blocks`: sharing frees single blocks, even on a volume that frees whole extents only. `inode` and
@@ -264,7 +264,7 @@ class Sharer:
         return True
 
     def _range(self, job: _Pair, part: _Range, total: Instance) -> Instance:
-        """Shares one range. Returns `total` with the range added."""
+        """Share one range. Returns `total` with the range added."""
         parts = job.parts(part)
         before = job.sums(parts, dry_run=not self._totals.options.apply)
         if not before.content:
@@ -302,7 +302,7 @@ class Sharer:
         )
 
     def _check_ability(self, job: _Pair) -> None:
-        """Asks once for each device whether its file system can share blocks at all. Raises FileError."""
+        """Ask once for each device whether its file system can share blocks at all. Raises FileError."""
         device = job.other.identity.device
         if device in self._able:
             return
@@ -357,7 +357,7 @@ class _Pair:
     """Whether only the first one's holes are shared."""
 
     def parts(self, part: _Range) -> list[Part]:
-        """Compares where both ranges lie on disk. If the file system does not report extents, the whole
+        """Compare where both ranges lie on disk. If the file system does not report extents, the whole
         range is of unknown use."""
         length = part.length
         if part.offset + length == self.other.size:
@@ -374,7 +374,7 @@ class _Pair:
             return [Part(0, length, Use.PARTIAL, 0, beside_hole=False)]
 
     def sums(self, parts: Iterable[Part], *, dry_run: bool) -> _Sums:
-        """Adds up what becomes free. What a later file of the group refers to as well counts there."""
+        """Add up what becomes free. What a later file of the group refers to as well counts there."""
         content = same = own = compressed = held = unsure = 0
         for one in parts:
             length = one.end - one.start
@@ -426,7 +426,7 @@ def _joined(parts: Sequence[Part], length: int) -> list[tuple[int, int]]:
 
 
 def _compare(job: _Pair, part: _Range) -> None:
-    """Compares the bytes as the kernel would. Raises FileChangedError if they differ."""
+    """Compare the bytes as the kernel would. Raises FileChangedError if they differ."""
     end = part.source_offset + part.length
     step = SPAN_BYTES
     if part.source_offset == part.offset == 0:
@@ -501,7 +501,7 @@ def _outside(whole: Span, spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def move(root: Root, path: bytes, file: SourceFile, spans: Sequence[Span]) -> None:
-    """Moves these spans of a file into extents of their own. Spans are whole blocks, except at the end of the
+    """Move these spans of a file into extents of their own. Spans are whole blocks, except at the end of the
     file.
 
     Raises FileError, FileChangedError and OutOfSpaceError; some spans have moved by then.

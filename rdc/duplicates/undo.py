@@ -224,7 +224,7 @@ class _Undo:
             self._totals.done(step.done)
 
     def _stage(self, one: NameReturn, fds: list[int]) -> bool:
-        """Stages one return alone."""
+        """Stage one return alone."""
         try:
             fd = one.stage()
         except FileError as error:
@@ -314,7 +314,7 @@ class _Undo:
         return _Step(change, done, OldReturn(root, change.path, directory, displaced))
 
     def _clear_spare(self, root: Root, change: Change) -> None:
-        """Removes the spare name that a link had before it took its place."""
+        """Remove the spare name that a link had before it took its place."""
         path = join(change.directory, change.displaced_name)
         with LeasedFile(root, path) as spare:
             cleared = clear_spare(root, path, spare, apply=self._apply)
@@ -454,7 +454,7 @@ class _Undo:
         return self._step(change, shown, path, lambda: self._copy(change, directory, file, None), twin=True)
 
     def _link_again(self, change: Change, opened: _Open) -> None:
-        """Makes the name one more name of the file that was brought back."""
+        """Make the name one more name of the file that was brought back."""
         first = self._returned.get((change.top, change.inode))
         try:
             if self._apply and first is None:
@@ -487,7 +487,7 @@ class _Undo:
             raise root.failure(error, change.path, "bring it back") from error
 
     def _clear_beside(self, root: Root, change: Change) -> None:
-        """Removes what a killed run left of a change that it did not complete."""
+        """Remove what a killed run left of a change that it did not complete."""
         if not self._apply:
             return
         if change.link_text:
@@ -496,7 +496,7 @@ class _Undo:
             self._remove_twin(change)
 
     def _remove_twin(self, change: Change) -> None:
-        """Removes the copy of a moved file that has its name."""
+        """Remove the copy of a moved file that has its name."""
         into = self._roots.get(change.destination_top)
         try:
             if into is None:
@@ -547,7 +547,7 @@ class _Undo:
         return directory
 
     def _make(self, root: Root, path: bytes, state: DirectoryState | None) -> None:
-        """Makes a directory again. Until it has its owner and its ACL, others have no rights to it."""
+        """Make a directory again. Until it has its owner and its ACL, others have no rights to it."""
         if state is None:
             root.make_directory(path)
             return
@@ -579,7 +579,7 @@ class _Undo:
     # The end
 
     def finish(self) -> None:
-        """Gives directories their times, removes those that the run made, and clears temporaries."""
+        """Give directories their times, remove those that the run made, and clear temporaries."""
         for top, path in self._touched:
             with suppress(FileError, OSError):
                 self._sweep(top, path)
@@ -595,7 +595,7 @@ class _Undo:
                 os.utime(name, ns=times, dir_fd=directory.fd, follow_symlinks=False)
 
     def _sweep(self, top: bytes, path: bytes) -> None:
-        """Removes copies that an interrupted undo left."""
+        """Remove copies that an interrupted undo left."""
         root = self._root(top)
         fd = os.open(b".", _DIRECTORY, dir_fd=root.directory(path).fd)
         try:

@@ -87,7 +87,7 @@ class TreeState:
         return None if found is None else facts_of(found)
 
     def note(self, path: bytes, facts: Facts | None) -> None:
-        """Notes what a dry run would have put at a path."""
+        """Note what a dry run would have put at a path."""
         if self.dry:
             self._would_be[path] = facts
 
@@ -106,7 +106,7 @@ class TreeState:
         return all(self.dry and self._would_be.get(each, _THERE) is None for each in paths)
 
     def sweep(self, path: bytes) -> None:
-        """Removes rdc's own temporaries and parts from a directory that is to be removed."""
+        """Remove rdc's own temporaries and parts from a directory that is to be removed."""
         from rdc.files.replace.parts_record import remove_recorded
         from rdc.files.replace.sweep_temporaries import sweep_temporaries
 
@@ -124,7 +124,7 @@ class TreeState:
     # Permissions
 
     def lend(self, path: bytes) -> None:
-        """Lets the owner work in the directory at `path` until its own metadata are set. Raises FileError."""
+        """Let the owner work in the directory at `path` until its own metadata are set. Raises FileError."""
         if path in self._asked or self.dry or os.geteuid() == 0:
             return
         self._asked.add(path)
@@ -141,12 +141,12 @@ class TreeState:
         return self._borrowed.get(path)
 
     def finished(self, path: bytes) -> None:
-        """Notes that a directory has its own mode again, or is gone."""
+        """Note that a directory has its own mode again, or is gone."""
         self._borrowed.pop(path, None)
         self._asked.discard(path)
 
     def end(self) -> None:
-        """Gives the directories that are left the modes that they had."""
+        """Give the directories that are left the modes that they had."""
         for path, mode in sorted(self._borrowed.items(), reverse=True):
             with suppress(FileError, OSError):
                 directory, name = self.root.locate(path, fresh=True)
@@ -251,7 +251,7 @@ class Steps:
         self._left_alone: set[bytes] = set()
 
     def take_back(self, record: Record) -> str | None:
-        """Takes one record back.
+        """Take one record back.
 
         Returns what was done ("restored", "removed", "moved" or "changed"); None for nothing. Raises
         NewerWorkError for newer work, other FileErrors for an entry that cannot be changed, and RdcError.
@@ -270,7 +270,7 @@ class Steps:
         return None
 
     def note(self, record: Left | Held) -> None:
-        """Takes what the sync noted of files after the steps before this line."""
+        """Take what the sync noted of files after the steps before this line."""
         if isinstance(record, Held):
             self._held.update(zip(record.numbers, record.ctimes_ns, strict=True))
         else:
@@ -346,7 +346,7 @@ class Steps:
         return "restored"
 
     def _drop_spare(self, record: Saved) -> None:
-        """Removes the kept name of an entry that has its own. Raises RdcError."""
+        """Remove the kept name of an entry that has its own. Raises RdcError."""
         if self._tree.dry:
             return
         with suppress(FileNotFoundError):
@@ -404,7 +404,7 @@ class Steps:
             os.unlink(saved, dir_fd=self._saved)
 
     def _over_directory(self, saved: bytes, name: bytes, directory: Directory) -> None:
-        """Puts a kept entry in place of an empty directory. Its kept name goes last, as no sweep of
+        """Put a kept entry in place of an empty directory. Its kept name goes last, as no sweep of
         temporaries may take the only one."""
 
         def link(aside: bytes) -> None:
@@ -546,7 +546,7 @@ class Steps:
             raise self._root.failure(error, record.path, "read its extended attributes") from error
 
     def _set(self, record: Changed, found: os.stat_result) -> bool:
-        """Returns whether anything differed. Raises RdcError."""
+        """Return whether anything differed. Raises RdcError."""
         path, metadata = record.path, record.metadata
         if stat.S_ISDIR(found.st_mode) and not self._exact:
             self._tree.sweep(path)

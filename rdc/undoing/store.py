@@ -168,7 +168,7 @@ class UndoStore:
     """The open and locked directory of records. A context manager that unlocks and closes it."""
 
     def __init__(self, root: Root, fd: int) -> None:
-        """Takes over `fd`, a descriptor of the directory. Raises RdcError if another process works in it."""
+        """Take over `fd`, a descriptor of the directory. Raises RdcError if another process works in it."""
         self._root = root
         self._fd = fd
         self.shown = root.shown(UNDO_NAME)
@@ -191,7 +191,7 @@ class UndoStore:
 
     @classmethod
     def open(cls, root: Root) -> UndoStore | None:
-        """Opens the directory below `root`; None if there is none. Raises RdcError."""
+        """Open the directory below `root`; None if there is none. Raises RdcError."""
         try:
             fd = os.open(UNDO_NAME, _DIRECTORY, dir_fd=root.fileno())
         except FileNotFoundError:
@@ -202,7 +202,7 @@ class UndoStore:
 
     @classmethod
     def make(cls, root: Root, *, fsync: bool) -> UndoStore:
-        """Opens the directory below `root` and makes it if there is none. The mtime of `root` stays. Raises
+        """Open the directory below `root`, and make it if there is none. The mtime of `root` stays. Raises
         RdcError."""
         top = root.fileno()
         with _failing(root.shown(UNDO_NAME), "make it"):
@@ -225,7 +225,7 @@ class UndoStore:
         return sorted(int(name) for name in names if name.isdigit() and len(name) < 19 and name[:1] != b"0")
 
     def begin(self, seconds: int, *, fsync: bool) -> StoredSync:
-        """Makes the record of a new sync. Raises RdcError, also where files take no second name."""
+        """Make the record of a new sync. Raises RdcError, also where files take no second name."""
         numbers = self.numbers()
         if len(numbers) >= RECORDS:
             self.drop(numbers[0])
@@ -247,7 +247,7 @@ class UndoStore:
         return record
 
     def _make(self, number: int, seconds: int, *, fsync: bool) -> StoredSync:
-        """Makes a record without a number yet. Raises OSError and RdcError."""
+        """Make a record without a number yet. Raises OSError and RdcError."""
         os.mkdir(_NEW, 0o700, dir_fd=self._fd)
         directory = os.open(_NEW, _DIRECTORY, dir_fd=self._fd)
         try:
@@ -267,7 +267,7 @@ class UndoStore:
         return record
 
     def stored(self, number: int) -> StoredSync:
-        """Opens a record. Raises RdcError."""
+        """Open a record. Raises RdcError."""
         shown = self._shown(number)
         with _failing(shown, "open it"):
             directory = _trusted(shown, os.open(b"%d" % number, _DIRECTORY, dir_fd=self._fd))
@@ -282,14 +282,14 @@ class UndoStore:
                 raise
 
     def drop(self, number: int) -> None:
-        """Removes a record with everything it keeps. A kill leaves the rest to `clear`. Raises RdcError."""
+        """Remove a record with everything it keeps. A kill leaves the rest to `clear`. Raises RdcError."""
         name = b"%d" % number
         with _failing(self._shown(number), "remove it"):
             os.rename(name, name + _GONE, src_dir_fd=self._fd, dst_dir_fd=self._fd)
             self._remove(name + _GONE)
 
     def clear(self) -> None:
-        """Removes what is left of records whose making or removal was interrupted. Raises RdcError."""
+        """Remove what is left of records whose making or removal was interrupted. Raises RdcError."""
         with _failing(self.shown, "remove old records"):
             for name in map(os.fsencode, os.listdir(self._fd)):
                 if name == _NEW or name.endswith(_GONE):
@@ -330,7 +330,7 @@ class UndoStore:
 
 
 def _trusted(shown: bytes, fd: int) -> int:
-    """Returns `fd` if only the effective user can have written it, else closes it. Raises RdcError."""
+    """Return `fd` if only the effective user can have written it, else close it. Raises RdcError."""
     found = os.fstat(fd)
     if found.st_uid == os.geteuid() and not found.st_mode & 0o022:
         return fd
@@ -374,13 +374,13 @@ class Bounds:
             self._sizes = {number: self._size(number) for number in self._older}
 
     def make_room(self, own: int) -> None:
-        """Drops records until `own` bytes of this sync fit beside them, or none is left. Raises RdcError."""
+        """Drop records until `own` bytes of this sync fit beside them, or none is left. Raises RdcError."""
         size = self._keep.size
         while size is not None and self._older and own + sum(self._sizes.values()) > size:
             self._drop()
 
     def finish(self, own: int) -> list[str]:
-        """Drops what is too large or too old at the end of a sync that keeps `own` bytes. Returns notices."""
+        """Drop what is too large or too old at the end of a sync that keeps `own` bytes. Returns notices."""
         self.make_room(own)
         days = self._keep.days
         while days is not None and self._older and self._age(self._older[0]) > days * DAY_SECONDS:

@@ -64,7 +64,7 @@ def _describe(store: UndoStore, number: int) -> UndoableSync:
 
 
 def undo_latest(destination: bytes, options: UndoOptions, reporter: UndoReporter) -> UndoReport:
-    """Undoes the latest sync that is not undone yet. A killed undo is continued.
+    """Undo the latest sync that is not undone yet. A killed undo is continued.
 
     Newer work stays; `reporter` gets it as a Problem, and the rest is undone. Raises RdcError.
     """
@@ -183,7 +183,7 @@ class _Run:
         self._counts = {"restored": 0, "removed": 0, "moved": 0, "changed": 0}
 
     def perform(self) -> int:
-        """Takes everything back that is not newer work. Returns how many entries stay. Raises RdcError."""
+        """Take everything back that is not newer work. Returns how many entries stay. Raises RdcError."""
         for _ in self._record.backwards():
             pass  # a damaged line is found before anything is undone
         if not self._options.dry_run:

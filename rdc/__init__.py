@@ -20,11 +20,11 @@ _PUBLIC = {
     "rdc.catalog.store": "SignatureStore",
     "rdc.chunking.chunker": "Chunk Chunker",
     "rdc.chunking.params": "ChunkParams",
+    "rdc.duplicates.run_totals": "DedupeEvent DedupeReporter",
     "rdc.errors": (
         "CommandMissingError ExitCode FileChangedError FileError IncompatiblePeerError OutOfSpaceError "
         "ProtocolError RdcError StoppedError StreamError TrustError UsageError"
     ),
-    "rdc.instances.events": "DedupeEvent DedupeReporter",
     "rdc.kernel": "kernel_name",
     "rdc.library.duplicates": "dedupe dupes",
     "rdc.library.scans": "merge scan scan_parts",
@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     from rdc.errors import StreamError as StreamError
     from rdc.errors import TrustError as TrustError
     from rdc.errors import UsageError as UsageError
-    from rdc.instances.events import DedupeEvent as DedupeEvent
-    from rdc.instances.events import DedupeReporter as DedupeReporter
+    from rdc.duplicates.run_totals import DedupeEvent as DedupeEvent
+    from rdc.duplicates.run_totals import DedupeReporter as DedupeReporter
     from rdc.kernel import kernel_name as kernel_name
     from rdc.library.duplicates import dedupe as dedupe
     from rdc.library.duplicates import dupes as dupes

@@ -21,10 +21,10 @@ from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_path, join
 from rdc.files.base.temporary_names import is_reserved
 from rdc.files.facts.block_sharing_volume import volume_of
-from rdc.files.own.append_log import read_log
+from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root
-from rdc.instances.runs import ChunkedFile, RunFinder
-from rdc.instances.tree import Tree, is_below
+from rdc.duplicates.runs import ChunkedFile, RunFinder
+from rdc.duplicates.group import Tree, is_below
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.survey import REPORT_BYTES
 from rdc.limits.wire import SIZE_LIMIT
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.files.facts.block_sharing_volume import Volume
-    from rdc.instances.events import DedupeReporter
+    from rdc.duplicates.run_totals import DedupeReporter
     from rdc.model.duplicates import DuplicateOptions
     from rdc.progress import Event
     from rdc.tree.filters import FilterList

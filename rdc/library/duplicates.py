@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
-    from rdc.instances.dedupe import Deduper
-    from rdc.instances.events import DedupeEvent, DedupeReporter
+    from rdc.duplicates.dedupe import Deduper
+    from rdc.duplicates.run_totals import DedupeEvent, DedupeReporter
     from rdc.library.duplicate_groups import Operands
     from rdc.model.instances import DedupeReport
     from rdc.model.removal import RemovalOptions
@@ -106,7 +106,7 @@ def dedupe(
     options = options or DedupeOptions()
     _check_options(options, listing)
     stoppable = _stopping(reporter, stop)
-    from rdc.instances.dedupe import Deduper
+    from rdc.duplicates.dedupe import Deduper
     from rdc.library.duplicate_groups import open_operands
 
     operands = open_operands(given, options.keep)
@@ -224,7 +224,7 @@ def remove_duplicates(
 
     Paths of `removal` are as typed, and what it leaves open about journals is chosen here. Raises RdcError.
     """
-    from rdc.instances.remove import Remover
+    from rdc.duplicates.remove import Remover
     from rdc.library.duplicate_groups import find_groups, open_operands
 
     operands = open_operands(paths, removal.keep_in)
@@ -265,7 +265,7 @@ def _removal_options(
 
 def _destination(typed: bytes, operands: Operands) -> bytes:
     """Returns the real DIR of --move. Raises UsageError if it lies in what is searched."""
-    from rdc.instances.tree import is_below
+    from rdc.duplicates.group import is_below
 
     destination = os.path.realpath(typed) if typed else b""
     for operand in operands.all:
@@ -283,7 +283,7 @@ def _destination(typed: bytes, operands: Operands) -> bytes:
 
 def _sources(operands: Operands, paths: Sequence[bytes]) -> frozenset[int]:
     """Returns the numbers of the trees that are PATHs or lie in one."""
-    from rdc.instances.tree import is_below
+    from rdc.duplicates.group import is_below
 
     real = [os.path.realpath(path) for path in paths]
     found = set()

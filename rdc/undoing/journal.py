@@ -5,16 +5,18 @@ Version 1 is still read. Its lines have no ctimes: they are 0 then, and it has n
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import mmap
 import stat
-from zlib import crc32
 
-from rdc.errors import FileError, printable
-from rdc.files.base.relative_path import check_path
-from rdc.limits.undo import LINE_BYTES
+from rdc.files.own import record_log
+from rdc.files.own.record_log import (
+    RecordError,
+    encoded,
+    number_of,
+    relative_path_of,
+    signed,
+    time_of,
+)
 from rdc.model.entries import Metadata
 from rdc.model.times import packed_time, real_time
 from rdc.records import dataclass
@@ -22,36 +24,11 @@ from rdc.records import dataclass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
     from typing import TypeAlias
 
     from rdc.model.attributes import Attributes
 
-__all__ = [
-    "Changed",
-    "Ended",
-    "Facts",
-    "Finished",
-    "Head",
-    "Held",
-    "Left",
-    "Made",
-    "Moved",
-    "Own",
-    "Record",
-    "RemovedDirectory",
-    "Saved",
-    "Undoing",
-    "backwards",
-    "encode",
-    "facts_of",
-    "metadata_of",
-    "whole_end",
-]
-
 VERSION = 2
-
-_WRONG = (ValueError, TypeError, RecursionError, FileError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +192,8 @@ Record: TypeAlias = "Head | Step | Left | Held | Own | Finished | Undoing | Ende
 
 
 def encode(record: Record) -> bytes:
-    """One line: a JSON array, a space, and the CRC-32 of the array."""
-    text = json.dumps(_items(record), separators=(",", ":")).encode("ascii")
-    return b"%s %08x\n" % (text, crc32(text))
+    """Return the line of a record."""
+    return signed(json.dumps(_items(record), separators=(",", ":")).encode("ascii"))
 
 
 def _items(record: Record) -> list[object]:
@@ -252,7 +228,7 @@ def _items(record: Record) -> list[object]:
 
 
 def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
+    return encoded(data).decode("ascii")
 
 
 def _facts(facts: Facts | None) -> list[int] | None:
@@ -267,76 +243,29 @@ def _metadata(metadata: Metadata | None) -> list[int] | None:
     return [metadata.mode, real_time(metadata.mtime_ns), metadata.uid, metadata.gid]
 
 
-def backwards(shown: bytes, data: mmap.mmap | bytes) -> Iterator[Record]:
-    """The records of a journal, the last first. What a kill or power cut left of a last write is left out.
-
-    `shown`: the journal's name in messages. Raises FileError for any other line that `encode` does not make.
-    """
-    end = whole_end(data) - 1
-    while end >= 0:
-        start = _start_of(data, end)
-        try:
-            yield _decode(data[start:end])
-        except _WRONG as error:
-            raise _damaged(shown) from error
-        end = start - 1
-
-
-def whole_end(data: mmap.mmap | bytes) -> int:
-    """The end of the last good line. A power cut can leave parts of what was written behind it."""
-    end = data.rfind(b"\n")
-    while end >= 0:
-        start = _start_of(data, end)
-        try:
-            _decode(data[start:end])
-        except _WRONG:
-            end = start - 1
-        else:
-            return end + 1
-    return 0
-
-
-def _start_of(data: mmap.mmap | bytes, end: int) -> int:
-    """The first byte of the line that ends at `end`, or of its last LINE_BYTES, which are no line then."""
-    return max(data.rfind(b"\n", max(0, end - LINE_BYTES), end) + 1, end - LINE_BYTES)
-
-
-def _damaged(shown: bytes) -> FileError:
-    name = printable(shown)
-    return FileError(
-        shown,
-        f"{name}: cannot read it: expected a journal of rdc undo, found a line that rdc did not write;"
-        " what is kept beside it stays",
-    )
-
-
-def _decode(line: bytes) -> Record:
-    """Raises ValueError, TypeError or FileError."""
-    text, _, check = line.rpartition(b" ")
-    if check != b"%08x" % crc32(text):
-        raise ValueError("a wrong checksum")
-    items = json.loads(text)
-    if not isinstance(items, list):
-        raise ValueError("no array")
+def decode(items: object) -> Record:
+    """Return the record of a line's JSON. Raises RecordError for any that `encode` does not make."""
     match items:
         case ["rdc undo", 1 | 2 as version, int(top), int(seconds)]:
             return Head(top, seconds, version)
-        case ["make", str(path), new]:
-            return Made(_path(path), _read_facts(new))
-        case ["keep", str(path), int(number), old, new] if number >= 0:
-            return Saved(_path(path), number, _read_facts(old), _read_optional(new))
-        case ["rmdir", str(path), new]:
-            return RemovedDirectory(_path(path), _read_optional(new))
-        case ["set", str(path), old, metadata, pairs, wanted]:
-            read = None if pairs is None else _read_attributes(pairs)
+        case ["make", path, new]:
+            return Made(relative_path_of(path), _read_facts(new))
+        case ["keep", path, int(number), old, new] if number >= 0:
+            return Saved(relative_path_of(path), number, _read_facts(old), _read_optional(new))
+        case ["rmdir", path, new]:
+            return RemovedDirectory(relative_path_of(path), _read_optional(new))
+        case ["set", path, old, metadata, pairs, wanted]:
+            before = None if pairs is None else _read_attributes(pairs)
             after = None if wanted is None else _read_metadata(wanted)
-            return Changed(_path(path, top=True), _read_facts(old), _read_metadata(metadata), read, after)
-        case ["move", str(path), str(new), facts]:
-            return Moved(_path(path), _path(new), _read_facts(facts))
+            changed = relative_path_of(path, top=True)
+            return Changed(changed, _read_facts(old), _read_metadata(metadata), before, after)
+        case ["move", path, new, facts]:
+            return Moved(relative_path_of(path), relative_path_of(new), _read_facts(facts))
         case ["left", int(inode), int(ctime_ns)]:
             return Left(inode, ctime_ns)
-        case ["held", [*pairs]] if all(type(each) is int for each in pairs):
-            return Held(tuple(pairs[0::2]), tuple(pairs[1::2]))
+        case ["held", [*pairs]] if not len(pairs) % 2:
+            numbers = tuple(map(number_of, pairs))
+            return Held(numbers[0::2], numbers[1::2])
         case ["own", int(inode), int(was), int() | None as now]:
             return Own(inode, was, now)
         case ["finished", int(entries), int(size)]:
@@ -345,40 +274,15 @@ def _decode(line: bytes) -> Record:
             return Undoing()
         case ["ended", int(left_alone), int(size)]:
             return Ended(left_alone, size)
-    raise ValueError("an unknown record")
-
-
-def _path(text: str, *, top: bool = False) -> bytes:
-    path = _data(text)
-    check_path(path)
-    if not path and not top:
-        raise ValueError("an empty path")
-    return path
-
-
-def _data(text: object) -> bytes:
-    if not isinstance(text, str):
-        raise TypeError("no text")
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError("no base64") from error
-
-
-def _numbers(items: object) -> tuple[int, int, int, int]:
-    match items:
-        case [int(one), int(two), int(three), int(four)]:
-            return one, two, three, four
-    raise ValueError("not four numbers")
+    raise RecordError("a record of a sync that can be undone")
 
 
 def _read_facts(items: object) -> Facts:
-    numbers, ctime_ns = items, 0
     match items:
-        case [_, _, _, _, int(ctime_ns)]:
-            numbers = items[:4]
-    format_, inode, size, mtime = _numbers(numbers)
-    return Facts(format_, inode, size, _read_time(mtime), ctime_ns)
+        case [int(bits), int(inode), int(size), mtime_ns, *ctime] if len(ctime) < 2:
+            ctime_ns = number_of(ctime[0]) if ctime else 0
+            return Facts(bits, inode, size, packed_time(time_of(mtime_ns)), ctime_ns)
+    raise RecordError("the facts of an entry")
 
 
 def _read_optional(items: object) -> Facts | None:
@@ -386,22 +290,20 @@ def _read_optional(items: object) -> Facts | None:
 
 
 def _read_metadata(items: object) -> Metadata:
-    mode, mtime_ns, uid, gid = _numbers(items)
-    if not 0 <= mode <= 0o7777:
-        raise ValueError("a mode out of bounds")
-    if not (0 <= uid < 1 << 32 and 0 <= gid < 1 << 32):
-        raise ValueError("an owner out of bounds")
-    return Metadata(mode, _read_time(mtime_ns), uid, gid)
-
-
-def _read_time(nanoseconds: int) -> int:
-    """Return the packed form of a time, which a journal has as nanoseconds since the epoch."""
-    if not -(1 << 63) <= nanoseconds // 10**9 < 1 << 63:
-        raise ValueError("a time out of bounds")
-    return packed_time(nanoseconds)
+    match items:
+        case [mode, mtime_ns, uid, gid]:
+            return record_log.metadata_of(mode, mtime_ns, uid, gid)
+    raise RecordError("the metadata of an entry")
 
 
 def _read_attributes(pairs: object) -> Attributes:
     if not isinstance(pairs, list):
-        raise TypeError("no attributes")
-    return tuple((_data(name), _data(value)) for name, value in pairs)
+        raise RecordError("names and values of attributes")
+    # The other journal has them in turn.
+    return record_log.attributes_of([part for pair in pairs for part in _two(pair)])
+
+
+def _two(pair: object) -> list[object]:
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise RecordError("a name and a value")
+    return pair

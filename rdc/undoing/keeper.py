@@ -20,7 +20,6 @@ from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.limits.undo import DIRECTORIES_KNOWN
 from rdc.model.attributes import AttributeKinds
 from rdc.records import replace
-from rdc.undoing.bounds import Bounds
 from rdc.undoing.journal import (
     Changed,
     Facts,
@@ -34,7 +33,7 @@ from rdc.undoing.journal import (
     facts_of,
     metadata_of,
 )
-from rdc.undoing.store import UndoStore
+from rdc.undoing.store import Bounds, UndoStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from rdc.model.sync import KeepUndo
     from rdc.undoing.journal import Record
     from rdc.undoing.store import StoredSync
-
-__all__ = ["SyncUndo"]
 
 HELD_AT_ONCE = 256
 """Kept files whose ctimes are noted together: as many as files of a commit group."""
@@ -241,7 +238,7 @@ class SyncUndo:
     # The end
 
     def finish(self) -> list[str]:
-        """Notes that the sync came to its end, and drops what is beyond the bound. Returns notices for the
+        """Note that the sync came to its end, and drop what is beyond the bound. Returns notices for the
         user. Raises RdcError."""
         if self._record is None or self._bounds is None:
             return []
@@ -250,11 +247,12 @@ class SyncUndo:
         except OSError as error:
             raise self._root.failure(error, b"", "keep an undo of it") from error
         self._record.append([*records, Finished(self._entries, self._bytes)], fsync=self._fsync)
-        self._record.end(fsync=self._fsync)
+        if self._fsync:
+            self._record.end()
         return self._bounds.finish(self._bytes)
 
     def close(self) -> None:
-        """Lets the next sync or undo into this directory begin. May be called again."""
+        """Let the next sync or undo into this directory begin. May be called again."""
         if self._record is not None:
             with suppress(RdcError, OSError):
                 self._record.append(self._ctimes(self._record, last=True), fsync=False)
@@ -283,7 +281,7 @@ class SyncUndo:
             self._note_directory(path, os.fstat(fd), records)
 
     def _note_directory(self, path: bytes, found: os.stat_result, records: list[Record]) -> None:
-        """Notes the metadata of a directory before anything in it changes."""
+        """Note the metadata of a directory before anything in it changes."""
         if path in self._known or path in self._made:
             return
         self._begin()
@@ -300,7 +298,7 @@ class SyncUndo:
         return [old, RemovedDirectory(path, new)]
 
     def _link(self, path: bytes, name: bytes, parent: int, found: os.stat_result, new: Facts | None) -> Saved:
-        """Gives an entry another name among the kept ones. Raises FileError or OSError."""
+        """Give an entry another name among the kept ones. Raises FileError or OSError."""
         record = self._begin()
         size = 512 * found.st_blocks
         if self._bounds is not None:
@@ -368,7 +366,7 @@ def _look(name: bytes, parent: int) -> os.stat_result | None:
 
 
 def _remember(paths: set[bytes], path: bytes) -> None:
-    """Adds a path to a bounded set."""
+    """Add a path to a bounded set."""
     if len(paths) >= DIRECTORIES_KNOWN:
         paths.clear()
     paths.add(path)

@@ -1,7 +1,8 @@
 """Takes single records back. Each step looks at what is there, so it may be repeated after a kill.
 
-An entry that is neither what the sync left nor what it found is newer work. It stays, and
-NewerWorkError names it.
+An entry that is neither what the sync left nor what it found is newer work. It stays, and NewerWorkError
+names it. TreeState is the tree that is being undone, and OwnTimes says which of its files only rdc has
+touched.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ import stat
 from contextlib import contextmanager, suppress
 
 from rdc.errors import FileError
-from rdc.files.base.metadata import kind_of, set_on_name
+from rdc.files.base.metadata import kind_of, set_mode_on_name, set_on_name
+from rdc.files.base.relative_path import join
 from rdc.files.base.replace_kind import file_over_directory
 from rdc.files.base.syscalls import rename_no_replace_between
-from rdc.files.base.temporary_names import make_aside
+from rdc.files.base.temporary_names import PARTS_NAME, is_reserved, make_aside
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.model.attributes import AttributeKinds
+from rdc.records import replace
 from rdc.undoing.journal import (
     Changed,
     Facts,
     Held,
     Made,
     Moved,
+    Own,
     RemovedDirectory,
     Saved,
     facts_of,
@@ -36,14 +40,174 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.root.root import Root
     from rdc.model.entries import Metadata
     from rdc.undoing.journal import Left, Record
-    from rdc.undoing.own_times import OwnTimes
-    from rdc.undoing.tree_state import TreeState
-
-__all__ = ["NewerWorkError", "Steps", "was_left_by"]
+    from rdc.undoing.store import StoredSync
 
 _NO_NAME = {errno.ENOSYS, errno.EINVAL}
+_THERE = Facts(0, 0, 0, 0)
+
+
+class TreeState:
+    """The tree that is being undone, as it is or (in a dry run) as it would be by now.
+
+    It looks at entries, and lends the owner the permissions to work in directories.
+    """
+
+    def __init__(self, root: Root, *, dry: bool) -> None:
+        self.root = root
+        self.dry = dry
+        self._would_be: dict[bytes, Facts | None] = {}
+        """In a dry run: what would be at a path by now."""
+        self._borrowed: dict[bytes, int] = {}
+        """The modes that directories had before this process changed them."""
+        self._asked: set[bytes] = set()
+
+    def look(self, path: bytes) -> os.stat_result | None:
+        """The stat of an entry as it is; None if nothing is there. Raises FileError."""
+        try:
+            directory, name = self.root.locate(path, fresh=True)
+        except FileError as error:
+            if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
+                return None
+            raise
+        try:
+            return os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.root.failure(error, path, "look at it") from error
+
+    def facts(self, path: bytes) -> Facts | None:
+        """What is, or would be, at a path. Raises FileError."""
+        if path in self._would_be:
+            return self._would_be[path]
+        found = self.look(path)
+        return None if found is None else facts_of(found)
+
+    def note(self, path: bytes, facts: Facts | None) -> None:
+        """Note what a dry run would have put at a path."""
+        if self.dry:
+            self._would_be[path] = facts
+
+    def is_empty(self, path: bytes) -> bool:
+        """Whether the directory at `path` is, or would be, empty. Raises FileError."""
+        directory = self.root.directory(path, fresh=True)
+        try:
+            fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
+            try:
+                names = [os.fsencode(name) for name in os.listdir(fd)]
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self.root.failure(error, path, "list it") from error
+        paths = [join(path, name) for name in names]
+        return all(self.dry and self._would_be.get(each, _THERE) is None for each in paths)
+
+    def sweep(self, path: bytes) -> None:
+        """Remove rdc's own temporaries and parts from a directory that is to be removed."""
+        from rdc.files.replace.parts_record import remove_recorded
+        from rdc.files.replace.sweep_temporaries import sweep_temporaries
+
+        with suppress(FileError, OSError):
+            directory = self.root.directory(path, fresh=True)
+            fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
+            try:
+                names = [os.fsencode(name) for name in os.listdir(fd)]
+            finally:
+                os.close(fd)
+            sweep_temporaries(self.root, path, [name for name in names if is_reserved(name)])
+            if PARTS_NAME in names:
+                remove_recorded(directory.fd)
+
+    # Permissions
+
+    def lend(self, path: bytes) -> None:
+        """Let the owner work in the directory at `path` until its own metadata are set. Raises FileError."""
+        if path in self._asked or self.dry or os.geteuid() == 0:
+            return
+        self._asked.add(path)
+        found = self.look(path)
+        if found is None or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o700 == 0o700:
+            return
+        directory, name = self.root.locate(path, fresh=True)
+        with suppress(OSError):  # the step that needs the permissions reports the error
+            set_mode_on_name(name, directory.fd, stat.S_IMODE(found.st_mode) | 0o700)
+            self._borrowed[path] = stat.S_IMODE(found.st_mode)
+
+    def mode_before(self, path: bytes) -> int | None:
+        """The mode that a directory had before `lend`; None if it has it still."""
+        return self._borrowed.get(path)
+
+    def finished(self, path: bytes) -> None:
+        """Note that a directory has its own mode again, or is gone."""
+        self._borrowed.pop(path, None)
+        self._asked.discard(path)
+
+    def end(self) -> None:
+        """Give the directories that are left the modes that they had."""
+        for path, mode in sorted(self._borrowed.items(), reverse=True):
+            with suppress(FileError, OSError):
+                directory, name = self.root.locate(path, fresh=True)
+                set_mode_on_name(name, directory.fd, mode)
+        self._borrowed.clear()
+
+
+class OwnTimes:
+    """Tells whether anybody but rdc has touched a file since a sync left it, by its ctime.
+
+    Its owner can give a file any content, size and mtime, but no ctime. A sync notes the ctimes that it
+    leaves (Left, Held). An undo changes them again. So it says by a line in its own record on which files it
+    has begun to act, for one that goes on after a kill. For the undo of the sync before, it says by a line in
+    that record that a file at its new ctime is what it was at an earlier one (Own).
+    """
+
+    def __init__(self, record: StoredSync, older: StoredSync | None) -> None:
+        """`record`: of the sync that is undone. `older`: of the sync that is undone next, if there is one."""
+        self._record = record
+        self._older = older
+        self._lines: dict[int, Own] | None = None
+        """For each inode, the last line about it. None: not read yet."""
+        self._acted: dict[int, int] = {}
+        """The ctimes that this undo gave to files: further steps may be about them."""
+
+    def _line(self, inode: int) -> Own | None:
+        if self._lines is None:
+            self._lines = {}
+            # Most records have no such line, and nobody asks.
+            for each in self._record.backwards():
+                if isinstance(each, Own):
+                    self._lines.setdefault(each.inode, each)
+        return self._lines.get(inode)
+
+    def pass_on(self) -> None:
+        """Repeat in the older record what this one says about files, before the first step: the sync may not
+        have touched them."""
+        if self._older is not None:
+            self._line(0)
+            lines = [each for each in (self._lines or {}).values() if each.now is not None]
+            self._older.append([*lines], fsync=False)
+
+    def explain(self, found: os.stat_result, left: int | None) -> bool:
+        """Return whether nobody but rdc has touched a file, whose stat is `found`, since it had the ctime
+        `left`. None: that is unknown."""
+        inode, now = found.st_ino, found.st_ctime_ns
+        if now in (left, self._acted.get(inode)):
+            return True
+        line = self._line(inode)
+        return line is not None and (line.now is None or (line.now == now and line.was == left))
+
+    def begin(self, inode: int) -> None:
+        """Note that the undo is about to act on a file that nobody else has touched."""
+        self._record.append([Own(inode, 0, None)], fsync=False)
+
+    def became(self, found: os.stat_result, was: int) -> None:
+        """Note that a file that nobody else has touched, whose stat is `found`, is now what it was at the
+        ctime `was`, before the sync."""
+        self._acted[found.st_ino] = found.st_ctime_ns
+        if self._older is not None and was:
+            self._older.append([Own(found.st_ino, was, found.st_ctime_ns)], fsync=False)
 
 
 class NewerWorkError(FileError):
@@ -87,7 +251,7 @@ class Steps:
         self._left_alone: set[bytes] = set()
 
     def take_back(self, record: Record) -> str | None:
-        """Takes one record back.
+        """Take one record back.
 
         Returns what was done ("restored", "removed", "moved" or "changed"); None for nothing. Raises
         NewerWorkError for newer work, other FileErrors for an entry that cannot be changed, and RdcError.
@@ -106,7 +270,7 @@ class Steps:
         return None
 
     def note(self, record: Left | Held) -> None:
-        """Takes what the sync noted of files after the steps before this line."""
+        """Take what the sync noted of files after the steps before this line."""
         if isinstance(record, Held):
             self._held.update(zip(record.numbers, record.ctimes_ns, strict=True))
         else:
@@ -182,7 +346,7 @@ class Steps:
         return "restored"
 
     def _drop_spare(self, record: Saved) -> None:
-        """Removes the kept name of an entry that has its own. Raises RdcError."""
+        """Remove the kept name of an entry that has its own. Raises RdcError."""
         if self._tree.dry:
             return
         with suppress(FileNotFoundError):
@@ -240,7 +404,7 @@ class Steps:
             os.unlink(saved, dir_fd=self._saved)
 
     def _over_directory(self, saved: bytes, name: bytes, directory: Directory) -> None:
-        """Puts a kept entry in place of an empty directory. Its kept name goes last, as no sweep of
+        """Put a kept entry in place of an empty directory. Its kept name goes last, as no sweep of
         temporaries may take the only one."""
 
         def link(aside: bytes) -> None:
@@ -337,7 +501,7 @@ class Steps:
                 raise self._newer(path, "set its mode, owner and time back", "that it was changed since")
         mode = self._tree.mode_before(path)
         if mode is not None:
-            now = _with_mode(now, mode)
+            now = replace(now, mode=mode)
         if not self._is_explained(record, now, is_directory=stat.S_ISDIR(found.st_mode)):
             self._left_alone.add(path)
             raise self._newer(path, "set its mode, owner and time back", "that they were changed since")
@@ -382,7 +546,7 @@ class Steps:
             raise self._root.failure(error, record.path, "read its extended attributes") from error
 
     def _set(self, record: Changed, found: os.stat_result) -> bool:
-        """Returns whether anything differed. Raises RdcError."""
+        """Return whether anything differed. Raises RdcError."""
         path, metadata = record.path, record.metadata
         if stat.S_ISDIR(found.st_mode) and not self._exact:
             self._tree.sweep(path)
@@ -460,9 +624,3 @@ def was_left_by(record: Record, path: bytes, now: Facts) -> bool:
 
 def _is_like(now: Facts, old: Facts) -> bool:
     return (now.is_directory and old.is_directory) or _is_same(now, old)
-
-
-def _with_mode(metadata: Metadata, mode: int) -> Metadata:
-    from rdc.records import replace
-
-    return replace(metadata, mode=mode)

@@ -1,36 +1,35 @@
 """UndoStore: the directory `.rdc-undo` of a destination, with one record for each sync that can be undone.
 
 Only the effective user may have written what is in it: a record decides about owners and modes of entries.
+StoredSync is one record, and Bounds drops the oldest ones.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import mmap
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
-from rdc.errors import ExitCode, RdcError, printable
-from rdc.files.base.durability import flush, sync_directory_at
+from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.files.base.durability import sync_directory_at
 from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.files.own.record_log import RecordError, RecordLog
 from rdc.limits.undo import RECORDS
-from rdc.undoing.journal import Ended, Finished, Head, Own, Saved, Undoing, backwards, encode, whole_end
+from rdc.undoing.journal import Ended, Finished, Head, Own, Saved, Undoing, decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rdc.files.root.root import Root
+    from rdc.model.sync import KeepUndo
     from rdc.undoing.journal import Record
-
-__all__ = ["StoredSync", "UndoStore"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-_LENGTH = b"%020d\n"
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 _NEW = b"new"
 """The name of a record that is being made."""
@@ -38,68 +37,49 @@ _NEW = b"new"
 _GONE = b".gone"
 """The end of the name of a record that is being removed."""
 
+DAY_SECONDS = 86_400
+
 
 class StoredSync:
     """The record of one sync: a journal, and the entries that the sync replaced or removed."""
 
-    def __init__(
-        self, shown: bytes, number: int, directory: int, journal: int, length: int, *, lasting: bool = True
-    ) -> None:
-        """Takes over the descriptors of the record's directory, of its journal, and of the file with its
-        length (-1: there is none). `lasting`: appends that do not wait for the disk may be lost in a power
-        cut, and that is no damage."""
+    def __init__(self, shown: bytes, number: int, directory: int, journal: RecordLog) -> None:
+        """Take over the descriptor of the record's directory, and its journal."""
         self.number = number
         self.shown = shown
         """The record's path in messages."""
         self.directory = directory
         self._journal = journal
-        self._length = length
-        self._lasting = lasting
         self.saved = _trusted(shown, os.open(b"kept", _DIRECTORY, dir_fd=directory))
         """Descriptor of the directory of the kept entries."""
 
     def append(self, records: list[Record], *, fsync: bool) -> int:
-        """Appends to the journal, and with `fsync` waits for the disk. Returns the bytes written. Raises
+        """Append to the journal, and with `fsync` wait for the disk. Return the bytes written. Raises
         RdcError."""
-        if not records:
-            return 0
         data = b"".join(map(encode, records))
-        try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self._journal, left) :]
-            if fsync:
-                flush(self._journal)
-            if self._length >= 0 and (fsync or not self._lasting):
-                # Only what is on disk by now may be missed later.
-                os.pwrite(self._length, _LENGTH % os.fstat(self._journal).st_size, 0)
-        except OSError as error:
-            raise _failed(self.shown, "write the journal", error) from error
+        if data:
+            with _failing(self.shown, "write the journal"):
+                self._journal.append(data, fsync=fsync)
         return len(data)
 
-    def end(self, *, fsync: bool) -> None:
-        """Makes the length durable, after the last line of a sync. Raises RdcError."""
-        try:
-            if fsync and self._length >= 0:
-                flush(self._length)
-        except OSError as error:
-            raise _failed(self.shown, "write the journal", error) from error
+    def end(self) -> None:
+        """Make the journal's length durable, after the last line of a sync. Raises RdcError."""
+        with _failing(self.shown, "write the journal"):
+            self._journal.end()
 
     def check(self) -> None:
-        """Raises RdcError if the journal has lost a part, so that it does not say all that the sync did."""
-        size, noted = os.fstat(self._journal).st_size, b""
-        if self._length >= 0:
-            # A power cut may leave zeros in place of what was never flushed.
-            noted = os.pread(self._length, len(_LENGTH % 0), 0).strip(b"\0")
-        if noted and not (noted.strip().isdigit() and int(noted) <= self._whole(size)):
-            shown = str(int(noted)) if noted.strip().isdigit() else "an unreadable number of"
-            raise self._damaged(f"the {shown} bytes that were written", f"{self._whole(size)}")
+        """Raise RdcError if the journal has lost a part, so that it does not say all that the sync did."""
+        journal = self._journal
+        noted, whole = journal.noted_length(), journal.whole_size(decode)
+        if noted is not None and not 0 <= noted <= whole:
+            shown = str(noted) if noted >= 0 else "an unreadable number of"
+            raise self._damaged(f"the {shown} bytes that were written", f"{whole}")
         head = self.head()
-        if head is None and (size or self._length >= 0 or self._unnamed(set())):
+        if head is None and (journal.size() or journal.has_length or self._unnamed(set())):
             raise self._damaged("a first line", "none")
-        if head is not None and head.version > 1 and self._length < 0:
+        if head is not None and head.version > 1 and not journal.has_length:
             raise self._damaged("its length in a file beside it", "none")
-        if not noted and (unnamed := self._unnamed(self._named())):
+        if noted is None and (unnamed := self._unnamed(self._named())):
             raise self._damaged("a line about each kept entry", f"none about {os.fsdecode(unnamed)}")
 
     def _named(self) -> set[int]:
@@ -117,12 +97,6 @@ class StoredSync:
                     return name
         return b""
 
-    def _whole(self, size: int) -> int:
-        if not size:
-            return 0
-        with mmap.mmap(self._journal, size, access=mmap.ACCESS_READ) as data:
-            return whole_end(data)
-
     def _damaged(self, expected: str, found: str) -> RdcError:
         shown = printable(self.shown)
         return RdcError(
@@ -133,31 +107,26 @@ class StoredSync:
         )
 
     def cut(self) -> None:
-        """Removes what a kill or power cut left of a last write. Raises RdcError."""
-        try:
-            size = os.fstat(self._journal).st_size
-            whole = self._whole(size)
-            if whole != size:
-                os.ftruncate(self._journal, whole)
-        except (OSError, ValueError) as error:
-            raise _failed(self.shown, "read the journal", error) from error
+        """Remove what a kill or power cut left of a last write. Raises RdcError."""
+        with _failing(self.shown, "read the journal"):
+            self._journal.cut(decode)
 
     def backwards(self) -> Iterator[Record]:
-        """The records, the last first. Raises FileError for a damaged journal."""
-        if not os.fstat(self._journal).st_size:
-            return
-        with mmap.mmap(self._journal, 0, access=mmap.ACCESS_READ) as data:
-            yield from backwards(self.shown + b"/journal", data)
+        """Yield the records, the last first. Raises FileError for a damaged journal."""
+        try:
+            yield from self._journal.backwards(decode)
+        except RecordError as error:
+            path = self.shown + b"/journal"
+            raise FileError(
+                path,
+                f"{printable(path)}: cannot read it: expected a journal of rdc undo, found a line that rdc"
+                " did not write; what is kept beside it stays",
+            ) from error
 
     def head(self) -> Head | None:
-        """The first line; None if a kill prevented it. Raises FileError."""
-        with open(self._journal, "rb", closefd=False) as file:
-            file.seek(0)
-            line = file.readline(4096)
-        for record in backwards(self.shown + b"/journal", line):
-            if isinstance(record, Head):
-                return record
-        return None
+        """Return the first line; None if a kill prevented it."""
+        head = self._journal.first(decode)
+        return head if isinstance(head, Head) else None
 
     def state(self) -> tuple[Finished | None, Ended | None, bool]:
         """How the sync and the last undo ended, None for not at all, and whether an undo began. Raises
@@ -183,26 +152,23 @@ class StoredSync:
     def size(self) -> int:
         """Bytes of disk space that the kept entries take. Raises RdcError."""
         total = 0
-        try:
-            with os.scandir(self.saved) as entries:
-                for entry in entries:
-                    with suppress(FileNotFoundError):
-                        total += 512 * entry.stat(follow_symlinks=False).st_blocks
-        except OSError as error:
-            raise _failed(self.shown, "look at it", error) from error
+        with _failing(self.shown, "look at it"), os.scandir(self.saved) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    total += 512 * entry.stat(follow_symlinks=False).st_blocks
         return total
 
     def close(self) -> None:
-        for fd in (self.saved, self._journal, self._length, self.directory):
-            if fd >= 0:
-                os.close(fd)
+        self._journal.close()
+        for fd in (self.saved, self.directory):
+            os.close(fd)
 
 
 class UndoStore:
     """The open and locked directory of records. A context manager that unlocks and closes it."""
 
     def __init__(self, root: Root, fd: int) -> None:
-        """Takes over `fd`, a descriptor of the directory. Raises RdcError if another process works in it."""
+        """Take over `fd`, a descriptor of the directory. Raises RdcError if another process works in it."""
         self._root = root
         self._fd = fd
         self.shown = root.shown(UNDO_NAME)
@@ -225,7 +191,7 @@ class UndoStore:
 
     @classmethod
     def open(cls, root: Root) -> UndoStore | None:
-        """Opens the directory below `root`; None if there is none. Raises RdcError."""
+        """Open the directory below `root`; None if there is none. Raises RdcError."""
         try:
             fd = os.open(UNDO_NAME, _DIRECTORY, dir_fd=root.fileno())
         except FileNotFoundError:
@@ -236,10 +202,10 @@ class UndoStore:
 
     @classmethod
     def make(cls, root: Root, *, fsync: bool) -> UndoStore:
-        """Opens the directory below `root` and makes it if there is none. The mtime of `root` stays. Raises
+        """Open the directory below `root`, and make it if there is none. The mtime of `root` stays. Raises
         RdcError."""
         top = root.fileno()
-        try:
+        with _failing(root.shown(UNDO_NAME), "make it"):
             before = os.fstat(top)
             with suppress(FileExistsError):
                 os.mkdir(UNDO_NAME, 0o700, dir_fd=top)
@@ -247,8 +213,6 @@ class UndoStore:
                     os.utime(b".", dir_fd=top, ns=(before.st_atime_ns, before.st_mtime_ns))
                 if fsync:
                     sync_directory_at(b".", top)
-        except OSError as error:
-            raise _failed(root.shown(UNDO_NAME), "make it", error) from error
         store = cls.open(root)
         if store is None:
             raise _failed(root.shown(UNDO_NAME), "open it", FileNotFoundError(errno.ENOENT, ""))
@@ -256,14 +220,12 @@ class UndoStore:
 
     def numbers(self) -> list[int]:
         """The numbers of the records, in increasing order. Raises RdcError."""
-        try:
+        with _failing(self.shown, "list it"):
             names = [os.fsencode(name) for name in os.listdir(self._fd)]
-        except OSError as error:
-            raise _failed(self.shown, "list it", error) from error
         return sorted(int(name) for name in names if name.isdigit() and len(name) < 19 and name[:1] != b"0")
 
     def begin(self, seconds: int, *, fsync: bool) -> StoredSync:
-        """Makes the record of a new sync. Raises RdcError, also where files take no second name."""
+        """Make the record of a new sync. Raises RdcError, also where files take no second name."""
         numbers = self.numbers()
         if len(numbers) >= RECORDS:
             self.drop(numbers[0])
@@ -285,7 +247,7 @@ class UndoStore:
         return record
 
     def _make(self, number: int, seconds: int, *, fsync: bool) -> StoredSync:
-        """Makes a record without a number yet. Raises OSError and RdcError."""
+        """Make a record without a number yet. Raises OSError and RdcError."""
         os.mkdir(_NEW, 0o700, dir_fd=self._fd)
         directory = os.open(_NEW, _DIRECTORY, dir_fd=self._fd)
         try:
@@ -297,46 +259,41 @@ class UndoStore:
         except OSError:
             os.close(directory)
             raise
-        record = StoredSync(self._shown(number), number, directory, journal, length, lasting=fsync)
+        log = RecordLog(journal, length, lasting=fsync)
+        record = StoredSync(self._shown(number), number, directory, log)
         record.append([Head(os.fstat(self._root.fileno()).st_ino, seconds)], fsync=fsync)
         if fsync:
             sync_directory_at(b".", directory)
         return record
 
     def stored(self, number: int) -> StoredSync:
-        """Opens a record. Raises RdcError."""
+        """Open a record. Raises RdcError."""
         shown = self._shown(number)
-        try:
+        with _failing(shown, "open it"):
             directory = _trusted(shown, os.open(b"%d" % number, _DIRECTORY, dir_fd=self._fd))
             try:
                 journal = _trusted_file(shown, os.open(b"journal", _APPEND, dir_fd=directory))
                 length = -1
                 with suppress(FileNotFoundError):  # a record of version 1
                     length = _trusted_file(shown, os.open(b"length", _WRITE, dir_fd=directory))
-                return StoredSync(shown, number, directory, journal, length)
+                return StoredSync(shown, number, directory, RecordLog(journal, length))
             except OSError:
                 os.close(directory)
                 raise
-        except OSError as error:
-            raise _failed(shown, "open it", error) from error
 
     def drop(self, number: int) -> None:
-        """Removes a record with everything it keeps. A kill leaves the rest to `clear`. Raises RdcError."""
+        """Remove a record with everything it keeps. A kill leaves the rest to `clear`. Raises RdcError."""
         name = b"%d" % number
-        try:
+        with _failing(self._shown(number), "remove it"):
             os.rename(name, name + _GONE, src_dir_fd=self._fd, dst_dir_fd=self._fd)
             self._remove(name + _GONE)
-        except OSError as error:
-            raise _failed(self._shown(number), "remove it", error) from error
 
     def clear(self) -> None:
-        """Removes what is left of records whose making or removal was interrupted. Raises RdcError."""
-        try:
+        """Remove what is left of records whose making or removal was interrupted. Raises RdcError."""
+        with _failing(self.shown, "remove old records"):
             for name in map(os.fsencode, os.listdir(self._fd)):
                 if name == _NEW or name.endswith(_GONE):
                     self._remove(name)
-        except OSError as error:
-            raise _failed(self.shown, "remove old records", error) from error
 
     def _remove(self, name: bytes) -> None:
         directory = os.open(name, _DIRECTORY, dir_fd=self._fd)
@@ -373,7 +330,7 @@ class UndoStore:
 
 
 def _trusted(shown: bytes, fd: int) -> int:
-    """Returns `fd` if only the effective user can have written it, else closes it. Raises RdcError."""
+    """Return `fd` if only the effective user can have written it, else close it. Raises RdcError."""
     found = os.fstat(fd)
     if found.st_uid == os.geteuid() and not found.st_mode & 0o022:
         return fd
@@ -397,6 +354,80 @@ def _trusted_file(shown: bytes, fd: int) -> int:
         " away",
         code=ExitCode.FILE_IO,
     )
+
+
+class Bounds:
+    """The records of earlier syncs, seen from one that keeps an undo itself.
+
+    The record of the sync itself always stays whole, even if it is larger than the bound: to drop a part of
+    it would lose what was just replaced. `finish` says so, and the next sync drops it.
+    """
+
+    def __init__(self, store: UndoStore, keep: KeepUndo, seconds: int) -> None:
+        """`seconds`: the present time since 1970. Raises RdcError."""
+        self._store = store
+        self._keep = keep
+        self._seconds = seconds
+        self._older = store.numbers()
+        self._sizes: dict[int, int] = {}
+        if keep.size is not None:
+            self._sizes = {number: self._size(number) for number in self._older}
+
+    def make_room(self, own: int) -> None:
+        """Drop records until `own` bytes of this sync fit beside them, or none is left. Raises RdcError."""
+        size = self._keep.size
+        while size is not None and self._older and own + sum(self._sizes.values()) > size:
+            self._drop()
+
+    def finish(self, own: int) -> list[str]:
+        """Drop what is too large or too old at the end of a sync that keeps `own` bytes. Returns notices."""
+        self.make_room(own)
+        days = self._keep.days
+        while days is not None and self._older and self._age(self._older[0]) > days * DAY_SECONDS:
+            self._drop()
+        if self._keep.size is not None and own > self._keep.size:
+            shown = printable(self._store.shown)
+            return [
+                f"{shown}: this sync alone keeps {own:,} bytes to be undone, more than --keep-undo allows"
+                f" ({self._keep.size:,}): it stays whole until the next sync with --keep-undo"
+            ]
+        return []
+
+    def _drop(self) -> None:
+        number = self._older.pop(0)
+        self._sizes.pop(number, None)
+        self._store.drop(number)
+
+    def _size(self, number: int) -> int:
+        record = self._store.stored(number)
+        try:
+            finished, ended, _ = record.state()
+            if ended is not None:
+                return ended.bytes
+            return record.size() if finished is None else finished.bytes
+        except FileError:
+            return record.size()  # a damaged journal: it keeps what it has until its turn
+        finally:
+            record.close()
+
+    def _age(self, number: int) -> int:
+        """Seconds since the sync began; negative if the clock was set back."""
+        record = self._store.stored(number)
+        try:
+            head = record.head()
+            # A journal that lost its head keeps what it has until its turn, too.
+            return self._seconds - (record.made if head is None else head.seconds)
+        finally:
+            record.close()
+
+
+@contextmanager
+def _failing(shown: bytes, doing: str) -> Iterator[None]:
+    """Raise an OSError within as the RdcError of `_failed`."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise _failed(shown, doing, error) from error
 
 
 def _failed(shown: bytes, doing: str, error: OSError | ValueError) -> RdcError:

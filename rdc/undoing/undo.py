@@ -12,19 +12,14 @@ from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.progress import Problem
 from rdc.typed import Protocol
 from rdc.undoing.journal import Ended, Finished, Head, Held, Left, Own, Saved, Undoing
-from rdc.undoing.own_times import OwnTimes
-from rdc.undoing.steps import Steps, was_left_by
+from rdc.undoing.steps import OwnTimes, Steps, TreeState, was_left_by
 from rdc.undoing.store import UndoStore
-from rdc.undoing.tree_state import TreeState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.undo import UndoOptions
     from rdc.undoing.journal import Facts
     from rdc.undoing.store import StoredSync
-
-__all__ = ["UndoReporter", "list_syncs", "undo_latest"]
-
 
 _NO_STEPS = (Head, Left, Held, Own, Undoing, Ended)
 """Lines that announce no change."""
@@ -69,7 +64,7 @@ def _describe(store: UndoStore, number: int) -> UndoableSync:
 
 
 def undo_latest(destination: bytes, options: UndoOptions, reporter: UndoReporter) -> UndoReport:
-    """Undoes the latest sync that is not undone yet. A killed undo is continued.
+    """Undo the latest sync that is not undone yet. A killed undo is continued.
 
     Newer work stays; `reporter` gets it as a Problem, and the rest is undone. Raises RdcError.
     """
@@ -188,7 +183,7 @@ class _Run:
         self._counts = {"restored": 0, "removed": 0, "moved": 0, "changed": 0}
 
     def perform(self) -> int:
-        """Takes everything back that is not newer work. Returns how many entries stay. Raises RdcError."""
+        """Take everything back that is not newer work. Returns how many entries stay. Raises RdcError."""
         for _ in self._record.backwards():
             pass  # a damaged line is found before anything is undone
         if not self._options.dry_run:

@@ -327,7 +327,7 @@ def test_no_error_is_a_traceback(tmp_path: Path) -> None:
 
 def test_a_file_to_read_that_is_none_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rdc.library.duplicate_groups.REPORT_BYTES", 100)
-    monkeypatch.setattr("rdc.instances.journal_lines.JOURNAL_BYTES", 100)
+    monkeypatch.setattr("rdc.duplicates.journal.JOURNAL_BYTES", 100)
     large = tree / "large"
     large.write_bytes(bytes(101))
     for path, text in (

@@ -20,13 +20,10 @@ from rdc.files.bulk.open_many import FAILED, OpenedFiles
 from rdc.files.bulk.small_files import NewVersions, stage_versions
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.facts_by_type import facts_by_type
-from rdc.files.names.hard_link import LinkSwap
-from rdc.files.names.leased_file import LeasedFile
-from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step
-from rdc.files.names.link_in_place import Linked, link_file
-from rdc.files.names.rename import move_directory, move_file
-from rdc.files.names.return_name import remove_twin, return_displaced
-from rdc.files.names.unlink_copy import unlink_copy
+from rdc.files.names import name_change
+from rdc.files.names.entry_names import Linked, link_file, move_directory, move_file
+from rdc.files.names.leased_files import LeasedFile, LeasedFiles, Outcome, Place, Step
+from rdc.files.names.return_name import remove_twin, return_displaced, unlink_copy
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
@@ -67,7 +64,7 @@ def committed(root: Root, path: bytes, expected: object, owner: bool = False) ->
 
 def swapped(root: Root, path: bytes) -> None:
     with LeasedFile(root, b"full/file") as kept, LeasedFile(root, path) as old:
-        LinkSwap(root, path, old, kept)
+        name_change.Link(root, path, old, kept)
 
 
 def test_names_are_not_taken_together(root: Root, place: Path) -> None:
@@ -193,7 +190,7 @@ def test_what_was_made_by_another_root_is_not_new(root: Root, place: Path) -> No
 
 def test_a_name_that_is_taken_meanwhile(root: Root, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is there when a link is decided on; of the other file only the ctime tells of it."""
-    monkeypatch.setattr("rdc.files.names.link_in_place._is_taken", lambda *_: False)
+    monkeypatch.setattr("rdc.files.names.entry_names._is_taken", lambda *_: False)
     before = snapshot(place)
     with pytest.raises(FileError, match="append-only"):
         link_file(root, b"full/file", b"file", root.identity(b"full/file"))
@@ -243,10 +240,12 @@ OF_RDC += " set_on_descriptor write_attributes _unlink _rmdir dedupe_range"
 OF_RDC += " hold_free_name take_free_name replace_name"
 OF_RDC += " fallocate_keep_size clone_range punch_hole set_access_time displace_files remove_displaced"
 
-OF_REMOVAL = "Deletion._give_back Deletion._rename MoveAway.place MoveAway._give_back MoveAway.remove_copy"
+OF_CHANGE = "Delete._give_back Delete._rename Move.place Move._give_back Move.discard Move._rename"
+OF_CHANGE += " NameChange.finish _Exchange._rename _Exchange._give_back _Exchange._unprepare Link._make_link"
+OF_CHANGE += " Symlink._make_link"
 OF_RETURN = "CopiedReturn.stage CopiedReturn.drop MovedReturn.take OldReturn.take"
+OF_RETURN += " Separation._take_with Separation.finish"
 _PARTS = ("keep", "remove", "_made")
-OF_REMOVAL += " MoveAway._rename NameRemoval.finish SymlinkSwap._give_back SymlinkSwap._rename"
 
 OF_TRIAL = "_aside _empty _Trial._is_steady _Trial._granularity _Trial._modes _Trial._keeps_owner"
 OF_TRIAL += " _Trial._directories _Trial._other_kinds _Trial._keeps_attributes _Trial._honours_no_replace"
@@ -267,8 +266,8 @@ CHANGING = {
     "checked_rename.CheckedRename.rename": "rename_to_free_name",
     "set_metadata_if_unchanged._Change.set_by_name": "check_made, in _check",
     "set_metadata_if_unchanged._Change.set_by_descriptor": "check_made, in _check",
-    "link_in_place.link_file": "rename_to_free_name",
-    **dict.fromkeys(["rename.move_file", "rename.move_directory"], "check_change"),
+    "entry_names.link_file": "rename_to_free_name",
+    **dict.fromkeys(["entry_names.move_file", "entry_names.move_directory"], "check_change"),
     "access_times.write_entry_access_time": "check_made",
     **dict.fromkeys(["apply_xattrs._write", "apply_xattrs._Reached.chmod"], "check_made, in _change"),
     **dict.fromkeys(["small_files.stage_versions", "open_many.OpenedFiles.set_metadata"], "append_only"),
@@ -280,16 +279,9 @@ CHANGING = {
     **dict.fromkeys(
         map("leased_files.LeasedFiles.{}".format, ["displace", "remove"]), "append_only, in _take"
     ),
-    "small_copies.SmallCopies.__init__": "append_only, in _is_usual",
-    "seal_copy.seal_like": "our temporary",
-    **dict.fromkeys(map("name_removal.{}".format, OF_REMOVAL.split()), "check_change, in __init__"),
-    **dict.fromkeys(
-        map("hard_link.LinkSwap.{}".format, ["link", "exchange", "discard", "_put_back", "_unlink_quietly"]),
-        "check_change, in __init__",
-    ),
-    **dict.fromkeys(
-        map("unlink_copy.Separation.{}".format, ["_take_with", "finish"]), "check_change, in __init__"
-    ),
+    "return_name.SmallCopies.__init__": "append_only, in _is_usual",
+    "name_change.seal_like": "our temporary",
+    **dict.fromkeys(map("name_change.{}".format, OF_CHANGE.split()), "check_change, in __init__"),
     # Only a name that is free, or an entry that nobody has named yet.
     "entry_writer.EntryWriter.make_directory": "a free name",
     "append_only.rename_to_free_name": "a free name",
@@ -321,7 +313,7 @@ CHANGING = {
     ),
     **dict.fromkeys(map("distant_replacement.DistantReplacement.{}".format, ["_bring", "_copy"]), "our own"),
     "backups.Backups._copy": "granted_options, which refuses --backup",
-    "remove_unchanged.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",
+    "entry_names.UnchangedRemoval._unlink": "granted_options, which refuses --remove-source-files",
     "overwrite.Overwrite.land": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._set_metadata": "granted_options, which refuses --inplace and --append",
     "overwrite.Overwrite._clear_old": "granted_options, which refuses --inplace and --append",
@@ -331,7 +323,7 @@ CHANGING = {
     "replace_kind.directory_over_file": "Root.replace_with_directory",
     "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
     "replace_kind._rmdir_quietly": "directory_over_file",
-    "swap_names.put_back": "LinkSwap, unlink_copy",
+    "name_change.put_back": "NameChange, unlink_copy",
     "metadata.set_on_descriptor": "Replacement.seal",
     "entry_writer.EntryWriter.set_on_open": "Replacement.seal, of its temporary",
     **dict.fromkeys(["faked_root.FakedRoot._stand_for", "faked_stat._set"], "no Open's"),
@@ -351,7 +343,7 @@ CHANGING = {
     **dict.fromkeys(["output_file._replace", "output_file._publish", "output_file._write_all"], "a report"),
     "opened_path.OpenedPath._walk": "the directories of a report or journal",
     "watching.bell.Bell.ring": "a pipe of its own",
-    "append_log.AppendLog.append": "a journal of dedupe or scan",
+    **dict.fromkeys(["record_log.RecordLog.append", "record_log.RecordLog.cut"], "a journal"),
     "spool.Spool._write_tail": "a file without a name",
 }
 

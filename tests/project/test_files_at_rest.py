@@ -17,8 +17,8 @@ import rdc
 from rdc.catalog import database
 from rdc.catalog.catalog import Catalog
 from rdc.documents.parts import part_file
+from rdc.duplicates import journal
 from rdc.errors import RdcError
-from rdc.instances import journal
 from rdc.library.scans import merge
 from rdc.library.similar import merge_documents
 from rdc.similarity import saved

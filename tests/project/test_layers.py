@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("signature",),
     ("similarity", "tree"),
     ("catalog", "plan", "undoing"),
-    ("session", "survey", "instances"),
+    ("session", "survey", "duplicates"),
     ("daemon", "watching", "report", "install", "documents"),
     ("cluster",),
     ("library",),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.instances.journal import Change, JournalWriter, KeptFile
+from rdc.duplicates.journal import Change, JournalWriter, KeptFile
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action
 from tests.support.running.deduping import Run as DedupeRun

@@ -16,7 +16,7 @@ from rdc.errors import ExitCode
 from rdc.files.base.own_temporary import is_own_partial, is_own_temporary
 from rdc.files.base.temporary_names import is_reserved, is_temporary, temporary_name
 from rdc.files.depth.list_ahead import ListAhead
-from rdc.files.names.displaced_names import displaced_name
+from rdc.files.names.name_change import displaced_name
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.files.names.link_in_place import Linked
+from rdc.files.names.entry_names import Linked
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import (
     DEVICE_LIMIT,

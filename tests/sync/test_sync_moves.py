@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import rdc.files.names.rename
-from rdc.files.names.rename import Moved
+import rdc.files.names.entry_names
+from rdc.files.names.entry_names import Moved
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
@@ -219,7 +219,7 @@ def test_a_vanished_file_that_is_written_meanwhile_is_not_taken(
         root: Root, old: bytes, new: bytes, expected: Identity, wanted: Metadata, *, owner: bool
     ) -> Moved:
         (destination / "old").write_bytes(blob(2, 9_000))
-        return rdc.files.names.rename.move_file(root, old, new, expected, wanted, owner=owner)
+        return rdc.files.names.entry_names.move_file(root, old, new, expected, wanted, owner=owner)
 
     with monkeypatch.context() as patch:
         patch.setattr("rdc.session.renames.renames.move_file", move_file)

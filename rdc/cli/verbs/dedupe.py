@@ -101,7 +101,7 @@ def _dedupe(request: DedupeRequest, environment: Environment, output: Output) ->
 
 
 def _undo(request: DedupeRequest, environment: Environment, output: Output) -> DedupeReport:
-    from rdc.instances.undo import undo
+    from rdc.duplicates.undo import undo
 
     assert request.undo is not None  # noqa: S101 - the caller asked
     state = state_directory(os.environ)

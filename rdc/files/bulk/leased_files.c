@@ -1,7 +1,7 @@
 /*
  * leased_files.c - many files under read leases: compared with others, and taken from their names.
  *
- * The steps and their order are those of rdc/files/names/leased_file.py, name_removal.py and hard_link.py, without a Python
+ * The steps and their order are those of rdc/files/names/leased_files.py and name_change.py, without a Python
  * object for each. What does not go well is left to them: they try it on their own, and name what is wrong.
  */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@
 
 #define SPAN 65536   /* bytes compared at a time: they stay in the second-level cache */
 #define EXTENTS 32   /* most files have fewer */
-#define STALL_NANOSECONDS 500000000LL /* STALL_SECONDS of hard_link.py */
+#define STALL_NANOSECONDS 500000000LL /* STALL_SECONDS of name_change.py */
 
 static int is_intact(int fd) { return fcntl(fd, F_GETLEASE) == F_RDLCK; }
 

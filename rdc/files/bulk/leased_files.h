@@ -64,7 +64,7 @@ enum {
 };
 
 /*
- * Takes each name from its file, as rdc/files/names/name_removal.py and hard_link.py do: checks both files, renames without
+ * Takes each name from its file, as rdc/files/names/name_change.py does: checks both files, renames without
  * overwriting or links and exchanges, and checks them again. Returns 0 if there was no memory.
  */
 int rdc_displace_files(const rdc_departures *names, uint8_t *outcomes);

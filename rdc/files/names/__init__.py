@@ -1,4 +1,5 @@
-"""Other names of files: hard links, renames, and blocks shared with another file.
+"""Changes of names: in a sync (entry_names, backups), and of duplicates, which lose them (name_change) and
+get them back (return_name). Also blocks shared with another file.
 
-rdc.session.applying and rdc.instances use it.
+rdc.session.applying and rdc.duplicates use it.
 """

@@ -68,7 +68,7 @@ class Backups:
         """Whether a backup lies in the directory of its entry."""
 
     def wanted_known(self, is_wanted: Callable[[bytes], bool]) -> None:
-        """Sets `is_wanted`: whether the source has an entry at a path. A backup never takes its place."""
+        """Set `is_wanted`: whether the source has an entry at a path. A backup never takes its place."""
         self._is_wanted = is_wanted
 
     def _checked(self, top: Root) -> Root:
@@ -102,7 +102,7 @@ class Backups:
             return True  # it may be
 
     def keep(self, path: bytes, name: bytes, parent: int, *, copy: bool = False) -> None:
-        """Gives the entry `name` of the open directory `parent`, at `path` of the tree, its backup.
+        """Give the entry `name` of the open directory `parent`, at `path` of the tree, its backup.
 
         `copy`: a regular file gets a copy, which shares its blocks where the file system can. The backup is
         durable afterwards. A directory gets none. Raises FileError, or OSError if nothing is at `name`.
@@ -168,7 +168,7 @@ class Backups:
     def _make_like(
         self, path: bytes, name: bytes, parent: int, top: Root, backup: bytes, found: os.stat_result
     ) -> None:
-        """Makes a second entry like the one at `name`, on another file system, where no link leads."""
+        """Make a second entry like the one at `name`, on another file system, where no link leads."""
         if stat.S_ISREG(found.st_mode):
             self._copy(path, top, backup)
             return
@@ -187,9 +187,9 @@ class Backups:
             sync_directory_at(b".", top.locate(backup)[0].fd)
 
     def _copy(self, path: bytes, top: Root, backup: bytes) -> None:
-        """Makes a copy of the regular file at `path`, with its metadata and attributes, at `backup` of
+        """Make a copy of the regular file at `path`, with its metadata and attributes, at `backup` of
         `top`."""
-        from rdc.files.names.seal_copy import seal_like
+        from rdc.files.names.name_change import seal_like
         from rdc.files.replace.cloning import copy_whole, may_clone
         from rdc.files.replace.replacement import Replacement
 
@@ -218,7 +218,7 @@ class Backups:
         return self._refused(path, "a directory of that name", "move it away, or change --suffix")
 
     def _make_directories(self, top: Root, path: bytes) -> None:
-        """Makes the directories of `path` below the backup directory, each as closed as the tree's own."""
+        """Make the directories of `path` below the backup directory, each as closed as the tree's own."""
         made = b""
         for name in path.split(b"/") if path else ():
             above, made = made, join(made, name)

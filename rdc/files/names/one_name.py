@@ -71,7 +71,7 @@ def _stat(name: bytes, parent: int) -> os.stat_result:
 
 
 def _aside(name: bytes, parent: int, act: Callable[[int], T]) -> T:
-    """Calls `act` with the descriptor of a new directory beside `name`, and leaves no trace of it."""
+    """Call `act` with the descriptor of a new directory beside `name`, and leave no trace of it."""
     before = _stat(b".", parent)
     aside = make_aside(name, lambda name: os.mkdir(name, 0o700, dir_fd=parent))
     try:

@@ -7,57 +7,52 @@ Each return takes these steps, and those of many names share their syncs:
 3. The caller makes `directories` durable.
 4. `finish` removes what the file replaces.
 
-Nothing is overwritten: a name is taken only while it is free, or while the symbolic link that stands for the
-file has it. In that case two names are exchanged, and what was displaced is looked at before it is removed.
+Nothing is overwritten: a name is taken only while it is free, or while the link that stands for the file has
+it. In that case two names are exchanged, and what was displaced is looked at before it is removed.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from array import array
 from contextlib import suppress
 
 from blake3 import blake3
 
 from rdc.errors import FileError, printable
+from rdc.files.base.access_acl import has_default_acl
 from rdc.files.base.durability import make_durable
 from rdc.files.base.os_errors import changed
 from rdc.files.base.syscalls import rename_exchange, rename_no_replace, rename_no_replace_between
+from rdc.files.bulk.small_files import TEMPORARY_BYTES, extension
+from rdc.files.depth.depth import RowsSeen
 from rdc.files.facts.content_digest import ContentDigest, spans_with_data
-from rdc.files.names.hard_link import sync_directory
-from rdc.files.names.leased_file import LeasedFile, same_bytes
-from rdc.files.names.seal_copy import copy_of, seal_like
-from rdc.files.names.swap_names import put_back
+from rdc.files.facts.open_file_xattrs import write_attributes
+from rdc.files.names.leased_files import LeasedFile, same_bytes
+from rdc.files.names.name_change import copy_of, put_back, seal_like
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
-from rdc.model.times import real_time
+from rdc.model.attributes import ACCESS_ACL
+from rdc.model.entries import little_endian
+from rdc.model.times import is_distant, real_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
     from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
 
-__all__ = [
-    "CopiedReturn",
-    "CopyReturn",
-    "Digest",
-    "DisplacedReturn",
-    "MovedReturn",
-    "NameReturn",
-    "OldReturn",
-    "Returned",
-    "differs",
-    "is_link_with",
-    "remove_spare_link",
-    "remove_twin",
-    "return_displaced",
-]
-
 _DOING = "bring it back"
+_SEPARATING = "make it a file of its own"
+
+_extension = extension()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +213,7 @@ class CopiedReturn(NameReturn):
         self.content = content
         self._copy: Replacement | None = None
         self._staged: tuple[bytes, int] | None = None
-        """Name and descriptor of a copy that was made among others (rdc.files.names.small_copies)."""
+        """Name and descriptor of a copy that was made among others (rdc.files.names.return_name)."""
 
     def stage(self) -> int:
         self._copy = copy = self._written()
@@ -318,6 +313,172 @@ class CopyReturn(CopiedReturn):
         return copy
 
 
+class Separation(CopiedReturn):
+    """One name, a hard link to a leased file, that gets a copy of it. The file keeps its other names."""
+
+    def __init__(
+        self, root: Root, path: bytes, directory: Directory, linked: LeasedFile, content: bytes | None = None
+    ) -> None:
+        """`linked`: held by the caller until `finish`."""
+        returned = Returned(linked.metadata, linked.attributes, linked.atime_ns)
+        super().__init__(root, path, directory, returned, content)
+        self._linked = linked
+        self._beside = b""
+
+    def _copied(self) -> Replacement:
+        size = self._linked.identity.size
+        copy = copy_of(self.root, self.path, self._linked.fileno(), size)
+        if copy.size != size:
+            copy.abandon()
+            raise changed(self.path, self.root.shown(self.path), f"{size} bytes", "fewer")
+        return copy
+
+    def _check(self) -> None:
+        # The copy is complete: no process wrote to the file while the lease held.
+        self._linked.check()
+
+    def _take_with(self, beside: bytes, fd: int) -> None:
+        linked, directory, made = self._linked, self.directory.fd, os.fstat(fd)
+        rename_exchange(beside, self.name, directory)
+        # The temporary name belongs to the old link now, so abandoning the copy must not remove it.
+        self._renamed()
+        if not linked.is_at(beside, directory) or not linked.is_intact():
+            put_back(beside, self.name, directory, made)
+            raise changed(
+                self.path, self.root.shown(self.path), "the hard link that was copied", "that it was changed"
+            )
+        self._beside = beside
+
+    def finish(self) -> None:
+        try:
+            if self._beside and self._linked.is_at(self._beside, self.directory.fd):
+                os.unlink(self._beside, dir_fd=self.directory.fd)
+        except OSError as error:
+            raise self.root.failure(error, self.path, "remove the link that it replaced") from error
+
+
+def unlink_copy(root: Root, path: bytes, inode: int) -> int:
+    """Give `path`, a hard link to the file with inode number `inode`, a copy of its own; return its size in
+    bytes.
+
+    The copy is durable before it takes the name, and the file keeps its other names. A file that another
+    process moved to this name meanwhile is put back. Raises FileError, FileChangedError or OutOfSpaceError;
+    the name then keeps its file.
+    """
+    with LeasedFile(root, path) as linked:
+        if linked.identity.inode != inode or linked.links < 2:
+            raise changed(path, root.shown(path), "a hard link", "a file of its own")
+        one = Separation(root, path, root.locate(path, fresh=True)[0], linked)
+        copied = one.stage()
+        try:
+            make_durable([copied])
+            one.take()
+            make_durable([], one.directories)
+        except OSError as error:
+            raise root.failure(error, path, _SEPARATING) from error
+        finally:
+            one.drop()
+        one.finish()
+        return linked.identity.size
+
+
+class SmallCopies:
+    """Small files written aside together, in C on Linux, under temporary names until their returns take them.
+    A context manager that closes them.
+
+    A copy that meets any difficulty is left to CopiedReturn.stage, which handles and names every case.
+    Without the C part all are.
+    """
+
+    def __init__(self, returns: Sequence[CopiedReturn]) -> None:
+        """Stage those of the returns that have their content in memory and need nothing special. Each of
+        these adopts its copy."""
+        self.staged: list[CopiedReturn] = []
+        self._fds = array("i")
+        refusing: dict[int, bool] = {}
+        chosen = [one for one in returns if _is_usual(one, refusing)]
+        if _extension is None or not chosen:
+            return
+        for one in chosen:
+            one.root.spend(one.path, len(one.content or b""), entries=1)
+        metadata = [one.returned.metadata for one in chosen]
+        contents = [one.content or b"" for one in chosen]
+        depth = chosen[0].root.depths.writing
+        packed, temporaries, seen = _extension.stage_small(
+            array("i", [one.directory.fd for one in chosen]),
+            b"".join([one.name + b"\0" for one in chosen]),
+            little_endian(array("Q", map(len, contents))),
+            little_endian(array("q", [one.mtime_ns for one in metadata])),
+            little_endian(array("H", [one.mode for one in metadata])),
+            little_endian(array("I", [one.uid for one in metadata])),
+            little_endian(array("I", [one.gid for one in metadata])),
+            True,
+            b"".join(contents),
+            0,
+            os.urandom(4 * len(chosen)),
+            None,
+            0,
+            depth.now,
+        )
+        depth.saw(RowsSeen(*seen))
+        self._fds = array("i", packed)
+        for row, one in enumerate(chosen):
+            fd = self._fds[row]
+            if fd < 0:
+                continue
+            temporary = temporaries[row * TEMPORARY_BYTES : (row + 1) * TEMPORARY_BYTES - 1]
+            one.adopt(temporary, fd)
+            try:
+                write_attributes(fd, one.returned.attributes)
+                os.utime(fd, ns=(one.returned.atime_ns, one.returned.metadata.mtime_ns))
+            except OSError:
+                one.drop()  # it is made again, alone
+                continue
+            self.staged.append(one)
+
+    @property
+    def fds(self) -> list[int]:
+        """The descriptors of all copies."""
+        return [fd for fd in self._fds if fd >= 0]
+
+    def close(self) -> None:
+        """Close the copies. Those that were not taken are removed by their returns."""
+        fds, self._fds = self._fds, array("i")
+        for fd in fds:
+            if fd >= 0:
+                with suppress(OSError):  # durable already
+                    os.close(fd)
+
+    def __enter__(self) -> SmallCopies:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _is_usual(one: CopiedReturn, refusing: dict[int, bool]) -> bool:
+    """Whether a copy can be made among others. `refusing`: by descriptor of a directory, whether new files in
+    it get an ACL, which would admit others for a moment."""
+    root, returned = one.root, one.returned
+    if one.content is None or root.append_only or root.undo is not None or root.stages_singly:
+        return False
+    if root.sheds_acls or is_distant(returned.metadata.mtime_ns):
+        return False
+    if any(name == ACCESS_ACL for name, _ in returned.attributes):
+        return False
+    if not root.may_spend(len(one.content), entries=1):
+        return False
+    fd = one.directory.fd
+    if fd not in refusing:
+        try:
+            refusing[fd] = has_default_acl(one.directory)
+        except OSError:
+            refusing[fd] = True
+    return not refusing[fd]
+
+
 def differs(root: Root, path: bytes, source: bytes) -> FileError:
     """Return the error of a name whose source, named by its path, has another content now."""
     found = f"another in {printable(source)}"
@@ -352,7 +513,7 @@ def return_displaced(root: Root, path: bytes, displaced: bytes, text: bytes) -> 
     one = DisplacedReturn(root, path, root.locate(path, fresh=True)[0], displaced, text)
     one.take()
     try:
-        sync_directory(one.directory)
+        make_durable([], [one.directory])
     except OSError as error:
         raise root.failure(error, path, _DOING) from error
 

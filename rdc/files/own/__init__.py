@@ -1,4 +1,4 @@
 """rdc's own files: logs, reports and spools.
 
-rdc.catalog, rdc.instances and rdc.survey write theirs with it.
+rdc.catalog, rdc.duplicates and rdc.survey write theirs with it.
 """

@@ -1,4 +1,4 @@
 """Atomic replacement: a new version is written aside, verified and renamed over the old one.
 
-rdc.session.landing and rdc.instances put files in place with it.
+rdc.session.landing and rdc.duplicates put files in place with it.
 """

@@ -13,8 +13,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import FileError, RdcError
-from rdc.files.names.link_in_place import Linked, link_file
-from rdc.files.names.rename import make_durable
+from rdc.files.names.entry_names import Linked, link_file, make_durable
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, copy_whole, may_clone
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement

@@ -11,8 +11,7 @@ import os
 from itertools import islice
 
 from rdc.errors import FileError
-from rdc.files.names.link_in_place import Linked, link_file
-from rdc.files.names.rename import make_durable
+from rdc.files.names.entry_names import Linked, link_file, make_durable
 from rdc.files.root.node_at import is_node
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference, difference

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.base.temporary_names import refused_component
-from rdc.files.names.rename import Moved, make_durable, move_directory, move_file
+from rdc.files.names.entry_names import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
 from rdc.progress import ItemChanged, Problem

@@ -10,7 +10,7 @@ import os
 from array import array
 
 from rdc.errors import FileError
-from rdc.files.names.rename import Moved, make_durable, move_file
+from rdc.files.names.entry_names import Moved, make_durable, move_file
 from rdc.model.identity_columns import IdentityColumns
 from rdc.records import dataclass
 

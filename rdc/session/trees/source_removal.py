@@ -6,7 +6,7 @@ from array import array
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.facts.directory_mark import directory_mark
-from rdc.files.names.remove_unchanged import UnchangedRemoval
+from rdc.files.names.entry_names import UnchangedRemoval
 from rdc.model.entries import Identity, Kind, little_endian_integers
 from rdc.progress import Problem
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.names.hard_link import LinkSwap
-from rdc.files.names.leased_file import LeasedFile, difference, same_bytes
+from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
+from rdc.files.names.name_change import Link
 from rdc.files.root.root import Root
 from tests.files.names.link_pairs import Pair
 from tests.support.trees.saved_files import CONTENT, TIME
@@ -24,5 +24,5 @@ def pair(linking: Path) -> Iterator[Pair]:
     with LeasedFile(root, b"kept") as kept, LeasedFile(root, b"old") as old:
         assert difference(kept, old) is None
         assert same_bytes(kept, old)
-        yield Pair(linking, kept, old, LinkSwap(root, b"old", old, kept))
+        yield Pair(linking, kept, old, Link(root, b"old", old, kept))
     root.close()

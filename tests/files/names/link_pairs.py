@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from rdc.files.names.hard_link import LinkSwap
-from rdc.files.names.leased_file import LeasedFile
+from rdc.files.names.leased_files import LeasedFile
+from rdc.files.names.name_change import Link
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Pair:
     place: Path
     kept: LeasedFile
     old: LeasedFile
-    swap: LinkSwap
+    swap: Link
 
     @property
     def name(self) -> Path:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import rdc.files.names.hard_link
-import rdc.files.names.swap_names
+import rdc.files.names.name_change
 from rdc.errors import ExitCode, FileError
-from rdc.files.names.hard_link import LinkSwap
-from rdc.files.names.leased_file import LeasedFile
+from rdc.files.names.leased_files import LeasedFile
+from rdc.files.names.name_change import Link
 from rdc.files.root.root import Root
 from tests.files.names.link_pairs import Pair
 from tests.support.trees.saved_files import CONTENT, TIME
@@ -21,8 +20,8 @@ from tests.support.trees.saved_files import CONTENT, TIME
 
 def expect_refused(pair: Pair, text: str) -> None:
     with pytest.raises(FileError) as caught:
-        pair.swap.link()
-        pair.swap.exchange()
+        pair.swap.prepare()
+        pair.swap.leave(first=True)
     assert f"{pair.name}: cannot link it" in str(caught.value)
     assert text in str(caught.value)
     assert caught.value.code is ExitCode.PARTIAL
@@ -39,7 +38,7 @@ def test_no_exchange(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(one: bytes, other: bytes, directory: int) -> None:
         raise OSError(errno.EINVAL, "")
 
-    monkeypatch.setattr(rdc.files.names.hard_link, "rename_exchange", refuse)
+    monkeypatch.setattr(rdc.files.names.name_change, "rename_exchange", refuse)
     expect_refused(pair, "cannot let two names change places")
     pair.expect_untouched()
 
@@ -80,5 +79,5 @@ def test_more_links_than_the_file_system_allows(ext4: Path) -> None:
         LeasedFile(root, b"old") as old,
         pytest.raises(FileError, match="EMLINK"),
     ):
-        LinkSwap(root, b"old", old, kept).link()
+        Link(root, b"old", old, kept).prepare()
     assert sorted(os.listdir(ext4)) == ["kept", "links", "old"]

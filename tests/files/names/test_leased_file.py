@@ -11,8 +11,8 @@ import pytest
 
 from rdc.errors import ExitCode, FileChangedError, FileError
 from rdc.files.base.lease import take_lease
-from rdc.files.names.leased_file import LeasedFile, difference, same_bytes
-from rdc.files.names.unlink_copy import unlink_copy
+from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
+from rdc.files.names.return_name import unlink_copy
 from rdc.files.root.root import Root
 from tests.support.trees.saved_files import CONTENT, TIME
 
@@ -49,7 +49,7 @@ def test_file_systems_without_leases(number: int, tmp_path: Path, monkeypatch: p
         raise OSError(number, os.strerror(number))
 
     (tmp_path / "file").write_bytes(b"x")
-    monkeypatch.setattr("rdc.files.names.leased_file.take_lease", refuse)
+    monkeypatch.setattr("rdc.files.names.leased_files.take_lease", refuse)
     with pytest.raises(FileError) as caught:
         LeasedFile(Root.open(os.fsencode(tmp_path)), b"file")
     assert caught.value.code is ExitCode.PARTIAL
@@ -65,7 +65,7 @@ def append_before_the_lease(path: Path, monkeypatch: pytest.MonkeyPatch) -> None
                 file.write(b"and more")
         take_lease(fd)
 
-    monkeypatch.setattr("rdc.files.names.leased_file.take_lease", late)
+    monkeypatch.setattr("rdc.files.names.leased_files.take_lease", late)
 
 
 def test_a_writer_between_opening_and_holding_is_seen(linking: Path, monkeypatch: pytest.MonkeyPatch) -> None:

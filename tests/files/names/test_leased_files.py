@@ -13,11 +13,8 @@ import pytest
 
 from rdc.errors import FileError
 from rdc.files import _files
-from rdc.files.names.displaced_names import displaced_name
-from rdc.files.names.hard_link import LinkSwap
-from rdc.files.names.leased_file import LeasedFile
-from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step
-from rdc.files.names.name_removal import Deletion
+from rdc.files.names.leased_files import LeasedFile, LeasedFiles, Outcome, Place, Step
+from rdc.files.names.name_change import Delete, Link, displaced_name
 from rdc.files.root.root import Root
 from rdc.records import replace as change_record
 from tests.support.trees.loop_images import settle
@@ -54,9 +51,9 @@ class Scene:
         directory, name = self.root.locate(path, fresh=True)
         return Place(self.root, path, directory, name)
 
-    def single(self, exchange: bool) -> LinkSwap | Deletion:
+    def single(self, exchange: bool) -> Link | Delete:
         files = self.leased.file(1), self.leased.file(0)
-        return (LinkSwap if exchange else Deletion)(self.root, b"d/old", *files)
+        return (Link if exchange else Delete)(self.root, b"d/old", *files)
 
 
 @pytest.fixture

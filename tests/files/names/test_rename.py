@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import rdc.files.names.rename
+import rdc.files.names.entry_names
 from rdc.errors import FileError
-from rdc.files.names.rename import Moved, make_durable, move_file
+from rdc.files.names.entry_names import Moved, make_durable, move_file
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
 
@@ -81,7 +81,7 @@ def test_where_it_cannot_be_done_nothing_is(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(rdc.files.names.rename, "rename_no_replace_between", refuse)
+    monkeypatch.setattr(rdc.files.names.entry_names, "rename_no_replace_between", refuse)
     assert move(place, identity(place)) is Moved.IMPOSSIBLE
     assert (place / "from" / "file").exists()
 

@@ -11,7 +11,7 @@ import pytest
 
 from rdc.errors import FileChangedError, FileError
 from rdc.files.base.syscalls import rename_exchange
-from rdc.files.names.unlink_copy import unlink_copy
+from rdc.files.names.return_name import unlink_copy
 from rdc.files.root.root import Root
 from tests.support.trees.saved_files import CONTENT, TIME, replace
 
@@ -82,7 +82,7 @@ def test_separate_gives_way_to_a_file_saved_meanwhile(
         replace(path, b"saved")
         exchange(one, name, directory)
 
-    monkeypatch.setattr("rdc.files.names.unlink_copy.rename_exchange", saving)
+    monkeypatch.setattr("rdc.files.names.return_name.rename_exchange", saving)
     with pytest.raises(FileChangedError):
         unlink_copy(Root.open(os.fsencode(tmp_path)), b"old", os.stat(path).st_ino)
     assert path.read_bytes() == b"saved"

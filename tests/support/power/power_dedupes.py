@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from rdc.files.names.displaced_names import is_displaced
-from rdc.instances.journal import Change, JournalWriter, read_journal
+from rdc.duplicates.journal import Change, JournalWriter, read_journal
+from rdc.files.names.name_change import is_displaced
 from rdc.records import replace
 from tests.support.power.power_checks import Scene
 from tests.support.power.power_cut import Cut, History, State

@@ -11,15 +11,11 @@ from typing import Any
 
 import rdc.files.base.durability
 import rdc.files.names.dedupe_range
-import rdc.files.names.hard_link
 import rdc.files.names.leased_files
-import rdc.files.names.name_removal
+import rdc.files.names.name_change
 import rdc.files.names.return_name
-import rdc.files.names.small_copies
-import rdc.files.names.swap_names
-import rdc.files.names.unlink_copy
 from rdc.files.base.temporary_names import is_temporary
-from rdc.files.names.displaced_names import is_displaced
+from rdc.files.names.name_change import is_displaced
 from tests.support.running.deduping import Run, dedupe
 
 __all__ = ["killed_at", "leftovers"]
@@ -44,10 +40,7 @@ _STEPS: dict[ModuleType, tuple[str, ...]] = {
         "write",
     ),
     rdc.files.base.durability: ("syncfs",),
-    rdc.files.names.hard_link: ("rename_exchange",),
-    rdc.files.names.swap_names: ("rename_exchange", "rename_no_replace"),
-    rdc.files.names.unlink_copy: ("rename_exchange",),
-    rdc.files.names.name_removal: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),
+    rdc.files.names.name_change: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),
     rdc.files.names.return_name: ("rename_exchange", "rename_no_replace", "rename_no_replace_between"),
     rdc.files.names.dedupe_range: ("ioctl",),
 }
@@ -69,7 +62,7 @@ def killed_at(
     if not child:
         try:
             rdc.files.names.leased_files._extension = None
-            rdc.files.names.small_copies._extension = None
+            rdc.files.names.return_name._extension = None
             _count(step, before)
             os._exit(run(*words).code)
         finally:

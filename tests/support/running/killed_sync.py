@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import rdc.files.base.replace_kind
 import rdc.files.base.taking_names
-import rdc.files.names.rename
+import rdc.files.names.entry_names
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import FAR, Way, run_sync
@@ -227,7 +227,7 @@ _STEPS = {
     ),
     rdc.files.base.taking_names: ("rename_no_replace",),
     rdc.files.base.replace_kind: ("rename_exchange",),
-    rdc.files.names.rename: ("rename_no_replace_between",),
+    rdc.files.names.entry_names: ("rename_no_replace_between",),
 }
 """Every way in which the destination is changed."""
 

@@ -14,7 +14,7 @@ import rdc.files.base.metadata
 import rdc.files.base.replace_kind
 import rdc.files.base.taking_names
 import rdc.files.bulk.small_files
-import rdc.files.names.rename
+import rdc.files.names.entry_names
 import rdc.undoing.steps
 
 __all__ = ["ended_at_step"]
@@ -26,7 +26,7 @@ _STEPS: dict[Any, tuple[str, ...]] = {
     ),
     rdc.files.base.metadata: ("chmod_no_follow",),
     rdc.files.base.replace_kind: ("rename_exchange",),
-    rdc.files.names.rename: ("rename_no_replace_between",),
+    rdc.files.names.entry_names: ("rename_no_replace_between",),
     rdc.files.base.taking_names: ("rename_no_replace",),
     rdc.undoing.steps: ("rename_no_replace_between",),
 }

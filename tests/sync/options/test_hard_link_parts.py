@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import FileError
-from rdc.files.names.link_in_place import Linked, link_file
+from rdc.files.names.entry_names import Linked, link_file
 from rdc.files.replace.replace import CommitGroup, Replacement
 from rdc.files.root.root import Root
 from rdc.limits.wire import FILES_PER_MESSAGE

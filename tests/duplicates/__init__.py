@@ -1,0 +1,1 @@
+"""Tests of rdc.duplicates: duplicates become single instances."""

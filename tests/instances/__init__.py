@@ -1,1 +1,0 @@
-"""Tests of rdc.instances: duplicates become single instances."""

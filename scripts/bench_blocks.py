@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--form", action="append", choices=_kernel.usable())
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    forms = options.form or [form for form in _kernel.usable() if form != "ssse3"]
+    forms = options.form or list(_kernel.usable())
     print(f"{'':44}{''.join(f'{form:>9}' for form in forms)}  MB/s")
     rows = []
     for case in cases(contents(options.paths, LONGEST)):

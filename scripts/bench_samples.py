@@ -195,11 +195,12 @@ def pairs_of_sets() -> bytes:
 def compared() -> dict[str, object]:
     """Pairs a second of rdc's packed samples: a few sets against 32 MB of them, and against 256 KiB."""
     sys.path.insert(0, str(ROOT))
-    from rdc.kernel.sampling import pack_samples, sample_matches
+    from rdc.kernel.sampling import sample_matches
+    from rdc.similarity import Samples, bbit_pack
 
     bits, found = 2, {}
     for name, sets in (("32 MB", 1_000_000), ("256 KiB", 8_192)):
-        row = pack_samples(Random(1).randbytes(4 * K * 512), K, bits)
+        row = bbit_pack(Samples(Random(1).randbytes(4 * K * 512), K), bits).data
         packed = row * (sets // 512)
         rows, times = len(packed) // (K * bits // 8), []
         for query in range(40):

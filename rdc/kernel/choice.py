@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VARIANTS", "bind", "chosen_module", "is_pure"]
 
-VARIANTS = ("avx512", "avx2", "ssse3", "neon", "c", "pure")
+VARIANTS = ("avx512", "avx2", "neon", "c", "pure")
 """Every variant, fastest first."""
 
 

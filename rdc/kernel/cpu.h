@@ -12,20 +12,19 @@
 
 enum {
     RDC_CPU_ASKED = 1 << 0, /* the others are known */
-    RDC_CPU_SSSE3 = 1 << 1,
-    RDC_CPU_POPCNT = 1 << 2,
-    RDC_CPU_PCLMUL = 1 << 3,
-    RDC_CPU_BMI = 1 << 4,
-    RDC_CPU_BMI2 = 1 << 5,
-    RDC_CPU_AVX2 = 1 << 6,
-    RDC_CPU_AVX512F = 1 << 7,
-    RDC_CPU_AVX512BW = 1 << 8,
-    RDC_CPU_AVX512VL = 1 << 9,
-    RDC_CPU_AVX512DQ = 1 << 10,
-    RDC_CPU_AVX512VBMI2 = 1 << 11,
-    RDC_CPU_GFNI = 1 << 12,
-    RDC_CPU_VPCLMUL = 1 << 13,
-    RDC_CPU_AVX512VPOPCNTDQ = 1 << 14,
+    RDC_CPU_POPCNT = 1 << 1,
+    RDC_CPU_PCLMUL = 1 << 2,
+    RDC_CPU_BMI = 1 << 3,
+    RDC_CPU_BMI2 = 1 << 4,
+    RDC_CPU_AVX2 = 1 << 5,
+    RDC_CPU_AVX512F = 1 << 6,
+    RDC_CPU_AVX512BW = 1 << 7,
+    RDC_CPU_AVX512VL = 1 << 8,
+    RDC_CPU_AVX512DQ = 1 << 9,
+    RDC_CPU_AVX512VBMI2 = 1 << 10,
+    RDC_CPU_GFNI = 1 << 11,
+    RDC_CPU_VPCLMUL = 1 << 12,
+    RDC_CPU_AVX512VPOPCNTDQ = 1 << 13,
 };
 
 static inline unsigned rdc_cpu_ask(void)
@@ -36,7 +35,6 @@ static inline unsigned rdc_cpu_ask(void)
 
     if (!__get_cpuid(1, &a, &b, &c, &d))
         return found;
-    found |= c >> 9 & 1 ? RDC_CPU_SSSE3 : 0;
     found |= c >> 23 & 1 ? RDC_CPU_POPCNT : 0;
     found |= c >> 1 & 1 ? RDC_CPU_PCLMUL : 0;
     if (c >> 27 & 1)

@@ -1,22 +1,14 @@
 # ruff: noqa: F403, F405 - a checker takes the names of __all__ from the stub _samples.pyi
 """Min-wise samples of sets.
 
-They come from the C extension if it is built, otherwise from samples/reference.py and
-weighted_reference.py, which define them.
+They come from the C extension if it is built, otherwise from samples/reference.py, which defines them.
 """
 
 from __future__ import annotations
 
 from rdc.kernel import choice
 
-__all__ = [
-    "bottom_ranks",
-    "minimum_samples",
-    "pack_samples",
-    "partition_samples",
-    "sample_matches",
-    "weighted_samples",
-]
+__all__ = ["minimum_samples", "partition_samples", "sample_matches"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +16,9 @@ if TYPE_CHECKING:
 else:
     if choice.is_pure():
         from rdc.kernel.samples import reference as _module
-        from rdc.kernel.samples import weighted_reference as _weighted
     else:
         from rdc.kernel import kernel_name
         from rdc.kernel.samples import _samples as _module
 
         _module.choose(kernel_name())
-        _weighted = _module
-    choice.bind(globals(), _module, __all__[:-1])
-    choice.bind(globals(), _weighted, __all__[-1:])
+    choice.bind(globals(), _module, __all__)

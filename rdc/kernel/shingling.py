@@ -1,5 +1,5 @@
 # ruff: noqa: F403, F405 - a checker takes the names of __all__ from the stub _shingles.pyi
-"""Features of texts: shingles, and bigrams of URLs.
+"""Shingles of texts.
 
 They come from the C extension if it is built, otherwise from shingles/reference.py, which defines them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.kernel import choice
 
-__all__ = ["shingle_features", "upper_halves", "url_features"]
+__all__ = ["shingle_features", "upper_halves"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

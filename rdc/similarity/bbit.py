@@ -10,8 +10,7 @@ import math
 from array import array
 
 from rdc.checks import COUNT_MOST, check_argument, check_count, checked_count, checked_share
-from rdc.kernel.samples.reference import ROW_BLOCK
-from rdc.kernel.sampling import pack_samples, sample_matches
+from rdc.kernel.sampling import sample_matches
 from rdc.records import dataclass
 from rdc.similarity.arguments import SAMPLES_MOST
 from rdc.similarity.estimate import Accidents, Estimate, accidents
@@ -34,12 +33,22 @@ __all__ = [
 ]
 
 
+_ROW_BLOCK = 8
+"""Packed sets stand side by side in blocks of this many, so that vectors compare them at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class PackedSamples:
-    """Samples of many sets, reduced to a few bits each."""
+    """Samples of many sets, reduced to a few bits each.
+
+    A sample is reduced to the highest `bits` bits of its product with 0x9E3779B1 modulo 2^32. Sets are
+    packed in blocks of 8, the last one filled up with zeros. A block has k/64 words, rounded up. Each word
+    has `bits` planes, the lowest bit of the reduced samples first, and each plane has a u64 for each set of
+    the block: bit i of word w is of sample 64 w + i.
+    """
 
     data: bytes
-    """As rdc/kernel/samples/reference.py defines: k * bits / 8 bytes a set, for k a multiple of 64."""
+    """k * bits / 8 bytes a set, for k a multiple of 64."""
     sets: int
     k: int
     bits: int
@@ -69,7 +78,17 @@ def bbit_pack(samples: Samples, bits: int) -> PackedSamples:
     if not samples.filled:
         raise ValueError("samples of empty bins would all agree; one_permutation(..., fill=True) has none")
     bits = checked_count("bbit_pack", "bits", bits, 1, 16)
-    return PackedSamples(pack_samples(samples.data, samples.k, bits), len(samples), samples.k, bits)
+    sets, words = len(samples), -(-samples.k // 64)
+    packed = array("Q", bytes(8 * _ROW_BLOCK * words * bits * -(-sets // _ROW_BLOCK)))
+    for row in range(sets):
+        block, lane = divmod(row, _ROW_BLOCK)
+        reduced = [(sample * 0x9E3779B1 & 0xFFFFFFFF) >> 32 - bits for sample in samples.of(row)]
+        for plane in range(bits):
+            column = sum([(value >> plane & 1) << j for j, value in enumerate(reduced)])
+            for word in range(words):
+                at = ((block * words + word) * bits + plane) * _ROW_BLOCK + lane
+                packed[at] = column >> 64 * word & 0xFFFF_FFFF_FFFF_FFFF
+    return PackedSamples(packed.tobytes(), sets, samples.k, bits)
 
 
 def bbit_matches(queries: PackedSamples, row: int, packed: PackedSamples) -> array[int]:
@@ -134,7 +153,7 @@ def xor_pairs(packed: PackedSamples) -> PackedSamples:
         raise ValueError(
             f"{packed.k} samples of {packed.bits} bits: a multiple of 128, of 1 bit, is expected"
         )
-    half = packed.k // 2 // 8 * ROW_BLOCK
+    half = packed.k // 2 // 8 * _ROW_BLOCK
     joined = [
         int.from_bytes(packed.data[at : at + half], "little")
         ^ int.from_bytes(packed.data[at + half : at + 2 * half], "little")

@@ -1,14 +1,21 @@
-"""Draws: random numbers from a seed that are the same on every machine and every version of Python."""
+"""Draws: random numbers from a seed, and a logarithm, that are the same on every machine and every version of
+Python.
+
+Both need IEEE 754 doubles and only + - * / and square roots of them, in the order that is written here. The
+logarithms of C libraries differ in the last bit.
+"""
 
 from __future__ import annotations
 
 import math
 
 from rdc.kernel.constants import mix
-from rdc.kernel.samples.weighted_reference import logarithm
 
-__all__ = ["Draws"]
+__all__ = ["Draws", "logarithm"]
 
+_LN2 = 0.6931471805599453
+_ROOT_HALF = 0.7071067811865476
+_TERMS = 11
 _WORD = (1 << 64) - 1
 
 
@@ -34,10 +41,7 @@ class Draws:
         return ((self.word() >> 12) + 0.5) * 2.0**-52
 
     def normals(self, count: int) -> list[float]:
-        """Numbers of the standard normal distribution, by Marsaglia's polar method.
-
-        It needs + - * /, a square root, which IEEE 754 rounds correctly, and rdc's own logarithm.
-        """
+        """Numbers of the standard normal distribution, by Marsaglia's polar method."""
         found: list[float] = []
         while len(found) < count:
             x, y = 2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0
@@ -46,3 +50,20 @@ class Draws:
                 factor = math.sqrt(-2.0 * logarithm(square) / square)
                 found += [x * factor, y * factor]
         return found[:count]
+
+
+def logarithm(x: float) -> float:
+    """The natural logarithm of a finite x > 0, with a relative error below 2^-50.
+
+    x = m 2^e with m from the root of 1/2 to the root of 2; ln m = 2 (s + s^3/3 + s^5/5 + ...) with
+    s = (m - 1) / (m + 1). Eleven terms leave an error below 2^-55.
+    """
+    m, e = math.frexp(x)
+    if m < _ROOT_HALF:
+        m, e = 2.0 * m, e - 1
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    p = 1.0 / (2 * _TERMS - 1)
+    for term in range(_TERMS - 1, 0, -1):
+        p = p * z + 1.0 / (2 * term - 1)
+    return e * _LN2 + 2.0 * s * p

@@ -14,20 +14,42 @@ from __future__ import annotations
 
 import math
 from array import array
+from heapq import nsmallest
 from operator import eq
 
 from rdc.checks import check_argument, check_count, checked_count, checked_seed
-from rdc.kernel.samples.reference import EMPTY
-from rdc.kernel.sampling import bottom_ranks, minimum_samples, partition_samples
+from rdc.kernel.constants import mix
+from rdc.kernel.sampling import minimum_samples, partition_samples
 from rdc.records import dataclass
-from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, check_whole
+from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, check_whole, numbers_of, spans_of
 from rdc.similarity.estimate import Estimate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["BottomRanks", "Samples", "bottom_k", "minhash", "one_permutation"]
+__all__ = ["EMPTY", "BottomRanks", "Family", "Samples", "bottom_k", "minhash", "one_permutation"]
+
+EMPTY = (1 << 32) - 1
+"""The sample of no feature at all."""
+
+_WORD = (1 << 64) - 1
+
+
+class Family:
+    """The functions that a seed stands for, as in the kernel."""
+
+    def __init__(self, seed: int) -> None:
+        self._key = mix(seed)
+        self._factor = mix(seed ^ self._key) | 1
+
+    def rank(self, feature: int) -> int:
+        """The 64 bits by which features are ordered."""
+        return (feature ^ feature >> 32 ^ self._key) * self._factor & _WORD
+
+    def function(self, number: int) -> int:
+        """The 64 bits of one function."""
+        return mix((self._factor + number) & _WORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +181,12 @@ def bottom_k(features: Buffer, offsets: Buffer, k: int = 128, seed: int = 1) -> 
     0.5
     """
     count, seed = _checked("bottom_k", features, offsets, k, seed)
-    ranks, ends = bottom_ranks(features, offsets, count, seed)
-    return BottomRanks(ranks, ends, count)
+    family, column = Family(seed), numbers_of("Q", features, "features")
+    ranks, ends = array("Q"), array("q", [0])
+    for first, stop in spans_of(len(column), offsets):
+        ranks.extend(nsmallest(count, {family.rank(feature) for feature in column[first:stop]}))
+        ends.append(len(ranks))
+    return BottomRanks(ranks.tobytes(), ends.tobytes(), count)
 
 
 def _checked(function: str, features: Buffer, offsets: Buffer, k: object, seed: object) -> tuple[int, int]:

@@ -13,11 +13,13 @@ equal on every machine and every Python.
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from functools import cache
+from itertools import accumulate, pairwise
 
 from rdc.checks import check_argument, checked_count
 from rdc.errors import UsageError
-from rdc.kernel.shingling import shingle_features, url_features
+from rdc.kernel.constants import mix
+from rdc.kernel.shingling import shingle_features
 from rdc.records import dataclass
 from rdc.similarity.arguments import Items, check_column, check_text, check_whole, spans_of
 
@@ -153,7 +155,30 @@ def url_bigrams(text: Buffer, offsets: Buffer) -> FeatureColumn:
     (3, 1.0)
     """
     _check("url_bigrams", text, offsets)
-    return FeatureColumn(*url_features(text, offsets))
+    letters = bytes(memoryview(text).cast("B")).translate(_URL_SPACES)
+    words = FeatureColumn(*shingle_features(letters, offsets, 1, False, False))
+    features, ends, left_out = array("Q"), array("q", [0]), _stop_words()
+    for row in range(len(words)):
+        own = [word for word in words.of(row) if word not in left_out]
+        pairs = list(pairwise(own)) or [(word, 0) for word in own]
+        features.extend(
+            [mix((mix((one + place) & _WORD) + other) & _WORD) for place, (one, other) in enumerate(pairs)]
+        )
+        ends.append(len(features))
+    return FeatureColumn(features.tobytes(), ends.tobytes())
+
+
+_WORD = (1 << 64) - 1
+
+_URL_SPACES = bytes([ord(" ") if byte in b"0123456789_" else byte for byte in range(256)])
+
+
+@cache
+def _stop_words() -> frozenset[int]:
+    """The features of the words of URLs that say nothing about a site."""
+    words = b"bin cgi ftp home htm html http https index main txt"
+    features, _ = shingle_features(words, array("q", [0, len(words)]), 1, False, False)
+    return frozenset(array("Q", features))
 
 
 def html_text(text: Buffer, offsets: Buffer) -> TextColumn:

@@ -11,7 +11,6 @@ from rdc.kernel.hash import _names
 NEEDS: dict[str, set[str]] = {
     "avx512": {"avx512f", "avx512bw", "pclmulqdq", "bmi1", "popcnt"},
     "avx2": {"avx2", "pclmulqdq", "bmi1", "popcnt"},
-    "ssse3": {"ssse3", "popcnt"},
     "c": set(),
 }
 NAMING_NEEDS = {"avx512": {"avx512f", "avx512bw", "avx512vl"}, "avx2": {"avx2"}}

@@ -8,13 +8,12 @@ from random import Random
 from statistics import fmean
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.kernel.samples import _samples, weighted_reference
 from rdc.similarity import Samples, bbit_estimate, bbit_matches, bbit_pack, minhash, weighted_minhash
+from rdc.similarity.draws import logarithm
 
-VARIANTS = ("avx512", "avx2", "neon", "c")
 WEIGHTS = st.floats(0, 1.7e308) | st.sampled_from([0.0, -0.0, 1.0, 5e-324, 2.3e-308, 1e308])
 SETS = st.lists(st.lists(st.tuples(st.integers(0, (1 << 64) - 1), WEIGHTS), max_size=8), max_size=4)
 
@@ -28,13 +27,11 @@ def column(sets: list[list[tuple[int, float]]]) -> tuple[array[int], array[int],
 
 
 @given(SETS, st.integers(1, 20) | st.just(65), st.integers(0, (1 << 64) - 1))
-@example([[(7, 1.0), (7, 2.0), (0, 5e-324)], [], [(9, 0.0)]], 9, 0)
-def test_variants_equal_the_definition(sets: list[list[tuple[int, float]]], count: int, seed: int) -> None:
-    wanted = weighted_reference.weighted_samples(*column(sets), count, seed)
-    for name in VARIANTS:
-        _samples.choose(name)
-        assert _samples.weighted_samples(*column(sets), count, seed) == wanted
-    _samples.choose("avx512")
+def test_any_finite_weights_have_samples(sets: list[list[tuple[int, float]]], count: int, seed: int) -> None:
+    """Also 0, denormal numbers, and the largest. The order of features does not matter."""
+    found = weighted_minhash(*column(sets), count, seed)
+    other = weighted_minhash(*column([one[::-1] for one in sets]), count, seed)
+    assert found == other and len(found) == len(sets)
 
 
 def test_samples_are_what_they_were() -> None:
@@ -54,7 +51,7 @@ def test_samples_are_what_they_were() -> None:
 
 @given(st.floats(5e-324, 1.7e308) | st.floats(0.5, 2))
 def test_the_logarithm_is_near(x: float) -> None:
-    assert weighted_reference.logarithm(x) == pytest.approx(math.log(x), rel=2.0**-50, abs=0)
+    assert logarithm(x) == pytest.approx(math.log(x), rel=2.0**-50, abs=0)
 
 
 @pytest.mark.parametrize("bits", [None, 2])
@@ -113,7 +110,6 @@ def test_equal_weights_compare_as_plain_sets() -> None:
     assert isinstance(samples, Samples) and samples.k == minhash(array("Q"), array("q", [0]), 2000).k
 
 
-@pytest.mark.parametrize("module", [weighted_reference, _samples], ids=["pure", "C"])
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -123,13 +119,10 @@ def test_equal_weights_compare_as_plain_sets() -> None:
         ([1.0], "1 weights of 2 features"),
     ],
 )
-def test_weights_that_are_none_are_refused(module: object, weights: list[float], message: str) -> None:
-    call = vars(module)["weighted_samples"]
+def test_weights_that_are_none_are_refused(weights: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        call(array("Q", [1, 2]), array("q", [0, 2]), array("d", weights), 4, 1)
-    with pytest.raises(ValueError, match="1 to 65536"):
-        call(array("Q", [1]), array("q", [0, 1]), array("d", [1.0]), 0, 1)
+        weighted_minhash(array("Q", [1, 2]), array("q", [0, 2]), array("d", weights), 4)
     with pytest.raises(ValueError, match="decrease"):
-        call(array("Q", [1]), array("q", [0, 1, 0]), array("d", [1.0]), 4, 1)
+        weighted_minhash(array("Q", [1]), array("q", [0, 1, 0]), array("d", [1.0]), 4)
     # Weights outside all sets are nobody's.
-    assert call(array("Q", [1, 2]), array("q", [0, 1]), array("d", [1.0, math.nan]), 4, 1)
+    assert weighted_minhash(array("Q", [1, 2]), array("q", [0, 1]), array("d", [1.0, math.nan]), 4)

@@ -68,7 +68,7 @@ size_t rdc_contenders_plain(uint64_t reach, uint64_t few, const uint8_t *lead, c
                             uint16_t *at);
 
 /* Each is defined on its architecture only. */
-extern const rdc_variant rdc_avx512, rdc_avx2, rdc_ssse3, rdc_neon;
+extern const rdc_variant rdc_avx512, rdc_avx2, rdc_neon;
 
 /* The compiled variants, fastest first, then NULL. rdc_plain is the last. */
 extern const rdc_variant *const rdc_variants[];

@@ -5,7 +5,7 @@
 
 const rdc_variant *const rdc_variants[] = {
 #if defined(__x86_64__)
-    &rdc_avx512, &rdc_avx2, &rdc_ssse3,
+    &rdc_avx512, &rdc_avx2,
 #elif defined(__aarch64__)
     &rdc_neon,
 #endif

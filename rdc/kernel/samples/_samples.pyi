@@ -1,5 +1,4 @@
-"""Min-wise samples in C. Only rdc.kernel.sampling imports it; reference.py and
-weighted_reference.py document each name."""
+"""Min-wise samples in C. Only rdc.kernel.sampling imports it; reference.py documents each name."""
 
 from _typeshed import ReadableBuffer
 
@@ -7,14 +6,7 @@ def minimum_samples(features: ReadableBuffer, offsets: ReadableBuffer, count: in
 def partition_samples(
     features: ReadableBuffer, offsets: ReadableBuffer, count: int, seed: int, fill: bool, /
 ) -> bytes: ...
-def bottom_ranks(
-    features: ReadableBuffer, offsets: ReadableBuffer, count: int, seed: int, /
-) -> tuple[bytes, bytes]: ...
-def pack_samples(samples: ReadableBuffer, count: int, bits: int, /) -> bytes: ...
 def sample_matches(
     queries: ReadableBuffer, row: int, packed: ReadableBuffer, sets: int, count: int, bits: int, /
-) -> bytes: ...
-def weighted_samples(
-    features: ReadableBuffer, offsets: ReadableBuffer, weights: ReadableBuffer, count: int, seed: int, /
 ) -> bytes: ...
 def choose(name: str, /) -> str: ...

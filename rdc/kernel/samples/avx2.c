@@ -22,7 +22,6 @@
 #define UNROLLED 4
 
 #include "samples/vector_body.h"
-#include "samples/weighted_body.h"
 
 /* The ranks of four features: a product modulo 2^64 is that of the low halves and both mixed ones above it. */
 FN __m256i ranks(const uint64_t *features, __m256i keys, __m256i factors, __m256i high_factors)
@@ -153,6 +152,6 @@ static int usable(void)
     return rdc_cpu_has(RDC_CPU_AVX2);
 }
 
-const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, slots, avx2_minima, collect, spread, differences, avx2_weigh};
+const rdc_sampling rdc_sampling_avx2 = {"avx2", usable, high_ranks, slots, avx2_minima, collect, spread, differences};
 
 #endif

@@ -1,18 +1,15 @@
-/* binding.c - rdc.kernel.samples._samples: min-wise samples as a Python module; reference.py and
- * weighted_reference.py document each
- * name.
+/* binding.c - rdc.kernel.samples._samples: min-wise samples as a Python module; reference.py documents
+ * each name.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <math.h>
-
 #include "samples/samples.h"
 
 static const rdc_sampling *const variants[] = {
 #if defined(__x86_64__)
-    &rdc_sampling_avx512, &rdc_sampling_avx2,
+    &rdc_sampling_avx2,
 #elif defined(__aarch64__)
     &rdc_sampling_neon,
 #endif
@@ -137,148 +134,6 @@ static PyObject *partition_samples(PyObject *module, PyObject *args)
     return samples_of(&column, count, seed, 1, fill);
 }
 
-/* Checks the weights of all sets. Returns -1 with an exception set. */
-static int take_weights(const set_column *column, const Py_buffer *weights)
-{
-    if (whole_numbers(weights, "weights"))
-        return -1;
-    if (weights->len != column->features.len) {
-        PyErr_Format(PyExc_ValueError, "%zd weights of %zd features: one a feature is expected", weights->len / 8,
-                     column->features.len / 8);
-        return -1;
-    }
-    const double *weight = weights->buf;
-    for (int64_t i = column->offset[0]; i < column->offset[column->sets]; i++)
-        if (!(weight[i] >= 0.0 && weight[i] < HUGE_VAL)) {
-            PyObject *shown = PyFloat_FromDouble(weight[i]);
-            if (shown)
-                PyErr_Format(PyExc_ValueError, "weight %lld is %R: 0 or more, and finite, is expected", (long long)i, shown);
-            Py_XDECREF(shown);
-            return -1;
-        }
-    return 0;
-}
-
-static PyObject *weighted_samples(PyObject *module, PyObject *args)
-{
-    set_column column = {0};
-    Py_buffer weights = {0};
-    rdc_weighing weighing = {0};
-    Py_ssize_t count;
-    unsigned long long seed;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*nK:weighted_samples", &column.features, &column.offsets, &weights, &count, &seed))
-        return NULL;
-    if (counted(count) || take(&column) || take_weights(&column, &weights))
-        goto done;
-    if (column.sets > (size_t)PY_SSIZE_T_MAX / 4 / (size_t)count || rdc_weighing_start(&weighing, seed, (size_t)count)) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)column.sets * count * 4);
-    if (result) {
-        uint32_t *samples = (uint32_t *)(void *)PyBytes_AS_STRING(result);
-        const double *weight = weights.buf;
-        Py_BEGIN_ALLOW_THREADS
-        for (size_t i = 0; i < column.sets; i++, samples += count)
-            rdc_weighted_samples(&weighing, chosen->weigh, column.feature + column.offset[i], weight + column.offset[i],
-                                 (size_t)(column.offset[i + 1] - column.offset[i]), samples);
-        Py_END_ALLOW_THREADS
-    }
-done:
-    rdc_weighing_end(&weighing);
-    release(&column);
-    PyBuffer_Release(&weights);
-    return result;
-}
-
-/* How many ranks a set can have. */
-static size_t most_of(const set_column *column, size_t i, size_t count)
-{
-    const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
-    return size < count ? size : count;
-}
-
-static PyObject *bottom_ranks(PyObject *module, PyObject *args)
-{
-    set_column column = {0};
-    rdc_family family = {0};
-    Py_ssize_t count;
-    unsigned long long seed;
-    PyObject *result = NULL;
-    uint64_t *ranks = NULL, *room = NULL;
-    int64_t *ends = NULL;
-    size_t total = 0;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*nK:bottom_ranks", &column.features, &column.offsets, &count, &seed))
-        return NULL;
-    if (counted(count) || take(&column))
-        goto done;
-    for (size_t i = 0; i < column.sets; i++)
-        total += most_of(&column, i, (size_t)count);
-    ranks = malloc(8 * total + 8);
-    room = malloc(16 * (size_t)count);
-    ends = malloc(8 * (column.sets + 1));
-    if (!ranks || !room || !ends || rdc_family_start(&family, chosen, seed, 1)) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    size_t at = 0;
-    ends[0] = 0;
-    Py_BEGIN_ALLOW_THREADS
-    for (size_t i = 0; i < column.sets; i++) {
-        const size_t size = (size_t)(column.offset[i + 1] - column.offset[i]);
-        const size_t found = rdc_bottom_ranks(family.key, family.factor, column.feature + column.offset[i], size,
-                                              (size_t)count, room);
-        memcpy(ranks + at, room, 8 * found);
-        ends[i + 1] = (int64_t)(at += found);
-    }
-    Py_END_ALLOW_THREADS
-    result = Py_BuildValue("(y#y#)", (const char *)ranks, (Py_ssize_t)(8 * at), (const char *)ends,
-                           (Py_ssize_t)(8 * (column.sets + 1)));
-done:
-    rdc_family_end(&family);
-    free(ranks);
-    free(room);
-    free(ends);
-    release(&column);
-    return result;
-}
-
-static PyObject *pack_samples(PyObject *module, PyObject *args)
-{
-    Py_buffer view;
-    Py_ssize_t count;
-    int bits;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*ni:pack_samples", &view, &count, &bits))
-        return NULL;
-    if (counted(count))
-        goto done;
-    if (bits < 1 || bits > 16) {
-        PyErr_Format(PyExc_ValueError, "%d bits a sample: 1 to 16 are expected", bits);
-        goto done;
-    }
-    if (view.len % (4 * count) || (view.len && (uintptr_t)view.buf % 4)) {
-        PyErr_Format(PyExc_ValueError, "%zd samples: a multiple of %zd is expected", view.len / 4, count);
-        goto done;
-    }
-    const size_t sets = (size_t)(view.len / 4 / count), words = (size_t)(count + 63) / 64;
-    const size_t blocks = (sets + RDC_SET_BLOCK - 1) / RDC_SET_BLOCK;
-    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * RDC_SET_BLOCK * words * (size_t)bits * blocks));
-    if (result) {
-        memset(PyBytes_AS_STRING(result), 0, (size_t)PyBytes_GET_SIZE(result));
-        Py_BEGIN_ALLOW_THREADS
-        rdc_pack_samples(view.buf, sets, (size_t)count, (unsigned)bits, (uint64_t *)(void *)PyBytes_AS_STRING(result));
-        Py_END_ALLOW_THREADS
-    }
-done:
-    PyBuffer_Release(&view);
-    return result;
-}
-
 /* Compares as reference.py defines. Returns NULL with an exception set. */
 static PyObject *matches(const Py_buffer *one, Py_ssize_t row, const Py_buffer *many, Py_ssize_t sets,
                          Py_ssize_t count, int bits)
@@ -334,7 +189,7 @@ static PyObject *sample_matches(PyObject *module, PyObject *args)
 /* The fastest variant from `name` on, in the order of choice.py, that this CPU can run. */
 static PyObject *choose(PyObject *module, PyObject *argument)
 {
-    static const char *const order[] = {"avx512", "avx2", "ssse3", "neon", "c"};
+    static const char *const order[] = {"avx512", "avx2", "neon", "c"};
     const size_t names = sizeof order / sizeof *order;
     const char *name = PyUnicode_AsUTF8(argument);
     (void)module;
@@ -353,13 +208,10 @@ static PyObject *choose(PyObject *module, PyObject *argument)
 }
 
 static PyMethodDef methods[] = {
-    {"bottom_ranks", bottom_ranks, METH_VARARGS, NULL},
     {"choose", choose, METH_O, NULL},
     {"minimum_samples", minimum_samples, METH_VARARGS, NULL},
-    {"pack_samples", pack_samples, METH_VARARGS, NULL},
     {"partition_samples", partition_samples, METH_VARARGS, NULL},
     {"sample_matches", sample_matches, METH_VARARGS, NULL},
-    {"weighted_samples", weighted_samples, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -19,7 +19,6 @@
 #define UNROLLED 8
 
 #include "samples/vector_body.h"
-#include "samples/weighted_body.h"
 
 static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
 {
@@ -50,6 +49,6 @@ static int usable(void)
     return 1;
 }
 
-const rdc_sampling rdc_sampling_neon = {"neon", usable, high_ranks, rdc_slots, neon_minima, rdc_collect, rdc_spread, differences, neon_weigh};
+const rdc_sampling rdc_sampling_neon = {"neon", usable, high_ranks, rdc_slots, neon_minima, rdc_collect, rdc_spread, differences};
 
 #endif

@@ -13,7 +13,6 @@ A column of sets is two buffers, as in Arrow's layout: all features one after an
 from __future__ import annotations
 
 from array import array
-from heapq import nsmallest
 
 from rdc.kernel.constants import mix
 
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COUNT_LIMIT",
     "EMPTY",
-    "bottom_ranks",
     "minimum_samples",
-    "pack_samples",
     "partition_samples",
     "sample_matches",
 ]
@@ -54,10 +51,6 @@ class Family:
         self.key = mix(seed)
         self.factor = mix(seed ^ self.key) | 1
         self.factors = [mix((self.factor + j) & _WORD) >> 32 | 1 for j in range(count)]
-
-    def keys(self, count: int) -> list[int]:
-        """What seeds the functions of weighted samples."""
-        return [mix((self.factor + j) & _WORD) for j in range(count)]
 
     def rank(self, feature: int) -> int:
         return (feature ^ feature >> 32 ^ self.key) * self.factor & _WORD
@@ -107,59 +100,14 @@ def partition_samples(
     return samples.tobytes()
 
 
-def bottom_ranks(
-    features: ReadableBuffer, offsets: ReadableBuffer, count: int, seed: int, /
-) -> tuple[bytes, bytes]:
-    """Returns the `count` smallest different ranks of each set, in increasing order, or all if there are
-    fewer.
-
-    The result is a column of sets: ranks (u64) and offsets (i64). Errors as for minimum_samples().
-    """
-    check_count(count)
-    family = Family(seed, 0)
-    ranks, ends = array("Q"), array("q", [0])
-    for column in _sets(features, offsets):
-        ranks.extend(nsmallest(count, {family.rank(feature) for feature in column}))
-        ends.append(len(ranks))
-    return ranks.tobytes(), ends.tobytes()
-
-
-def pack_samples(samples: ReadableBuffer, count: int, bits: int, /) -> bytes:
-    """Returns samples reduced to `bits` bits, packed for sample_matches().
-
-    A sample is reduced to the highest `bits` bits of its product with 0x9E3779B1 modulo 2^32. Sets are
-    packed in blocks of ROW_BLOCK, the last one filled up with zeros. A block has count/64 words, rounded
-    up. Each word has `bits` planes, the lowest bit of the reduced samples first, and each plane has a u64
-    for each set of the block: bit i of word w is of sample 64 w + i. ValueError for `bits` outside 1 to 16,
-    a `count` outside 1 to COUNT_LIMIT, and for samples that are no multiple of `count`.
-    """
-    check_count(count)
-    if not 1 <= bits <= 16:
-        raise ValueError(f"{bits} bits a sample: 1 to 16 are expected")
-    rows = array("I", bytes(memoryview(samples).cast("B")))
-    if len(rows) % count:
-        raise ValueError(f"{len(rows)} samples: a multiple of {count} is expected")
-    sets, words = len(rows) // count, -(-count // 64)
-    packed = array("Q", bytes(8 * ROW_BLOCK * words * bits * -(-sets // ROW_BLOCK)))
-    for row in range(sets):
-        block, lane = divmod(row, ROW_BLOCK)
-        for j in range(count):
-            reduced = (rows[row * count + j] * 0x9E3779B1 & _HALF) >> 32 - bits
-            word, bit = divmod(j, 64)
-            for plane in range(bits):
-                at = ((block * words + word) * bits + plane) * ROW_BLOCK + lane
-                packed[at] |= (reduced >> plane & 1) << bit
-    return packed.tobytes()
-
-
 def sample_matches(
     queries: ReadableBuffer, row: int, packed: ReadableBuffer, sets: int, count: int, bits: int, /
 ) -> bytes:
     """Returns for each of `sets` packed sets how many samples agree with those of set `row` of `queries`,
     u32.
 
-    Both buffers come from pack_samples() with the same `count` and `bits`. ValueError if a buffer has no
-    whole block or is shorter than `row` or `sets` demand.
+    Both buffers are packed as rdc.similarity.PackedSamples has it, with the same `count` and `bits`.
+    ValueError if a buffer has no whole block or is shorter than `row` or `sets` demand.
     """
     check_count(count)
     words = -(-count // 64)

@@ -33,12 +33,4 @@ void rdc_family_end(rdc_family *family);
 void rdc_minimum_samples(rdc_family *family, const uint64_t *features, size_t size, uint32_t *samples);
 void rdc_partition_samples(rdc_family *family, const uint64_t *features, size_t size, int fill, uint32_t *samples);
 
-/* Writes the smallest different ranks of one set in increasing order, at most `most`. Returns their number.
- * `ranks` has room for twice as many. */
-size_t rdc_bottom_ranks(uint64_t key, uint64_t factor, const uint64_t *features, size_t size, size_t most,
-                        uint64_t *ranks);
-
-/* Packs the samples of `sets` sets; `packed` is all zeros before. */
-void rdc_pack_samples(const uint32_t *samples, size_t sets, size_t count, unsigned bits, uint64_t *packed);
-
 #endif

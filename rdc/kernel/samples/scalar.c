@@ -14,7 +14,6 @@
 #define UNROLLED 8
 
 #include "samples/vector_body.h"
-#include "samples/weighted_body.h"
 
 static void high_ranks(const uint64_t *features, size_t count, uint64_t key, uint64_t factor, uint32_t *high)
 {
@@ -44,4 +43,4 @@ static int usable(void)
     return 1;
 }
 
-const rdc_sampling rdc_sampling_plain = {"c", usable, high_ranks, rdc_slots, plain_minima, rdc_collect, rdc_spread, differences, plain_weigh};
+const rdc_sampling rdc_sampling_plain = {"c", usable, high_ranks, rdc_slots, plain_minima, rdc_collect, rdc_spread, differences};

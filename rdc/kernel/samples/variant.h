@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "samples/weighted.h"
-
 /* Lanes that every variant may read and write at a time; columns of factors are padded to it. */
 #define RDC_SAMPLE_LANES 16
 
@@ -41,13 +39,10 @@ typedef struct {
      * plane. */
     void (*differences)(const uint64_t *query, const uint64_t *packed, size_t blocks, size_t words, unsigned bits,
                         uint32_t *out);
-
-    /* Lets one feature of a weighted set, by the logarithm of its weight, compete in each of `lanes` functions. */
-    rdc_weigh *weigh;
 } rdc_sampling;
 
-/* The first two where their architecture is x86, the third on ARM64. */
-extern const rdc_sampling rdc_sampling_avx512, rdc_sampling_avx2, rdc_sampling_neon, rdc_sampling_plain;
+/* The first one where the architecture is x86, the second on ARM64. */
+extern const rdc_sampling rdc_sampling_avx2, rdc_sampling_neon, rdc_sampling_plain;
 
 static inline uint64_t rdc_sample_rank(uint64_t feature, uint64_t key, uint64_t factor)
 {

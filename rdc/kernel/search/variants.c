@@ -72,7 +72,7 @@ static int agrees(const rdc_block_variant *variant)
 
 int rdc_choose_blocks(const char *kernel)
 {
-    static const char *const order[] = {"avx512", "avx2", "ssse3", "neon", "c"};
+    static const char *const order[] = {"avx512", "avx2", "neon", "c"};
     const size_t count = sizeof order / sizeof *order;
     size_t first = 0;
     while (first < count && strcmp(order[first], kernel))

@@ -73,7 +73,6 @@ static size_t about_features(const rdc_text_column *column, int by_characters)
     return (by_characters ? size : size / 4) + column->texts;
 }
 
-/* Shingles for a k above 0, otherwise bigrams of URLs. */
 static PyObject *features_of(rdc_text_column *column, size_t k, int by_characters, int wrap)
 {
     feature_bytes to = {{NULL, 0, 0, grow}, PyBytes_FromStringAndSize(NULL, 0), NULL};
@@ -90,15 +89,11 @@ static PyObject *features_of(rdc_text_column *column, size_t k, int by_character
     int64_t *end = (int64_t *)(void *)PyBytes_AS_STRING(ends);
     *end++ = 0;
     to.thread = PyEval_SaveThread();
-    if (k)
-        rdc_shingler_start(shingler, chosen, k, by_characters, wrap, &to.list);
-    else
-        rdc_bigrams_start(shingler, chosen, &to.list);
+    rdc_shingler_start(shingler, chosen, k, by_characters, wrap, &to.list);
     failed = grow(&to.list, about_features(column, by_characters));
     for (size_t i = 0; i < column->texts && !failed; i++) {
-        const uint8_t *text = column->bytes + column->offset[i];
-        const size_t size = (size_t)(column->offset[i + 1] - column->offset[i]);
-        failed = k ? rdc_shingle(shingler, text, size) : rdc_url_bigrams(shingler, text, size);
+        failed = rdc_shingle(shingler, column->bytes + column->offset[i],
+                             (size_t)(column->offset[i + 1] - column->offset[i]));
         *end++ = (int64_t)to.list.count;
     }
     PyEval_RestoreThread(to.thread);
@@ -126,19 +121,6 @@ static PyObject *shingle_features(PyObject *module, PyObject *args)
         PyErr_Format(PyExc_ValueError, "%zd units a shingle: 1 to %d are expected", k, RDC_SHINGLE_LIMIT);
     else if (!rdc_take_texts(&column))
         result = features_of(&column, (size_t)k, by_characters, wrap);
-    rdc_release_texts(&column);
-    return result;
-}
-
-static PyObject *url_features(PyObject *module, PyObject *args)
-{
-    rdc_text_column column = {0};
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*:url_features", &column.text, &column.offsets))
-        return NULL;
-    if (!rdc_take_texts(&column))
-        result = features_of(&column, 0, 0, 0);
     rdc_release_texts(&column);
     return result;
 }
@@ -174,7 +156,7 @@ static PyObject *upper_halves(PyObject *module, PyObject *argument)
 /* The fastest variant from `name` on, in the order of choice.py, that this CPU can run. */
 static PyObject *choose(PyObject *module, PyObject *argument)
 {
-    static const char *const order[] = {"avx512", "avx2", "ssse3", "neon", "c"};
+    static const char *const order[] = {"avx512", "avx2", "neon", "c"};
     const size_t names = sizeof order / sizeof *order;
     const char *name = PyUnicode_AsUTF8(argument);
     (void)module;
@@ -196,7 +178,6 @@ static PyMethodDef methods[] = {
     {"choose", choose, METH_O, NULL},
     {"shingle_features", shingle_features, METH_VARARGS, NULL},
     {"upper_halves", upper_halves, METH_O, NULL},
-    {"url_features", url_features, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -36,11 +36,9 @@ __all__ = [
     "KEYS",
     "MARK_RUN",
     "SHINGLE_LIMIT",
-    "STOP_WORDS",
     "shingle_features",
     "texts_of",
     "upper_halves",
-    "url_features",
 ]
 
 SHINGLE_LIMIT = 256
@@ -55,11 +53,7 @@ BASE = 0xD134_2543_DE82_EF95
 """A multiplier that scatters well: Steele and Vigna, "Computationally easy, spectrally good multipliers"
 (2021)."""
 
-STOP_WORDS = ("bin", "cgi", "ftp", "home", "htm", "html", "http", "https", "index", "main", "txt")
-"""Words of URLs that say nothing about a site."""
-
 _WORD = (1 << 64) - 1
-_URL_SEPARATORS = frozenset(b"0123456789_")
 
 
 def shingle_features(
@@ -80,25 +74,6 @@ def shingle_features(
             hashes += hashes[: k - 1]
         starts = range(max(1, len(hashes) - k + 1) if hashes else 0)
         features.extend(_shingle(hashes[start : start + k]) for start in starts)
-        ends.append(len(features))
-    return features.tobytes(), ends.tobytes()
-
-
-def url_features(text: ReadableBuffer, offsets: ReadableBuffer, /) -> tuple[bytes, bytes]:
-    """Returns the bigrams of each URL with their positions: a column of sets, u64 and i64.
-
-    Units are by words, but digits and the underscore are separators, too. STOP_WORDS are left out. The
-    bigram of the units at positions i and i + 1 is the shingle of both and the number i. One unit alone
-    is the shingle of itself and the number 0. Errors as for shingle_features().
-    """
-    stops = {unit_hash(list(map(ord, word))) for word in STOP_WORDS}
-    features, ends = array("Q"), array("q", [0])
-    for one in texts_of(text, offsets):
-        codes = [0 if code in _URL_SEPARATORS else code for code in folded(one)]
-        hashes = [h for h in (unit_hash(unit) for unit in units(codes, False)) if h not in stops]
-        if len(hashes) == 1:
-            features.append(_shingle([*hashes, 0]))
-        features.extend(_shingle([*hashes[i : i + 2], i]) for i in range(len(hashes) - 1))
         ends.append(len(features))
     return features.tobytes(), ends.tobytes()
 

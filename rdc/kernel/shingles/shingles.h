@@ -26,11 +26,7 @@ typedef struct {
 void rdc_shingler_start(rdc_shingler *shingler, const rdc_shingling *variant, size_t k, int by_characters, int wrap,
                         rdc_feature_list *list);
 
-/* Both append the features of one text to the list. They return -1 if it does not grow. */
+/* Appends the features of one text to the list. Returns -1 if it does not grow. */
 int rdc_shingle(rdc_shingler *shingler, const uint8_t *text, size_t size);
-int rdc_url_bigrams(rdc_shingler *shingler, const uint8_t *text, size_t size);
-
-/* For rdc_url_bigrams(). */
-void rdc_bigrams_start(rdc_shingler *shingler, const rdc_shingling *variant, rdc_feature_list *list);
 
 #endif

@@ -26,7 +26,7 @@ void rdc_units_start(rdc_units *units, const rdc_shingling *variant, rdc_unit_ki
     for (unsigned byte = 0; byte < 128; byte++) {
         const unsigned low = byte | 0x20;
         const int letter = low >= 'a' && low <= 'z', digit = (byte >= '0' && byte <= '9') || byte == '_';
-        if (letter || (digit && kind != RDC_BY_LETTERS))
+        if (letter || digit)
             units->letters[byte] = (uint8_t)(letter ? low : byte);
         units->letter_hashes[byte] = rdc_unit_step(0, units->letters[byte], 0);
     }
@@ -295,8 +295,7 @@ static size_t take_chunk(rdc_units *units, const uint8_t *text, size_t size)
 int rdc_units_of(rdc_units *units, const uint8_t *text, size_t size)
 {
     for (size_t at = 0; at < size && !units->failed;)
-        at += units->kind == RDC_BY_LETTERS ? take_characters(units, text + at, 0, size - at, size - at)
-                                            : take_chunk(units, text + at, size - at);
+        at += take_chunk(units, text + at, size - at);
     take_marks(units);
     end_unit(units);
     flush(units);

@@ -10,7 +10,7 @@
 
 #define RDC_UNITS_AT_ONCE (2 * RDC_TEXT_CHUNK)
 
-typedef enum { RDC_BY_WORDS, RDC_BY_CHARACTERS, RDC_BY_LETTERS } rdc_unit_kind;
+typedef enum { RDC_BY_WORDS, RDC_BY_CHARACTERS } rdc_unit_kind;
 
 /* Reads texts, one after another. It needs no memory that grows with a text. */
 typedef struct {

@@ -46,7 +46,7 @@ static int grow(rdc_feature_list *list, size_t more)
 }
 
 typedef struct {
-    size_t k; /* 0: bigrams of URLs */
+    size_t k;
     int by_characters, wrap;
 } way;
 
@@ -54,11 +54,8 @@ static rdc_feature_list features_of(const rdc_shingling *variant, way how, const
 {
     rdc_feature_list list = {NULL, 0, 0, grow};
     rdc_shingler *shingler = exactly(sizeof *shingler);
-    if (how.k)
-        rdc_shingler_start(shingler, variant, how.k, how.by_characters, how.wrap, &list);
-    else
-        rdc_bigrams_start(shingler, variant, &list);
-    const int failed = how.k ? rdc_shingle(shingler, text, size) : rdc_url_bigrams(shingler, text, size);
+    rdc_shingler_start(shingler, variant, how.k, how.by_characters, how.wrap, &list);
+    const int failed = rdc_shingle(shingler, text, size);
     free(shingler);
     if (failed)
         exit(2);
@@ -94,7 +91,7 @@ static size_t random_text(generator *g, uint8_t *text, size_t size)
 static int shingles_agree(generator *g)
 {
     const size_t size = below(g, 3) ? below(g, 300) : below(g, 9000), shift = below(g, 200);
-    const way how = {below(g, 4) ? 1 + below(g, 9) : below(g, 257), (int)below(g, 2), (int)below(g, 2)};
+    const way how = {1 + (below(g, 4) ? below(g, 9) : below(g, 256)), (int)below(g, 2), (int)below(g, 2)};
     uint8_t *text = exactly(size), *moved = exactly(shift + size);
     int agree = 1;
     random_text(g, text, size);

@@ -176,31 +176,6 @@ def test_words_that_differ_have_hashes_that_differ() -> None:
     assert all(2_800 < count < 3_200 for count in ones)
 
 
-def test_urls_are_bigrams_of_words_with_positions() -> None:
-    urls = [
-        "www6.infoseek.com",
-        "HTTP://www.Infoseek.com/index.html",
-        "infoseek.com",
-        "x①",
-        "12/_/",
-        "\u017f世",
-    ]
-    sets = sets_of(reference.url_features(*column([url.encode() for url in urls])))
-    www, infoseek, com, x, s, china = (
-        reference.unit_hash(list(map(ord, word))) for word in ("www", "infoseek", "com", "x", "s", "世")
-    )
-    base = reference.BASE
-
-    def feature(*numbers: int) -> int:
-        total = 0
-        for number in numbers:
-            total = (total * base + number) % 2**64
-        return spread(total)
-
-    assert sets[0] == sets[1] == [feature(www, infoseek, 0), feature(infoseek, com, 1)]
-    assert sets[2:] == [[feature(infoseek, com, 0)], [feature(x, 0)], [], [feature(s, china, 0)]]
-
-
 parts_drawn = st.sampled_from(
     [
         "a",
@@ -233,13 +208,10 @@ rows = st.lists(
 @given(rows, st.integers(1, 7) | st.just(256), st.booleans(), st.booleans())
 def test_variants_equal_the_definition(drawn: list[bytes], k: int, by_characters: bool, wrap: bool) -> None:
     given = column(drawn)
-    wanted = reference.shingle_features(*given, k, by_characters, wrap), reference.url_features(*given)
+    wanted = reference.shingle_features(*given, k, by_characters, wrap)
     for name in VARIANTS:
         _shingles.choose(name)
-        assert (
-            _shingles.shingle_features(*given, k, by_characters, wrap),
-            _shingles.url_features(*given),
-        ) == wanted
+        assert _shingles.shingle_features(*given, k, by_characters, wrap) == wanted
     _shingles.choose("avx512")
 
 
@@ -308,8 +280,8 @@ def test_tables_are_what_the_generator_writes() -> None:
         lambda module: module.shingle_features(b"a", array("q", [0, 2]), 5, False, False),
         lambda module: module.shingle_features(b"a", array("q", [-1, 1]), 5, False, False),
         lambda module: module.shingle_features(b"a", array("q"), 5, False, False),
-        lambda module: module.url_features(b"abc", array("q", [0, 3, 2])),
-        lambda module: module.url_features(b"abc", b"1234567"),
+        lambda module: module.shingle_features(b"abc", array("q", [0, 3, 2]), 5, False, False),
+        lambda module: module.shingle_features(b"abc", b"1234567", 5, False, False),
     ],
 )
 def test_bad_columns_are_refused(module: Any, call: Callable[[Any], object]) -> None:

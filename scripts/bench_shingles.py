@@ -16,7 +16,8 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from rdc.kernel.shingles import _shingles, reference
+from rdc.kernel.shingles import _shingles
+from tests.reference import shingles as reference
 
 LENGTHS = {1: 3, 2: 17, 3: 21, 4: 16, 5: 11, 6: 9, 7: 8, 8: 6, 9: 4, 10: 3, 11: 1, 12: 1}
 """How many of a hundred words of English prose have so many letters, roughly."""

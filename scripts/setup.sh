@@ -10,8 +10,27 @@ fail() { printf 'rdc setup: %s\n' "$*" >&2; exit 1; }
 # which cp -p does not preserve. Every run of scripts/rdc waits for this check.
 unchanged() {
   [ -z "${PYTHON:-}" ] && [ "$(cat "$venv/place" 2>/dev/null)" = "$top" ] && [ -e "$venv/stamp-$1" ] &&
-    [ -z "$(find "$top/pyproject.toml" "$top/scripts/bin/rdc" "$top/rdc" \( -name __pycache__ -prune \) -o \( -type d -o -name '*.c' \
-      -o -name '*.h' -o -name pyproject.toml -o -path '*/scripts/bin/rdc' \) -cnewer "$venv/stamp-$1" -print)" ]
+    [ -z "$(find "$top/pyproject.toml" "$top/setup.py" "$top/scripts/bin/rdc" "$top/rdc" \( -name __pycache__ -prune \) -o \( -type d -o -name '*.c' \
+      -o -name '*.h' -o -name pyproject.toml -o -name setup.py -o -path '*/scripts/bin/rdc' \) -cnewer "$venv/stamp-$1" -print)" ]
+}
+
+# Chooses a compiler that works: the machine's own, or zig's from the package index.
+compiler() {
+  probe=$(mktemp -d)
+  echo 'int main(void) { return 0; }' >"$probe/probe.c"
+  for words in "${CC:-cc}" gcc clang; do
+    # shellcheck disable=SC2086
+    if $words "$probe/probe.c" -o "$probe/probe" >/dev/null 2>&1; then
+      [ "$words" = cc ] || export CC="$words"
+      rm -r "$probe"
+      return
+    fi
+  done
+  rm -r "$probe"
+  printf 'rdc setup: no C compiler works here; taking ziglang from the package index\n' >&2
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check 'ziglang>=0.13' >&2 ||
+    fail "no C compiler; install one (Debian: apt-get install gcc)"
+  export CC="$venv/bin/python -m ziglang cc" LDSHARED="$venv/bin/python -m ziglang cc -shared"
 }
 
 setup() {
@@ -23,11 +42,10 @@ setup() {
   "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv module; install it (Debian: apt-get install python3-venv)"
   header=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
   [ -e "$header" ] || fail "no Python headers ($header); install them (Debian: apt-get install python3-dev)"
-  command -v "${CC:-cc}" >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || fail "no C compiler; install one (Debian: apt-get install gcc)"
 
   begun=$(mktemp)
   # The stamp names everything the installed copy depends on; the Python sources are used in place.
-  stamp=$( { cat "$top/pyproject.toml" "$top/scripts/bin/rdc"; find "$top/rdc" -name '*.c' -o -name '*.h' | LC_ALL=C sort | xargs cat; "$python" -V; echo "$top"; } | cksum)
+  stamp=$( { cat "$top/pyproject.toml" "$top/setup.py" "$top/scripts/bin/rdc"; find "$top/rdc" -name '*.c' -o -name '*.h' | LC_ALL=C sort | xargs cat; "$python" -V; echo "$top"; } | cksum)
   if [ "$(cat "$venv/stamp-$extra" 2>/dev/null)" != "$stamp" ]; then
     printf 'rdc setup: installing into %s, which takes up to a minute\n' "$venv" >&2
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv" >&2 || fail "could not create $venv"
@@ -36,6 +54,7 @@ setup() {
     ! "$venv/bin/python" -c 'import setuptools' 2>/dev/null ||
       "$venv/bin/python" -m pip uninstall --quiet --disable-pip-version-check --yes setuptools >&2
     rm -f "$venv"/stamp-*
+    compiler
     target=$top
     [ -z "$extra" ] || target="$top[$extra]"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable "$target" >&2 ||

@@ -2,7 +2,7 @@
 
 Debian's package unicode-data has these files in /usr/share/unicode. The version they have is pinned: shingles
 are equal on every Python, so a newer version changes features and needs a reason. The output is
-rdc/kernel/shingles/unicode_data.py, and tables.h and keys.h beside it, made by generate_tables.py.
+scripts/unicode_data.py, of which scripts/kernel_tables.py makes the header of the kernel.
 Command: python scripts/unicode_tables.py [FOLDER]
 """
 
@@ -85,7 +85,7 @@ def fold(database: Database, code: int) -> tuple[int, ...]:
 
 
 def kind(database: Database, code: int) -> int:
-    """The kind of a folded character, as rdc/kernel/shingles/reference.py numbers them."""
+    """The kind of a folded character, as tests/reference/shingles.py numbers them."""
     category = database.category[code]
     if category[0] == "M" or 0x1160 <= code < 0x1200 or 0xD7B0 <= code < 0xD800:
         return 3
@@ -95,7 +95,7 @@ def kind(database: Database, code: int) -> int:
 
 
 def unicode_lines(database: Database) -> Iterator[str]:
-    """Yields the lines that rdc/kernel/shingles/characters.py reads: ranges, an empty line, foldings."""
+    """Yields the lines that tests/reference/characters.py reads: ranges, an empty line, foldings."""
     rows = ((kind(database, code), database.order[code]) for code in range(LAST + 1))
     length = 0
     for (what, order), run in groupby(rows):
@@ -122,7 +122,7 @@ def main() -> None:
     database = Database(folder)
     packed = b85encode(compress("\n".join(unicode_lines(database)).encode(), 9)).decode()
     lines = "\n".join(f'    "{packed[at : at + 100]}"' for at in range(0, len(packed), 100))
-    (TOP / "rdc/kernel/shingles/unicode_data.py").write_text(
+    (TOP / "scripts/unicode_data.py").write_text(
         f'''"""Unicode's characters, pinned; written by scripts/unicode_tables.py, do not edit."""
 
 from __future__ import annotations
@@ -138,15 +138,10 @@ and {FILES[-1]}, one after another."""
 PACKED = (
 {lines}
 )
-"""Text, compressed by zlib, in base 85. characters.py reads it."""
+"""Text, compressed by zlib, in base 85. tests/reference/characters.py reads it."""
 '''
     )
-    write = "import sys; from rdc.kernel.shingles import generate_tables as g; sys.stdout.write(g.{}_text())"
-    for name in ("keys", "tables"):
-        header = subprocess.run(
-            [sys.executable, "-c", write.format(name)], cwd=TOP, capture_output=True, check=True
-        )
-        (TOP / f"rdc/kernel/shingles/{name}.h").write_bytes(header.stdout)
+    subprocess.run([sys.executable, "-m", "scripts.kernel_tables"], cwd=TOP, check=True)
 
 
 if __name__ == "__main__":

@@ -30,12 +30,9 @@ A shell shows this code for a program that SIGPIPE ended. rsync has no code of t
 """
 
 
-COMPUTING_VERBS = frozenset(VERBS) - {"catalog", "completions", "config", "install", "keys", "undo"}
-"""The verbs that cut and compare contents."""
-
-_WITHOUT_KERNEL = (
-    "rdc: {} has no C kernel: it compares changed files at half a megabyte a second, a thousand times slower;"
-    " install a wheel, or a C compiler and rdc again (RDC_KERNEL=pure accepts it)\n"
+_WITHOUT_C = (
+    "rdc: {} lacks its C modules; install a C compiler and Python's headers (Debian: apt-get install gcc"
+    " python3-dev), then rdc again, from its sources (python3 -m pip install --force-reinstall .)\n"
 )
 
 
@@ -95,10 +92,19 @@ def run(words: Sequence[str], environment: Environment) -> int:
             )
             _traceback(environment)
             return ExitCode.FILE_IO
+        if isinstance(error, ImportError) and _lacks_module(error):
+            environment.talk(_WITHOUT_C.format(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+            _traceback(environment)
+            return _code_of(words, ExitCode.USAGE)
         hint = "" if environment.environ.get("RDC_DEBUG") else " (set RDC_DEBUG=1 for the traceback)"
         environment.talk(f"rdc: internal error: {one_line(f'{type(error).__name__}: {error}')}{hint}\n")
         _traceback(environment)
         return _code_of(words, ExitCode.USAGE)
+
+
+def _lacks_module(error: ImportError) -> bool:
+    """Whether it is a C module of rdc that is not there."""
+    return (error.name or "").startswith("rdc.") and "cannot import name '_" in str(error)
 
 
 def _code_of(words: Sequence[str], code: ExitCode) -> ExitCode:
@@ -149,8 +155,6 @@ def _run_verb(name: str, words: Sequence[str], environment: Environment) -> Exit
         return ExitCode.OK
     if len(words) == 1 and words[0] == "-h":
         words = ["--help"]  # as in rsync: alone, -h asks for help, as no run consists of rounded sizes only
-    if name in COMPUTING_VERBS and "RDC_KERNEL" not in environment.environ and not _has_kernel():
-        environment.talk(_WITHOUT_KERNEL.format(os.path.dirname(os.path.dirname(__file__))))
     defaults = [] if "--help" in words else default_words(verb.OPTIONS, environment.environ)
     try:
         return verb.run([*(chosen.word for chosen in defaults), *words], environment)
@@ -159,15 +163,6 @@ def _run_verb(name: str, words: Sequence[str], environment: Environment) -> Exit
             if chosen.word in str(error) and chosen.word not in words:
                 raise UsageError(f"{error} (from {chosen.source})") from error
         raise
-
-
-def _has_kernel() -> bool:
-    """Whether the C kernel was built. Loading it here would cost every start."""
-    kernel = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernel")
-    try:
-        return any(name.startswith("_kernel.") and name.endswith(".so") for name in os.listdir(kernel))
-    except OSError:
-        return True  # in an archive; a kernel that is missing shows in rdc --version
 
 
 def _version_text() -> str:

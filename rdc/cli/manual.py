@@ -27,7 +27,7 @@ DATED = "2026-11-21"
 _ENVIRONMENT = {
     "NO_COLOR": "if set and not empty, nothing is coloured",
     "RDC_DEBUG": "if set, errors come with tracebacks",
-    "RDC_KERNEL": "demands one form of the kernel: avx512, avx2, neon, c or pure",
+    "RDC_KERNEL": "demands one form of the kernel: avx512, avx2, neon or c",
     **{setting.variable: f"the setting {setting.key}: {setting.help}" for setting in SETTINGS},
 }
 

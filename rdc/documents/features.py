@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["SHINGLE_SIZES", "SHINGLE_VERSION", "text_features"]
 
 SHINGLE_VERSION = 1
-"""Version of the rules in rdc/kernel/shingles/reference.py. One search compares features of one version."""
+"""Version of the rules in tests/reference/shingles.py. One search compares features of one version."""
 
 SHINGLE_SIZES = {"words": 5, "chars": 8}
 """How many words or characters make a shingle."""

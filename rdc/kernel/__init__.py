@@ -1,12 +1,14 @@
 # ruff: noqa: F403, F405 - a checker takes the names of __all__ from the stub _kernel.pyi
 """The kernel: cut points, block search, traits, digest inputs and packed columns, as fast as this CPU can.
 
-`reference` defines every name, and `choice` picks the variant that computes it. KERNEL.md has the map.
+cut/reference.py defines the cuts and tests/reference every other name, and `choice` picks the variant that
+computes them. KERNEL.md has the map.
 """
 
 from __future__ import annotations
 
 from rdc.kernel import choice
+from rdc.kernel._kernel import *
 
 __all__ = [
     "Cutter",
@@ -43,8 +45,4 @@ __all__ = [
     "unpack_varints",
 ]
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rdc.kernel._kernel import *
-else:
-    choice.bind(globals(), choice.chosen_module(), __all__)
+choice.choose()

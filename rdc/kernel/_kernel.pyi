@@ -1,4 +1,4 @@
-"""The C kernel. Only rdc.kernel.choice imports it; rdc.kernel.reference documents what each name does."""
+"""The C kernel. tests/reference documents what each name does."""
 
 from _typeshed import ReadableBuffer, WriteableBuffer
 

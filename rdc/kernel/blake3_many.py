@@ -6,6 +6,7 @@ from __future__ import annotations
 from blake3 import blake3
 
 from rdc.kernel import kernel_name
+from rdc.kernel.hash import _names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ input they are not, because a thread that finds the lock taken falls asleep.
 
 def variants() -> tuple[str, ...]:
     """Returns the built variants that this CPU can run, fastest first."""
-    try:
-        from rdc.kernel.hash import _names
-    except ImportError:  # a checkout without a compiler
-        return ()
     return _names.usable()
 
 
@@ -49,8 +46,6 @@ def name_many(inputs: list[Buffer]) -> bytes:
     if _variant is not None and len(inputs) > 1:
         total = sum(map(len, inputs))  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
         if total < _WORTH[_variant] * len(inputs):
-            from rdc.kernel.hash import _names
-
             return _names.name_inputs(inputs, _variant)
     # One hash object serves all inputs. That halves the time for which a thread needs the interpreter's lock
     # between inputs. If two threads want the lock at once, one falls asleep for the time of several inputs.
@@ -71,8 +66,6 @@ def name_parts(data: Buffer, sizes: array[int], key: bytes | None = None) -> byt
     `data`.
     """
     if _variant is not None:
-        from rdc.kernel.hash import _names
-
         return _names.name_parts(data, sizes, key, _variant)
     with memoryview(data).cast("B") as view:
         if sum(sizes) != len(view):

@@ -1,7 +1,7 @@
 /* module.c - the kernel as a Python module, and the variant that runs.
  *
  * The files named *_binding.c add everything else to the module. No other file knows Python.
- * rdc/kernel/reference.py documents each name. */
+ * tests/reference documents each name. */
 #include "module.h"
 
 #include "search/variant.h"

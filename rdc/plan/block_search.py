@@ -243,7 +243,7 @@ def _search_anywhere(
 ) -> array[int]:
     """Searches a gap whose neighbours are far apart or out of order, which is rare. Sets its matches and
     returns the ranges to ask about next."""
-    from rdc.kernel.search.gap_reference import Match, Span, search_gap
+    from rdc.plan.gap_search import Match, Span, search_gap
 
     def find_in(span: Span, size: int, prints: bytes) -> Sequence[int]:
         return find(Window(gap.base, *span), size, width, prints)

@@ -6,7 +6,7 @@ sets of shingles. A shingle is a run of words.
 Texts are a column in Arrow's layout: `text`, UTF-8, one text after another, and `offsets`, i64, one more than
 there are texts; text t has the bytes from offsets[t] to offsets[t + 1]. Any buffer serves, such as bytes, a
 numpy array of uint8 or an Arrow buffer, and nothing is copied. Offsets of another type are a TypeError.
-rdc/kernel/shingles/reference.py says what is a word. Its tables of characters are pinned, so features are
+tests/reference/shingles.py says what is a word. Its tables of characters are pinned, so features are
 equal on every machine and every Python.
 """
 
@@ -157,12 +157,12 @@ def url_bigrams(text: Buffer, offsets: Buffer) -> FeatureColumn:
     _check("url_bigrams", text, offsets)
     letters = bytes(memoryview(text).cast("B")).translate(_URL_SPACES)
     words = FeatureColumn(*shingle_features(letters, offsets, 1, False, False))
-    features, ends, left_out = array("Q"), array("q", [0]), _stop_words()
+    features, ends = array("Q"), array("q", [0])
     for row in range(len(words)):
-        own = [word for word in words.of(row) if word not in left_out]
+        own = [word for word in words.of(row) if word not in _stop_words()]
         pairs = list(pairwise(own)) or [(word, 0) for word in own]
         features.extend(
-            [mix((mix((one + place) & _WORD) + other) & _WORD) for place, (one, other) in enumerate(pairs)]
+            [mix((mix((one + number) & _WORD) + other) & _WORD) for number, (one, other) in enumerate(pairs)]
         )
         ends.append(len(features))
     return FeatureColumn(features.tobytes(), ends.tobytes())
@@ -205,11 +205,10 @@ def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
     except ImportError:
         raise UsageError("html_text needs selectolax: python3 -m pip install 'rdc-sync[html]'") from None
     content = memoryview(text).cast("B")
-    pages = (
-        LexborHTMLParser(bytes(content[first:stop]).decode(errors="replace"))
-        for first, stop in spans_of(len(content), offsets)
-    )
-    return TextColumn.join("".join(_page_parts(page.root)) for page in pages)
+    pages = [
+        bytes(content[first:stop]).decode(errors="replace") for first, stop in spans_of(len(content), offsets)
+    ]
+    return TextColumn.join(["".join(_page_parts(LexborHTMLParser(page).root)) for page in pages])
 
 
 _INLINE = frozenset(

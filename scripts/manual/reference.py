@@ -78,7 +78,7 @@ PURPOSES = {
     "watchdog": "reading inotify in `rdc watch`; 7.1 is the first that tells of an overflow",
     "xxhash": "names of fixed blocks in a scan",
     "zstandard": "compression on the wire, and of a scan's samples",
-    "build": "tests: makes the source distribution, which they install without a compiler",
+    "build": "tests: makes the source distribution",
     "distributed": "`rdc scan --cluster=dask://`; the extra `dask`",
     "hypothesis": "tests: inputs nobody thought of",
     "jsonschema": "tests: the JSON report keeps its promise",

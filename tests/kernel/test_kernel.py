@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import UsageError
 from rdc.kernel import _kernel, choice
-from rdc.kernel import reference as pure
+from tests.reference import kernel as pure
 from tests.support.kernel.kernel_streams import LIMITS, STREAMS, random_splits, run, streams
 from tests.support.share import examples
 
@@ -229,26 +229,24 @@ def test_threads_do_not_share_a_stream_by_accident() -> None:
 
 
 def test_demanded_kernels_are_given_or_refused_by_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choice.chosen_module("pure").kernel_name() == "pure"
-    assert choice.chosen_module("c").kernel_name() == "c"
-    with pytest.raises(UsageError, match="sse9: unknown kernel"):
-        choice.chosen_module("sse9")
-    not_built = next(name for name in choice.VARIANTS if name not in (*_kernel.built(), "pure"))
-    with pytest.raises(UsageError, match=f"{not_built}: not built"):
-        choice.chosen_module(not_built)
-    monkeypatch.setattr(_kernel, "built", lambda: ("avx512", "c"))
-    monkeypatch.setattr(_kernel, "usable", lambda: ("c",))
-    with pytest.raises(UsageError, match="avx512: not on this CPU"):
-        choice.chosen_module("avx512")
-    monkeypatch.undo()
-    monkeypatch.setenv("RDC_KERNEL", "c")
-    assert choice.chosen_module().kernel_name() == "c"
-    monkeypatch.delenv("RDC_KERNEL")
-    assert choice.chosen_module().kernel_name() == _kernel.usable()[0]
-
-
-def test_without_the_extension_the_pure_variant_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "_extension", lambda: None)
-    assert choice.chosen_module("").kernel_name() == "pure"
-    with pytest.raises(UsageError, match="not built; the C extension is missing"):
-        choice.chosen_module("c")
+    fastest = _kernel.usable()[0]
+    try:
+        choice.choose("c")
+        assert _kernel.kernel_name() == "c"
+        with pytest.raises(UsageError, match="sse9: unknown kernel"):
+            choice.choose("sse9")
+        not_built = next(name for name in choice.VARIANTS if name not in _kernel.built())
+        with pytest.raises(UsageError, match=f"{not_built}: not built"):
+            choice.choose(not_built)
+        with monkeypatch.context() as patch:
+            patch.setattr(_kernel, "built", lambda: ("avx512", "c"))
+            patch.setattr(_kernel, "usable", lambda: ("c",))
+            with pytest.raises(UsageError, match="avx512: not on this CPU"):
+                choice.choose("avx512")
+        monkeypatch.setenv("RDC_KERNEL", "c")
+        choice.choose()
+        assert _kernel.kernel_name() == "c"
+    finally:
+        monkeypatch.delenv("RDC_KERNEL")
+        choice.choose()
+    assert _kernel.kernel_name() == fastest

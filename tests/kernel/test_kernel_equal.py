@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel import reference as pure
+from tests.reference import kernel as pure
 from tests.support.share import examples
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel.reference import block_fingerprints
-from rdc.kernel.search import gap_reference as pure_gaps
-from rdc.kernel.search.gap_reference import NOWHERE, Match, Outcome, Span, search_gap
+from rdc.plan.gap_search import NOWHERE, STRAY_LOOK, Match, Outcome, Span, search_gap
+from tests.reference import gaps as pure_gaps
+from tests.reference.kernel import block_fingerprints
 from tests.support.share import examples
 
 KEY = bytes(range(16))
@@ -201,4 +201,4 @@ def test_blocks_out_of_order_cost_no_more_than_the_window() -> None:
     blocks = 200
     search_gap([window], 20, 8, 0, [Span(0, 20 * blocks)], [Match(9_000, 3_000, 8)], bytes(8 * blocks), find)
     assert len(looked) > 2
-    assert sum(looked[1:]) + (len(looked) - 1) * pure_gaps.STRAY_LOOK <= window.length
+    assert sum(looked[1:]) + (len(looked) - 1) * STRAY_LOOK <= window.length

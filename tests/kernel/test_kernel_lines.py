@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.lines import _lines, reference
+from rdc.kernel.lines import _lines
+from tests.reference import lines as reference
 from tests.support.share import examples
 
 VALUES = st.recursive(

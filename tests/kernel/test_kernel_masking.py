@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel.x86 import masking_reference as pure
-from rdc.kernel.x86.branch_reference import NAMES_DATA
 from rdc.session.binaries.x86_masking import LOOK_AHEAD, LOOK_BACK
+from tests.reference import masking as pure
+from tests.reference.branches import NAMES_DATA
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 

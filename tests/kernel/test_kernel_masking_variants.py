@@ -8,7 +8,6 @@ from array import array
 import pytest
 
 from rdc.kernel import _kernel
-from rdc.kernel.x86 import masking_reference as pure
 from tests.kernel.test_kernel_masking import (
     ENTRY,
     LONGER,
@@ -19,6 +18,7 @@ from tests.kernel.test_kernel_masking import (
     marks_of,
     taken_from,
 )
+from tests.reference import masking as pure
 
 
 @pytest.mark.parametrize("variant", ["c", *_kernel.usable()])

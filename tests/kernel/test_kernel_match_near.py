@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel import reference as pure
 from tests.kernel.test_kernel_blocks import KEY, NOWHERE, every_kernel, keys, sizes, texts, widths
+from tests.reference import kernel as pure
 from tests.support.share import examples
 
 UNKNOWN = NOWHERE

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import rdc.kernel
 from rdc.kernel import _kernel
-from rdc.kernel import reference as pure
-from rdc.kernel.hash.siphash_reference import siphash
+from tests.reference import kernel as pure
+from tests.reference.siphash import siphash
 
 KEY = bytes(range(16))
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel.columns import node_reference as pure
 from rdc.model.entries import Kind
+from tests.reference import nodes as pure
 from tests.support.share import examples
 from tests.support.trees.manifests import Rows, build, entry, in_order, parent_of, randoms, trees
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel.rows import path_reference as pure
+from tests.reference import paths as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.patterns import _patterns, reference
+from rdc.kernel.patterns import _patterns
+from tests.reference import patterns as reference
 from tests.support.share import examples
 
 TOKENS = [

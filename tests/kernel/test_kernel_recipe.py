@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel.recipe import _recipe
-from rdc.kernel.recipe import reference as pure_recipe
 from rdc.kernel.recipe_rows import LITERAL
+from tests.reference import recipe as pure_recipe
 
 VARIANTS = [_recipe, pure_recipe]
 UNPLACED = LITERAL

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
 from rdc.kernel import _kernel
-from rdc.kernel.columns import root_reference as pure
 from rdc.signature.build import sign
 from rdc.signature.digests import NODE_KEY, ROOT_KEY
+from tests.reference import roots as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel.rows import row_reference as pure
+from tests.reference import rows as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 WIDTHS = [1, 2, 3, 4, 8, 32, 33]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel.count import _survey
-from rdc.kernel.count import reference as pure_survey
+from tests.reference import counts as pure_survey
 from tests.support.project_paths import KERNEL, NATIVE
 from tests.support.share import examples
 

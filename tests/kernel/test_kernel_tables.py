@@ -9,9 +9,9 @@ from itertools import count
 
 from rdc.kernel import constants as k
 from rdc.kernel.cut import reference as pure
-from rdc.kernel.generate_tables import header_text
 from rdc.limits import chunks
 from rdc.rabin import Fingerprint, is_primitive, multiply, reflect
+from scripts.kernel_tables import header_text
 from tests.support.project_paths import KERNEL
 
 
@@ -29,7 +29,7 @@ def low_by_rabin(window: bytes) -> int:
 
 
 def test_header_is_what_the_generator_writes() -> None:
-    assert (KERNEL / "cut" / "tables.h").read_text() == header_text(), "run scripts/kernel_tables"
+    assert (KERNEL / "cut" / "tables.h").read_text() == header_text(), "run scripts/kernel_tables.py"
 
 
 def test_every_table_in_the_header_is_a_multiple_of_a_power_of_x() -> None:

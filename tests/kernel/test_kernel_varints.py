@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel.columns import varint_reference as pure
 from rdc.protocol.wire.varint import encode_varint
+from tests.reference import varints as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rdc.kernel import _kernel
-from rdc.kernel import reference as pure
+from tests.reference import kernel as pure
 from tests.support.kernel.kernel_streams import run
 from tests.support.kernel.kernel_vectors import VECTORS, Vector
 

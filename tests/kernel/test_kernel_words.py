@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel.columns import word_reference as pure_word_differences
+from tests.reference import words as pure_word_differences
 
 every_kernel = pytest.mark.parametrize("module", [pure_word_differences, _kernel], ids=["pure", "C"])
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel import reference as pure
-from rdc.kernel.x86.branch_reference import NAMES_DATA, NO_CALL_BEHIND, REACH
+from tests.reference import kernel as pure
+from tests.reference.branches import NAMES_DATA, NO_CALL_BEHIND, REACH
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 

@@ -8,11 +8,11 @@ from itertools import islice
 
 from rdc.kernel import block_fingerprints, match_blocks, match_runs
 from rdc.kernel.gap_search import search_gaps
-from rdc.kernel.search.gap_reference import Match, Span, search_gap
 from rdc.plan.block_search import NOWHERE, BlockSearch
 from rdc.plan.descent import (
     Part,
 )
+from rdc.plan.gap_search import Match, Span, search_gap
 from rdc.plan.large_gaps import Step, Window
 
 KEY = bytes(range(16))

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from rdc.chunking.params import ChunkParams
 from rdc.kernel import _kernel
 from rdc.kernel import blake3_many as naming
-from rdc.kernel import reference as pure
 from rdc.kernel.hash import _names
 from rdc.signature import codec
 from rdc.signature.build import sign
 from rdc.signature.short import ShortSignatures, sign_short
 from rdc.signature.short_codec import decode_short, encode_short
+from tests.reference import kernel as pure
 from tests.support.share import examples
 
 SMALLEST = ChunkParams(64, 256)

@@ -12,6 +12,7 @@ import pytest
 from blake3 import blake3
 
 from rdc.kernel import _kernel
+from rdc.kernel.cut.reference import Cutter
 from tests.support.kernel.signature_vectors import FILE, build, content, describe_signature
 
 VECTORS: dict[str, Any] = json.loads(FILE.read_text())
@@ -30,12 +31,21 @@ def test_the_kernel_in_use(entry: dict[str, Any]) -> None:
         assert describe_signature(data, expected["min"], expected["max"]) == expected
 
 
-@pytest.mark.parametrize("kernel", [*_kernel.usable(), "pure"])
+@pytest.mark.parametrize("kernel", _kernel.usable())
 def test_every_kernel(kernel: str) -> None:
     """Runs in a separate process, since the kernel is chosen at import."""
     names = "from tests.support.kernel.signature_vectors import *"
     code = f"import json; {names}; assert build() == json.loads(FILE.read_text())"
     subprocess.run([sys.executable, "-c", code], env=os.environ | {"RDC_KERNEL": kernel}, check=True)
+
+
+@pytest.mark.parametrize("entry", INPUTS, ids=lambda entry: entry["name"])
+def test_by_the_definition_of_a_cut(entry: dict[str, Any]) -> None:
+    data = content(entry["parts"])
+    for found in entry["signatures"]:
+        cutter = Cutter(found["min"], found["max"])
+        assert cutter.feed(data) + cutter.finish() == found["cuts"]
+        assert cutter.traits().hex() == found["traits"]
 
 
 def columns(key: bytes, head: bytes, level: dict[str, Any]) -> str:

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.catalog.store import NoCatalog
-from rdc.kernel.sets import window_reference
 from rdc.model.similar import Resemblance, SimilarOptions
 from rdc.progress import silent
 from rdc.survey.similar import window_sets
@@ -21,6 +20,7 @@ from rdc.survey.similar.file_traits import NO_SKETCH
 from rdc.survey.similar.similar_files import read_files
 from rdc.survey.similar.sketches import Sketches, least_agreeing
 from rdc.survey.similar.window_sets import WindowSet, WindowSets, resemblance, window_set
+from tests.reference import windows as window_reference
 
 
 def content(seed: int, size: int) -> bytes:

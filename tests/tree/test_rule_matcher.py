@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.patterns import reference
 from rdc.model.filter_rules import FilterRule, RuleAction, RuleModifiers
 from rdc.tree.rule_matcher import RuleMatcher
+from tests.reference import patterns as reference
 from tests.support.share import examples
 
 PIECES = [

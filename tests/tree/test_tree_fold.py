@@ -12,11 +12,11 @@ from blake3 import blake3
 from hypothesis import given, settings
 
 from rdc.kernel import short_references
-from rdc.kernel.reference import name_ranks
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.tree.fold import GROUPS, Fold, Group, Tier
 from rdc.tree.manifest import Entry
+from tests.reference.kernel import name_ranks
 from tests.support.trees.manifests import (
     Rows,
     build,

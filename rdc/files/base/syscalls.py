@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
+from rdc.files.base import _libc
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
@@ -41,16 +43,8 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _BENEATH = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
 
 
-def _built() -> ModuleType | None:
-    # ctypes would take 2 ms to load on each side of a sync.
-    try:
-        from rdc.files.base import _libc
-    except ImportError:  # a checkout without a compiler works without these calls
-        return None
-    return _libc
-
-
-_extension = _built()
+_extension: ModuleType | None = _libc
+"""Without a call that this system lacks. ctypes would take 2 ms to load on each side of a sync."""
 
 
 def _call(name: str, *arguments: int | bytes) -> int:

@@ -11,6 +11,7 @@ from array import array
 from contextlib import suppress
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.bulk import _opened
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.entry_reader import NO_ATIME
 from rdc.limits.sessions import OPENED_FILES
@@ -41,15 +42,8 @@ FAILED, METADATA_SET, CHANGED = range(3)
 read."""
 
 
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.bulk import _opened
-    except ImportError:  # a checkout without a compiler works, several times slower
-        return None
-    return _opened if hasattr(_opened, "open_files") else None
-
-
-_extension = _built()
+_extension: ModuleType | None = _opened if hasattr(_opened, "open_files") else None
+"""The C part, which Linux alone has."""
 
 
 def can_open() -> bool:

@@ -11,6 +11,7 @@ from array import array
 from contextlib import suppress
 
 from rdc.errors import FileError
+from rdc.files.bulk import _batch
 from rdc.files.depth.depth import RowsSeen
 from rdc.model.entries import strings
 from rdc.records import dataclass
@@ -45,15 +46,8 @@ TEMPORARY_BYTES = 26
 """Bytes of a temporary's name and its NUL."""
 
 
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.bulk import _batch
-    except ImportError:  # a checkout without a compiler works, several times slower
-        return None
-    return _batch if hasattr(_batch, "stage_small") else None
-
-
-_extension = _built()
+_extension: ModuleType | None = _batch if hasattr(_batch, "stage_small") else None
+"""The C part, which Linux alone has."""
 
 
 def extension() -> ModuleType | None:

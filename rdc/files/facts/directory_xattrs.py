@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 
 from rdc.files.base.entry_path import at_entry, has_proc, in_directory
 from rdc.files.base.relative_path import check_path, join
+from rdc.files.facts import _xattrs
 from rdc.files.facts.access_times import access_time_at
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import strings
@@ -31,15 +32,8 @@ __all__ = ["read_attributes_at", "read_directory_attributes", "read_entry_attrib
 _NONE_HERE = {errno.EOPNOTSUPP, errno.ENOSYS}
 
 
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.facts import _xattrs
-    except ImportError:  # a checkout without a compiler works, several times slower
-        return None
-    return _xattrs if hasattr(_xattrs, "list_xattrs") else None
-
-
-_extension = _built()
+_extension: ModuleType | None = _xattrs if hasattr(_xattrs, "list_xattrs") else None
+"""The C part, which Linux alone has."""
 _by_name = _extension is not None and _extension.go_by_name()
 
 

@@ -13,6 +13,7 @@ from enum import IntEnum
 
 from rdc.errors import FileError
 from rdc.files.base.entry_path import has_proc
+from rdc.files.bulk import _leased
 from rdc.files.facts.content_digest import PIECE_BYTES, ContentDigest
 from rdc.files.names.leased_file import LeasedFile, LeaseFacts, equal_digest, same_bytes
 from rdc.records import dataclass
@@ -75,15 +76,8 @@ class Step:
     """Whether no other name of the file was changed, so that even its ctime must be as it was."""
 
 
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.bulk import _leased
-    except ImportError:  # a checkout without a compiler works, several times slower
-        return None
-    return _leased if hasattr(_leased, "lease_files") else None
-
-
-_extension = _built()
+_extension: ModuleType | None = _leased if hasattr(_leased, "lease_files") else None
+"""The C part, which Linux alone has."""
 
 
 class LeasedFiles:

@@ -6,6 +6,7 @@ import errno
 import os
 
 from rdc.files.depth.depth import RowsSeen
+from rdc.files.root import _walk
 from rdc.files.root.listing_reference import read_directory
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
@@ -27,15 +28,8 @@ _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.root import _walk
-    except ImportError:  # a checkout without a compiler: correct, and several times slower
-        return None
-    return _walk if hasattr(_walk, "list_directory") else None
-
-
-_extension = _built()
+_extension: ModuleType | None = _walk if hasattr(_walk, "list_directory") else None
+"""The C part, which Linux alone has."""
 
 
 def list_directory(

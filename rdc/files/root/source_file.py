@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from types import TracebackType
 
 from rdc.errors import FileChangedError
@@ -13,12 +12,12 @@ from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.known_devices import change_time, is_unchanged
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
+from rdc.files.root import _ranges
 from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
-    from types import ModuleType
 
     from rdc.errors import FileError
     from rdc.files.depth.read_rate import ReadRate
@@ -33,20 +32,10 @@ READAHEAD_WORTH = 128 << 10
 """
 
 
-@cache
-def _built() -> ModuleType | None:
-    try:
-        from rdc.files.root import _ranges
-    except ImportError:  # without a compiler: each range by itself
-        return None
-    return _ranges
-
-
 def read_ranges_into(fd: int, buffer: memoryview, rows: array[int]) -> bool:
-    """Read the ranges in `rows` of an open file, all with one call of C. Return False if that fails or is not
-    built: to read one by one names the range that fails."""
-    extension = _built()
-    return extension is not None and extension.read_ranges_into(fd, rows, buffer)
+    """Read the ranges in `rows` of an open file, all with one call of C. Return False if that fails: to read
+    one by one names the range that fails."""
+    return _ranges.read_ranges_into(fd, rows, buffer)
 
 
 class SourceFile:
@@ -219,8 +208,7 @@ class SourceFile:
         """Return the bytes of the ranges in `rows` (offset, length, offset, ...), joined; errors as in
         pread."""
         self.rest()
-        extension = _built()
-        content: bytes | None = None if extension is None else extension.read_ranges(self._fd, rows)
+        content = _ranges.read_ranges(self._fd, rows)
         if content is None:
             # Reading one by one names the range that fails.
             content = b"".join(map(self.pread, rows[0::2], rows[1::2]))

@@ -1,5 +1,5 @@
 /* manifest_nodes.c - the input of manifest node digests, gathered from columns.
- * rdc/kernel/columns/node_reference.py defines it.
+ * tests/reference/nodes.py defines it.
  *
  * It passes once over the names, which have no fixed width. */
 #include "columns/manifest_nodes.h"

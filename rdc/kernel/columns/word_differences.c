@@ -1,5 +1,5 @@
 /* word_differences.c - replaces rows of number tables by differences, and back.
- * rdc/kernel/columns/word_reference.py defines them. */
+ * tests/reference/words.py defines them. */
 #include "columns/word_differences.h"
 
 #define WORD 4

@@ -1,4 +1,4 @@
-"""The tables of a scan in C. Only rdc.kernel.chunk_counts imports it; reference.py documents each name."""
+"""The tables of a scan in C; tests/reference/counts.py documents each name."""
 
 from _typeshed import ReadableBuffer
 

@@ -1,5 +1,5 @@
 /* binding.c - rdc.kernel.count._survey: the tables of a scan as a Python module;
- * rdc/kernel/count/reference.py documents each name.
+ * tests/reference/counts.py documents each name.
  *
  * It is a module of its own because a sync needs none of it. Columns are arrays of native 64-bit numbers.
  * Tables are used with the interpreter's lock held, since adding one span takes microseconds. Many rows are added without

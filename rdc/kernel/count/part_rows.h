@@ -1,4 +1,4 @@
-/* part_rows.h - what must hold for rows of a part before they are added; reference.py defines it. */
+/* part_rows.h - what must hold for rows of a part before they are added; tests/reference/counts.py defines it. */
 #ifndef RDC_PART_ROWS_H
 #define RDC_PART_ROWS_H
 

@@ -1,4 +1,4 @@
-/* rows_binding.c - the checks of a part's rows, and the choice of rows by key, for Python; reference.py documents them. */
+/* rows_binding.c - the checks of a part's rows, and the choice of rows by key, for Python; tests/reference/counts.py documents them. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

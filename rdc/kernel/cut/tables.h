@@ -1,5 +1,5 @@
-/* tables.h - constants of the kernel; written by scripts/kernel_tables, do not edit.
- * rdc/kernel/generate_tables.py derives them from the polynomials. */
+/* tables.h - constants of the kernel; written by scripts/kernel_tables.py, do not edit.
+ * It derives them from the polynomials. */
 #ifndef RDC_TABLES_H
 #define RDC_TABLES_H
 

@@ -1,4 +1,4 @@
-"""Texts of JSON lines in C. Only rdc.kernel.json_fields imports it; reference.py documents it."""
+"""Texts of JSON lines in C; tests/reference/lines.py documents it."""
 
 from _typeshed import ReadableBuffer
 

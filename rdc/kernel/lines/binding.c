@@ -1,4 +1,4 @@
-/* binding.c - rdc.kernel.lines._lines: texts of JSON lines as a Python module; reference.py documents it.
+/* binding.c - rdc.kernel.lines._lines: texts of JSON lines as a Python module; tests/reference/lines.py documents it.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN

@@ -1,4 +1,4 @@
-/* json_lines.h - the texts of lines that are JSON objects; rdc/kernel/lines/reference.py defines them. */
+/* json_lines.h - the texts of lines that are JSON objects; tests/reference/lines.py defines them. */
 #ifndef RDC_JSON_LINES_H
 #define RDC_JSON_LINES_H
 

@@ -1,4 +1,4 @@
-"""Wildcard patterns in C. Only rdc.kernel.path_patterns imports it; reference.py documents it."""
+"""Wildcard patterns in C; tests/reference/patterns.py documents it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-/* binding.c - rdc.kernel.patterns._patterns: PatternSet as a Python type; reference.py documents it.
+/* binding.c - rdc.kernel.patterns._patterns: PatternSet as a Python type; tests/reference/patterns.py documents it.
  *
  * It is a module of its own because a run without wildcards needs none of it. All calls keep the interpreter's lock,
  * which guards what a set remembers: the longest call takes some milliseconds. */

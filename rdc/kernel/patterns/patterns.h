@@ -1,11 +1,11 @@
-/* patterns.h - paths matched against many wildcard patterns at once; rdc/kernel/patterns/reference.py defines it. */
+/* patterns.h - paths matched against many wildcard patterns at once; tests/reference/patterns.py defines it. */
 #ifndef RDC_PATTERNS_H
 #define RDC_PATTERNS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a pattern is, as bits; rdc/kernel/patterns/reference.py says what each means. */
+/* What a pattern is, as bits; tests/reference/patterns.py says what each means. */
 enum {
     RDC_PATTERN_LITERAL = 1,
     RDC_PATTERN_ANYWHERE = 2,

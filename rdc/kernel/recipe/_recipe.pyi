@@ -1,5 +1,4 @@
-"""Rows of matches and copy instructions in C. Only rdc.kernel.recipe_rows imports it; reference.py documents
-each name."""
+"""Rows of matches and copy instructions in C; tests/reference/recipe.py documents each name."""
 
 from _typeshed import ReadableBuffer
 

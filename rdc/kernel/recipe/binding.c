@@ -1,5 +1,5 @@
 /* binding.c - rdc.kernel.recipe._recipe: rows of matches and copy instructions as a Python module.
- * rdc/kernel/recipe/reference.py documents each name.
+ * tests/reference/recipe.py documents each name.
  *
  * Rows are native 64-bit numbers. Calls keep the interpreter's lock: one takes microseconds, one for a
  * whole large gap a millisecond. */

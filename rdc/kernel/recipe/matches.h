@@ -1,6 +1,6 @@
 /* matches.h - rows of matches, unmatched runs and copy instructions.
  *
- * reference.py defines every function. Offsets and lengths end at RDC_END at most, so no sum of two
+ * tests/reference/recipe.py defines every function. Offsets and lengths end at RDC_END at most, so no sum of two
  * overflows. Functions return -1 for larger ones and for rows out of order. No function reads or writes
  * more than it says. */
 #ifndef RDC_MATCHES_H
@@ -31,7 +31,7 @@ typedef struct {
     uint64_t base, base_offset, length;
 } rdc_instruction;
 
-/* The limits that cut a run to what is asked about; see reference.py. */
+/* The limits that cut a run to what is asked about; see tests/reference/recipe.py. */
 typedef struct {
     uint64_t size, ends, far, tail;
 } rdc_run_limits;

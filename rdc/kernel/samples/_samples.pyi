@@ -1,4 +1,4 @@
-"""Min-wise samples in C. Only rdc.kernel.sampling imports it; reference.py documents each name."""
+"""Min-wise samples in C; tests/reference/samples.py documents each name."""
 
 from _typeshed import ReadableBuffer
 

@@ -1,4 +1,4 @@
-/* binding.c - rdc.kernel.samples._samples: min-wise samples as a Python module; reference.py documents
+/* binding.c - rdc.kernel.samples._samples: min-wise samples as a Python module; tests/reference/samples.py documents
  * each name.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
@@ -47,7 +47,7 @@ static int whole_numbers(const Py_buffer *view, const char *name)
     return 0;
 }
 
-/* Checks what reference.py's _sets() checks. Returns -1 with an exception set. */
+/* Checks what tests/reference/samples.py's _sets() checks. Returns -1 with an exception set. */
 static int take(set_column *column)
 {
     if (whole_numbers(&column->features, "features") || whole_numbers(&column->offsets, "offsets"))
@@ -134,7 +134,7 @@ static PyObject *partition_samples(PyObject *module, PyObject *args)
     return samples_of(&column, count, seed, 1, fill);
 }
 
-/* Compares as reference.py defines. Returns NULL with an exception set. */
+/* Compares as tests/reference/samples.py defines. Returns NULL with an exception set. */
 static PyObject *matches(const Py_buffer *one, Py_ssize_t row, const Py_buffer *many, Py_ssize_t sets,
                          Py_ssize_t count, int bits)
 {

@@ -1,7 +1,7 @@
 /*
  * samples.c - min-wise samples of one set at a time.
  *
- * It computes what reference.py defines: products modulo 2^64 and 2^32, and minima, in which order does not
+ * It computes what tests/reference/samples.py defines: products modulo 2^64 and 2^32, and minima, in which order does not
  * count. So any split of a set's features and any variant give the same samples.
  */
 #include "samples/samples.h"

@@ -1,4 +1,4 @@
-/* samples.h - min-wise samples of sets of 64-bit features; rdc/kernel/samples/reference.py defines them. */
+/* samples.h - min-wise samples of sets of 64-bit features; tests/reference/samples.py defines them. */
 #ifndef RDC_SAMPLES_H
 #define RDC_SAMPLES_H
 

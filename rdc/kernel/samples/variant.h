@@ -1,4 +1,4 @@
-/* variant.h - what a variant of sampling must provide. rdc/kernel/samples/reference.py defines all of it. */
+/* variant.h - what a variant of sampling must provide. tests/reference/samples.py defines all of it. */
 #ifndef RDC_SAMPLES_VARIANT_H
 #define RDC_SAMPLES_VARIANT_H
 

@@ -1,4 +1,4 @@
-/* binding.c - Python bindings for block fingerprints and their search; rdc/kernel/search/reference.py
+/* binding.c - Python bindings for block fingerprints and their search; tests/reference/blocks.py
  * documents them. */
 #include "module.h"
 

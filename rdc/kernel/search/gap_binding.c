@@ -1,4 +1,4 @@
-/* gap_binding.c - Python binding for the block search of gaps; rdc/kernel/search/gap_reference.py
+/* gap_binding.c - Python binding for the block search of gaps; rdc/plan/gap_search.py
  * documents it.
  *
  * All numbers are read and checked before the search begins. */

@@ -1,6 +1,6 @@
 /* gap_search.c - the block search of a file's gaps in windows of a base.
  *
- * gap_reference.py describes single blocks; this file works in passes over columns. All blocks and all
+ * rdc/plan/gap_search.py describes single blocks; this file works in passes over columns. All blocks and all
  * anchors are in file order, so the neighbours of each are found by walking along, without a search. */
 #include "search/gap_search.h"
 
@@ -9,7 +9,7 @@
 
 #include "search/match.h"
 
-/* As in gap_reference.py. */
+/* As in rdc/plan/gap_search.py. */
 #define RUN_BLOCKS 8
 #define TAIL_BYTES 16
 #define END_MARGIN (UINT64_C(4) << 10)

@@ -1,5 +1,5 @@
 /*
- * gap_search.h - the search for blocks of a file's gaps in windows of a base; rdc/kernel/search/gap_reference.py defines it.
+ * gap_search.h - the search for blocks of a file's gaps in windows of a base; rdc/plan/gap_search.py defines it.
  */
 #ifndef RDC_GAP_SEARCH_H
 #define RDC_GAP_SEARCH_H

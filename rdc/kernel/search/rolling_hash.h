@@ -2,7 +2,7 @@
  * rolling_hash.h - the keyed rolling hash of blocks below the chunk: a Rabin fingerprint whose polynomial is the key's.
  *
  * f(d) = a * (d[0] x^(8(s-1)) + ... + d[s-1]) mod p over GF(2), p irreducible of degree 64, bit i of a word and of a byte
- * the coefficient of x^i; its low bytes travel. rdc/kernel/search/reference.py argues its bounds.
+ * the coefficient of x^i; its low bytes travel. tests/reference/blocks.py argues its bounds.
  *
  * All of it is linear, so that a product with a constant is a table by bytes, or by bits of a vector's lanes: the variants in
  * variant.h. Two kinds of values: plain ones are without the factor a, scaled ones with it.

@@ -1,5 +1,5 @@
-"""The resemblance of sets in C. Only rdc.kernel.overlaps imports it; reference.py,
-alike_reference.py, pair_reference.py and window_reference.py document each name."""
+"""The resemblance of sets in C; tests/reference/overlaps.py, tests/reference/alike.py,
+tests/reference/pairs.py and tests/reference/windows.py document each name."""
 
 from _typeshed import ReadableBuffer, WriteableBuffer
 

@@ -1,4 +1,4 @@
-/* alike.h - pairs within groups whose samples mostly agree; rdc/kernel/sets/alike_reference.py defines them. */
+/* alike.h - pairs within groups whose samples mostly agree; tests/reference/alike.py defines them. */
 #ifndef RDC_ALIKE_H
 #define RDC_ALIKE_H
 

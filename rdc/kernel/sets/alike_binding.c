@@ -1,4 +1,4 @@
-/* alike_binding.c - pairs with mostly equal samples for Python; alike_reference.py documents each name. */
+/* alike_binding.c - pairs with mostly equal samples for Python; tests/reference/alike.py documents each name. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,5 +1,5 @@
-/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; reference.py,
- * pair_reference.py and window_reference.py document each name.
+/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; tests/reference/overlaps.py,
+ * tests/reference/pairs.py and tests/reference/windows.py document each name.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
 #define PY_SSIZE_T_CLEAN
@@ -17,7 +17,7 @@ typedef struct {
     size_t largest;     /* elements of the largest set */
 } request;
 
-/* Checks what reference.py checks. Returns -1 with an exception set. */
+/* Checks what tests/reference/overlaps.py checks. Returns -1 with an exception set. */
 static int check(request *r)
 {
     if (rdc_whole_numbers(&r->values, 4) || rdc_whole_numbers(&r->offsets, 8) || rdc_whole_numbers(&r->pairs, 4))

@@ -1,4 +1,4 @@
-/* overlaps.h - the resemblance of sets of 32-bit numbers; rdc/kernel/sets/reference.py defines it. */
+/* overlaps.h - the resemblance of sets of 32-bit numbers; tests/reference/overlaps.py defines it. */
 #ifndef RDC_OVERLAPS_H
 #define RDC_OVERLAPS_H
 

@@ -1,4 +1,4 @@
-/* pair_binding.c - pairs of neighbours for Python; pair_reference.py documents each name. */
+/* pair_binding.c - pairs of neighbours for Python; tests/reference/pairs.py documents each name. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

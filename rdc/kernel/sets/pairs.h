@@ -1,4 +1,4 @@
-/* pairs.h - pairs of numbers as 64-bit ones: the first in the upper half; rdc/kernel/sets/pair_reference.py defines
+/* pairs.h - pairs of numbers as 64-bit ones: the first in the upper half; tests/reference/pairs.py defines
  * them. */
 #ifndef RDC_PAIRS_H
 #define RDC_PAIRS_H

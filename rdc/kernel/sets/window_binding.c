@@ -1,4 +1,4 @@
-/* window_binding.c - windows of a content for Python; window_reference.py documents each name. */
+/* window_binding.c - windows of a content for Python; tests/reference/windows.py documents each name. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

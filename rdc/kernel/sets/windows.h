@@ -1,4 +1,4 @@
-/* windows.h - the windows of a content as numbers; rdc/kernel/sets/window_reference.py defines them. */
+/* windows.h - the windows of a content as numbers; tests/reference/windows.py defines them. */
 #ifndef RDC_WINDOWS_H
 #define RDC_WINDOWS_H
 

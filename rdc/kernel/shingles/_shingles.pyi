@@ -1,4 +1,4 @@
-"""Features of texts in C. Only rdc.kernel.shingling imports it; reference.py documents each name."""
+"""Features of texts in C; tests/reference/shingles.py documents each name."""
 
 from _typeshed import ReadableBuffer
 

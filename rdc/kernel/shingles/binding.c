@@ -1,4 +1,4 @@
-/* binding.c - rdc.kernel.shingles._shingles: features of texts as a Python module; reference.py documents each
+/* binding.c - rdc.kernel.shingles._shingles: features of texts as a Python module; tests/reference/shingles.py documents each
  * name.
  *
  * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */

@@ -1,4 +1,4 @@
-/* characters.h - UTF-8 and the pinned tables of Unicode; rdc/kernel/shingles/characters.py defines both. */
+/* characters.h - UTF-8 and the pinned tables of Unicode; tests/reference/characters.py defines both. */
 #ifndef RDC_CHARACTERS_H
 #define RDC_CHARACTERS_H
 

@@ -1,4 +1,4 @@
-/* keys.h - constants of shingles; written by scripts/unicode_tables.py, do not edit. */
+/* keys.h - constants of shingles; written by scripts/kernel_tables.py, do not edit. */
 #ifndef RDC_SHINGLES_KEYS_H
 #define RDC_SHINGLES_KEYS_H
 

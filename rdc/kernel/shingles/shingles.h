@@ -1,4 +1,4 @@
-/* shingles.h - features of texts; rdc/kernel/shingles/reference.py defines them. */
+/* shingles.h - features of texts; tests/reference/shingles.py defines them. */
 #ifndef RDC_SHINGLES_H
 #define RDC_SHINGLES_H
 

@@ -1,4 +1,4 @@
-/* tables.h - characters of Unicode; written by scripts/unicode_tables.py, do not edit. Unicode
+/* tables.h - characters of Unicode; written by scripts/kernel_tables.py, do not edit. Unicode
  * 15.0.0, SHA-256 719bfbbe4d3a8e0a4d7687f2f8c0768c4ecb83ac0607d3d2b3deaef25fd261c1 */
 #ifndef RDC_SHINGLES_TABLES_H
 #define RDC_SHINGLES_TABLES_H

@@ -21,7 +21,7 @@ static inline void rdc_release_texts(rdc_text_column *column)
         PyBuffer_Release(&column->offsets);
 }
 
-/* Checks what shingles/reference.py's texts_of() checks. Returns -1 with an exception set. */
+/* Checks what tests/reference/shingles.py's texts_of() checks. Returns -1 with an exception set. */
 static inline int rdc_take_texts(rdc_text_column *column)
 {
     if (column->offsets.len % 8) {

@@ -1,4 +1,4 @@
-/* unit_hash.h - the hash of a word or character; rdc/kernel/shingles/reference.py defines it. */
+/* unit_hash.h - the hash of a word or character; tests/reference/shingles.py defines it. */
 #ifndef RDC_UNIT_HASH_H
 #define RDC_UNIT_HASH_H
 

@@ -1,4 +1,4 @@
-/* units.h - the words or characters of texts, as hashes; rdc/kernel/shingles/reference.py defines them. */
+/* units.h - the words or characters of texts, as hashes; tests/reference/shingles.py defines them. */
 #ifndef RDC_UNITS_H
 #define RDC_UNITS_H
 

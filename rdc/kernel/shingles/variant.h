@@ -1,4 +1,4 @@
-/* variant.h - what a variant of shingling must provide. rdc/kernel/shingles/reference.py defines shingles. */
+/* variant.h - what a variant of shingling must provide. tests/reference/shingles.py defines shingles. */
 #ifndef RDC_SHINGLES_VARIANT_H
 #define RDC_SHINGLES_VARIANT_H
 

@@ -1,5 +1,5 @@
 /*
- * index_binding.c - TraitIndex as a Python type; rdc/kernel/similarity/reference.py documents each name.
+ * index_binding.c - TraitIndex as a Python type; tests/reference/similarity.py documents each name.
  *
  * All calls keep the interpreter's lock, so threads always see a complete index. The longest call, a query of a million
  * files, takes a few milliseconds. Callers pass no more than some dozen queries at a time.

@@ -1,5 +1,5 @@
 /*
- * pairs_binding.c - TraitPairs as a Python type; rdc/kernel/similarity/reference.py documents each name.
+ * pairs_binding.c - TraitPairs as a Python type; tests/reference/similarity.py documents each name.
  *
  * All calls keep the interpreter's lock; each step is short.
  */

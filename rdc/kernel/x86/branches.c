@@ -4,7 +4,7 @@
  * contains, because the scan continues behind each field. One test looks at the last byte of the field
  * before, and rewriting does not change the result of that test. Rewriting also keeps a value within
  * REACH, or outside of it, because it adds modulo 2 REACH. So one direction undoes the other for any
- * content, code or not. rdc/kernel/x86/branch_reference.py defines fields. */
+ * content, code or not. tests/reference/branches.py defines fields. */
 #include "x86/branches.h"
 
 #include "x86/opcodes.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The opcodes (of two-byte opcodes the second) of most of them; rdc/kernel/x86/branch_reference.py has the
+/* The opcodes (of two-byte opcodes the second) of most of them; tests/reference/branches.py has the
  * same list. */
 static const uint8_t rdc_names_data[256] = {
     [0x10] = 1, [0x11] = 1, [0x16] = 1, [0x28] = 1, [0x29] = 1, [0x2e] = 1, [0x2f] = 1, [0x3b] = 1, [0x54] = 1,

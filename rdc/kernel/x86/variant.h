@@ -1,7 +1,7 @@
 /* variant.h - what a variant of the search for x86 displacement fields must provide, and what all variants
  * share.
  *
- * rdc/kernel/x86/masking_reference.py defines fields. Few bytes are candidates: vectors find these, 64
+ * tests/reference/masking.py defines fields. Few bytes are candidates: vectors find these, 64
  * bytes at a time, and vector_body.h examines each. */
 #ifndef RDC_CODE_VARIANT_H
 #define RDC_CODE_VARIANT_H

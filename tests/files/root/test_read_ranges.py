@@ -6,6 +6,7 @@ import os
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -117,8 +118,9 @@ def test_memory_is_of_just_their_size(root: Root) -> None:
             _ranges.read_ranges_into(root.fileno(), array("Q", (0, 3)), bytearray(size))
 
 
-def test_without_a_compiler_they_are_read_one_by_one(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_file, "_built", lambda: None)
+def test_where_the_call_fails_they_are_read_one_by_one(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = SimpleNamespace(read_ranges=lambda *_: None, read_ranges_into=lambda *_: False)
+    monkeypatch.setattr(source_file, "_ranges", failing)
     rows, memory = array("Q", (7, 3, 1, 2)), memoryview(bytearray(5))
     with root.open_read(b"f") as source:
         assert source.read_ranges(rows) == CONTENT[7:10] + CONTENT[1:3]

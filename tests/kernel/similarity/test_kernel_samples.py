@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rdc.kernel.samples import _samples, reference
+from rdc.kernel.samples import _samples
 from rdc.similarity import Samples, bbit_pack
+from tests.reference import samples as reference
 
 VARIANTS = ("avx2", "neon", "c")
 

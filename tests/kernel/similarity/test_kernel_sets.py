@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.sets import _sets, alike_reference, pair_reference, reference
+from rdc.kernel.sets import _sets
+from tests.reference import alike as alike_reference
+from tests.reference import overlaps as reference
+from tests.reference import pairs as pair_reference
 from tests.support.share import examples
 
 SETS = st.lists(st.lists(st.integers(0, 80) | st.integers(0, (1 << 32) - 1), max_size=120), max_size=6)

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.shingles import _shingles, reference, unicode_data
-from rdc.kernel.shingles.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
-from rdc.kernel.shingles.generate_tables import keys_text, tables_text
+from rdc.kernel.shingles import _shingles
+from scripts import unicode_data
+from scripts.kernel_tables import keys_text, tables_text
+from tests.reference import shingles as reference
+from tests.reference.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
 from tests.support.project_paths import KERNEL
 from tests.support.share import examples
 
@@ -267,8 +269,8 @@ def test_long_words_marks_and_texts() -> None:
 
 
 def test_tables_are_what_the_generator_writes() -> None:
-    assert (KERNEL / "shingles" / "keys.h").read_text() == keys_text(), "run scripts/unicode_tables.py"
-    assert (KERNEL / "shingles" / "tables.h").read_text() == tables_text(), "run scripts/unicode_tables.py"
+    assert (KERNEL / "shingles" / "keys.h").read_text() == keys_text(), "run scripts/kernel_tables.py"
+    assert (KERNEL / "shingles" / "tables.h").read_text() == tables_text(), "run scripts/kernel_tables.py"
 
 
 @pytest.mark.parametrize("module", [reference, _shingles], ids=["pure", "C"])

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel import reference as pure
 from rdc.kernel.constants import mix
-from rdc.kernel.similarity.reference import CLASS_FILES, ROW_BYTES, joins, matches
 from rdc.limits.similarity import (
     SIMILAR_FILES,
     SIMILAR_MATCHES,
 )
+from tests.reference import kernel as pure
+from tests.reference.similarity import CLASS_FILES, ROW_BYTES, joins, matches
 from tests.support.project_paths import KERNEL
 
 ROW = struct.Struct("<QH9s")

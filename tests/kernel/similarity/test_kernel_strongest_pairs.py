@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
-from rdc.kernel import reference as pure
 from tests.kernel.similarity.test_kernel_similarity import (
     ROW,
     drained,
@@ -20,6 +19,7 @@ from tests.kernel.similarity.test_kernel_similarity import (
     random_rows,
     samples,
 )
+from tests.reference import kernel as pure
 from tests.support.share import examples
 
 

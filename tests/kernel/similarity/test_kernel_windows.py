@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.sets import _sets, window_reference
+from rdc.kernel.sets import _sets
+from tests.reference import windows as window_reference
 from tests.support.share import examples
 
 LAST = (1 << 64) - 1

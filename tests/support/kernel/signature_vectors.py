@@ -135,8 +135,8 @@ def build() -> dict[str, Any]:
 
 def main() -> None:
     """Print the file. Only the kernel that defines the truth may make it."""
-    if kernel_name() != "pure":
-        sys.exit("vectors are made with RDC_KERNEL=pure: run scripts/make_vectors")
+    if kernel_name() != "c":
+        sys.exit("vectors are made with RDC_KERNEL=c: run scripts/make_vectors")
     print(json.dumps(build(), indent=1))
 
 

@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from rdc.chunking.chunker import chunks
 from rdc.chunking.params import ChunkParams
-from rdc.kernel.hash.siphash_reference import siphash
+from tests.reference.siphash import siphash
 
 FINE = ChunkParams.for_mean(4096)
 

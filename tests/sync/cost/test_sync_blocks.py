@@ -13,9 +13,6 @@ import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
-from rdc.kernel.search import gap_reference as pure_gaps
-from rdc.kernel.search import reference as pure_blocks
-from rdc.kernel.search import reference as search_reference
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.protocol.messages.registry import (
@@ -31,6 +28,9 @@ from rdc.session.source import answers as file_answers_module
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.answers import FileAnswers
+from tests.reference import blocks as pure_blocks
+from tests.reference import blocks as search_reference
+from tests.reference import gaps as pure_gaps
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.trees import File, Tree, describe, litter, read_tree, tree, write_tree

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.kernel import absolute_displacements
-from rdc.kernel.search import gap_reference as pure_gaps
-from rdc.kernel.search import reference as search_reference
 from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
@@ -31,6 +29,8 @@ from rdc.session.delta import file_comparison as gaps_module
 from rdc.session.delta import range_requests as literal_requests_module
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
+from tests.reference import blocks as search_reference
+from tests.reference import gaps as pure_gaps
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.syncing import Run

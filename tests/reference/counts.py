@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.kernel.hash.siphash_reference import siphash
+from tests.reference.siphash import siphash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

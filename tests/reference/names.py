@@ -3,7 +3,7 @@ keyed_binding.c."""
 
 from __future__ import annotations
 
-from rdc.kernel.hash.siphash_reference import siphash
+from tests.reference.siphash import siphash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

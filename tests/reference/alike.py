@@ -6,8 +6,8 @@ from array import array
 from itertools import combinations
 from operator import eq
 
-from rdc.kernel.sets.number_column import number_column
 from rdc.records import dataclass
+from tests.reference.number_column import number_column
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.kernel.shingles.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
+from tests.reference.characters import ALONE, EXTEND, SEPARATOR, WORD, characters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

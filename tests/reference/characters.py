@@ -12,8 +12,8 @@ from bisect import bisect_right
 from functools import cache
 from zlib import decompress
 
-from rdc.kernel.shingles import unicode_data
 from rdc.records import dataclass
+from scripts import unicode_data
 
 __all__ = ["ALONE", "EXTEND", "SEPARATOR", "WORD", "Characters", "characters"]
 

@@ -128,8 +128,7 @@ def of_rdc(sets: list[array[int]], *, compared: bool = False) -> list[Pairs]:
 
 def alike(pairs: list[tuple[int, int]], column: array[int], offsets: array[int], threshold: float) -> Pairs:
     """The pairs that resemble each other by the upper halves of their shingles, as documents are compared."""
-    from rdc.kernel.overlaps import set_resemblances
-    from rdc.kernel.shingling import upper_halves
+    from rdc.kernel import set_resemblances, upper_halves
 
     numbers = array("I", [number for pair in pairs for number in pair])
     found = set_resemblances(bytearray(upper_halves(column)), offsets, numbers, threshold)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
-from rdc.kernel.overlaps import sorted_pairs, window_hashes
+from rdc.kernel import sorted_pairs, window_hashes
 from rdc.model.scan import ScanOptions
 from rdc.survey.count.granularities import FINE_LEVEL
 from rdc.survey.parts.part_file import write_part

@@ -155,7 +155,7 @@ def sampler(name: str, features: array[int], length: int) -> Sampler:
 
 def of_rdc(features: array[int], offsets: array[int], way: str) -> Sampler:
     sys.path.insert(0, str(ROOT))
-    from rdc.kernel.sampling import minimum_samples, partition_samples
+    from rdc.kernel import minimum_samples, partition_samples
 
     if way == "functions":
         return lambda: minimum_samples(features, offsets, K, 1)
@@ -195,7 +195,7 @@ def pairs_of_sets() -> bytes:
 def compared() -> dict[str, object]:
     """Pairs a second of rdc's packed samples: a few sets against 32 MB of them, and against 256 KiB."""
     sys.path.insert(0, str(ROOT))
-    from rdc.kernel.sampling import sample_matches
+    from rdc.kernel import sample_matches
     from rdc.similarity import Samples, bbit_pack
 
     bits, found = 2, {}

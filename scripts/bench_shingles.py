@@ -16,7 +16,7 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from rdc.kernel.shingles import _shingles
+from rdc.kernel import _kernel
 from tests.reference import shingles as reference
 
 LENGTHS = {1: 3, 2: 17, 3: 21, 4: 16, 5: 11, 6: 9, 7: 8, 8: 6, 9: 4, 10: 3, 11: 1, 12: 1}
@@ -52,11 +52,10 @@ def speed(call: Callable[[], object], size: int, rounds: int) -> float:
 def measure(texts: list[bytes], rounds: int) -> None:
     """Prints the speed of each variant, and of the definition on a part."""
     column = b"".join(texts), array("q", accumulate(map(len, texts), initial=0))
-    for variant in ("avx512", "avx2", "neon", "c"):
-        if _shingles.choose(variant) != variant:
-            continue
+    for variant in _kernel.usable():
+        _kernel.choose(variant)
         for unit in ("words", "chars"):
-            call = partial(_shingles.shingle_features, *column, 5, unit == "chars", False)
+            call = partial(_kernel.shingle_features, *column, 5, unit == "chars", False)
             print(f"  {variant:5} {unit}, k = 5: {speed(call, len(column[0]), rounds):7.0f} MB/s")
     part = column[0][:200_000]
     call = partial(reference.shingle_features, part, array("q", [0, len(part)]), 5, False, False)

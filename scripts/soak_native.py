@@ -52,7 +52,7 @@ def files(place: Path, seconds: float, seed: int, faults: int) -> int:
 
 
 def kernel(place: Path, seconds: float, seed: int) -> int:
-    built = Sanitized(place, ["rdc."])
+    built = Sanitized(place, ["rdc.kernel", "rdc.files"])
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for test in TESTS:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from blake3 import blake3
 
-from rdc.kernel import kernel_name
-from rdc.kernel.hash import _names
+from rdc.kernel import kernel_name, name_inputs, naming_variants
+from rdc.kernel import name_parts as name_parts_in_lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ input they are not, because a thread that finds the lock taken falls asleep.
 
 def variants() -> tuple[str, ...]:
     """Returns the built variants that this CPU can run, fastest first."""
-    return _names.usable()
+    return naming_variants()
 
 
 def _chosen() -> str | None:
@@ -46,7 +46,7 @@ def name_many(inputs: list[Buffer]) -> bytes:
     if _variant is not None and len(inputs) > 1:
         total = sum(map(len, inputs))  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
         if total < _WORTH[_variant] * len(inputs):
-            return _names.name_inputs(inputs, _variant)
+            return name_inputs(inputs, _variant)
     # One hash object serves all inputs. That halves the time for which a thread needs the interpreter's lock
     # between inputs. If two threads want the lock at once, one falls asleep for the time of several inputs.
     state, names = blake3(), []
@@ -66,7 +66,7 @@ def name_parts(data: Buffer, sizes: array[int], key: bytes | None = None) -> byt
     `data`.
     """
     if _variant is not None:
-        return _names.name_parts(data, sizes, key, _variant)
+        return name_parts_in_lanes(data, sizes, key, _variant)
     with memoryview(data).cast("B") as view:
         if sum(sizes) != len(view):
             raise ValueError("the sizes, 8 bytes each, add up to another length than the data's")

@@ -23,6 +23,15 @@ const rdc_variant *rdc_find_variant(const char *name)
     return NULL;
 }
 
+unsigned rdc_variant_rank(const char *name)
+{
+    static const char *const order[] = {"avx512", "avx2", "neon"};
+    unsigned rank = 0;
+    while (rank < sizeof order / sizeof *order && strcmp(order[rank], name))
+        rank++;
+    return rank;
+}
+
 int rdc_add_type(PyObject *module, const char *name, PyType_Spec *spec)
 {
     PyObject *type = PyType_FromSpec(spec);
@@ -69,6 +78,8 @@ static PyObject *choose(PyObject *module, PyObject *name)
         return NULL;
     if (!rdc_variant_agrees(variant) || !rdc_choose_blocks(text) || !rdc_choose_code(text))
         return PyErr_Format(PyExc_RuntimeError, "kernel %s disagrees with the plain variant on this machine", text);
+    rdc_choose_samples(text);
+    rdc_choose_shingles(text);
     chosen = variant;
     Py_RETURN_NONE;
 }
@@ -87,18 +98,23 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static int (*const topics[])(PyObject *module) = {
+    rdc_add_block_functions,   rdc_add_branch_functions, rdc_add_cutter,           rdc_add_equal_functions,
+    rdc_add_gap_functions,     rdc_add_keyed_functions,  rdc_add_line_functions,   rdc_add_masking_functions,
+    rdc_add_naming_functions,  rdc_add_node_functions,   rdc_add_pattern_set,      rdc_add_recipe_functions,
+    rdc_add_root_functions,    rdc_add_row_functions,    rdc_add_sample_functions, rdc_add_scan_tables,
+    rdc_add_set_functions,     rdc_add_shingle_functions, rdc_add_trait_types,     rdc_add_varint_functions,
+    rdc_add_winnower,          rdc_add_word_functions,
+};
+
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel._kernel", NULL, -1, functions, NULL, NULL,
                                         NULL, NULL};
 
 PyMODINIT_FUNC PyInit__kernel(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module &&
-        (rdc_add_cutter(module) || rdc_add_winnower(module) || rdc_add_masking_functions(module) ||
-         rdc_add_block_functions(module) || rdc_add_branch_functions(module) || rdc_add_equal_functions(module) ||
-         rdc_add_gap_functions(module) || rdc_add_keyed_functions(module) || rdc_add_node_functions(module) ||
-         rdc_add_root_functions(module) || rdc_add_row_functions(module) || rdc_add_trait_types(module) ||
-         rdc_add_varint_functions(module) || rdc_add_word_functions(module)))
-        Py_CLEAR(module);
+    for (size_t i = 0; module && i < sizeof topics / sizeof *topics; i++)
+        if (topics[i](module))
+            Py_CLEAR(module);
     return module;
 }

@@ -14,7 +14,7 @@ from collections import deque
 from itertools import accumulate, chain
 from operator import mul, sub
 
-from rdc.kernel.recipe_rows import INSTRUCTION_BYTES, instructions_of_ranges
+from rdc.kernel import INSTRUCTION_BYTES, instructions_of_ranges
 from rdc.plan.block_requests import NOWHERE, ORDERED_COST, BlockQuestion, Find, fingerprint_width
 from rdc.plan.descent import ChunkRecipe, Fetch, Patch, Repeat
 from rdc.plan.gaps import Gap, first_parts, gaps_of

@@ -12,8 +12,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate, chain, pairwise
 from operator import mul, sub
 
-from rdc.kernel import block_fingerprints
-from rdc.kernel.recipe_rows import LITERAL, copies_of_instructions, instructions_of_ranges
+from rdc.kernel import LITERAL, block_fingerprints, copies_of_instructions, instructions_of_ranges
 from rdc.limits.wire import (
     CHECK_BLOCKS_PER_ANSWER,
     CHECK_BLOCKS_PER_MESSAGE,

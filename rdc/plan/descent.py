@@ -6,7 +6,7 @@ from array import array
 from operator import mul
 
 from rdc.errors import ProtocolError
-from rdc.kernel.recipe_rows import LITERAL, fetched_ranges
+from rdc.kernel import LITERAL, fetched_ranges
 from rdc.limits.chunks import DESCENT_MAP_RECORDS
 from rdc.records import dataclass
 from rdc.signature.records import reference_column

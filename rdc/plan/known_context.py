@@ -7,7 +7,7 @@ from array import array
 from itertools import accumulate
 from operator import mul
 
-from rdc.kernel.recipe_rows import around_ranges, copies_of_instructions, instructions_of_range
+from rdc.kernel import around_ranges, copies_of_instructions, instructions_of_range
 from rdc.limits.wire import PACKED_CONTEXT_BYTES
 from rdc.plan.descent import Patch, Repeat, Reuse, ReuseChunk
 

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from itertools import accumulate
 
-from rdc.kernel.recipe_rows import fill_offsets
+from rdc.kernel import fill_offsets
 from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.block_requests import WRONG_COST, BlockQuestion, fingerprint_width
 from rdc.plan.large_gaps import CODE_STEP, RUNS_MAX, ladder

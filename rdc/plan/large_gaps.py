@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.kernel.recipe_rows import block_matches, join_matches, unmatched_runs
+from rdc.kernel import block_matches, join_matches, unmatched_runs
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

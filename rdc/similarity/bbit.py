@@ -10,7 +10,7 @@ import math
 from array import array
 
 from rdc.checks import COUNT_MOST, check_argument, check_count, checked_count, checked_share
-from rdc.kernel.sampling import sample_matches
+from rdc.kernel import sample_matches
 from rdc.records import dataclass
 from rdc.similarity.arguments import SAMPLES_MOST
 from rdc.similarity.estimate import Accidents, Estimate, accidents

@@ -18,8 +18,8 @@ from heapq import nsmallest
 from operator import eq
 
 from rdc.checks import check_argument, check_count, checked_count, checked_seed
+from rdc.kernel import minimum_samples, partition_samples
 from rdc.kernel.constants import mix
-from rdc.kernel.sampling import minimum_samples, partition_samples
 from rdc.records import dataclass
 from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, check_whole, numbers_of, spans_of
 from rdc.similarity.estimate import Estimate

@@ -18,8 +18,8 @@ from itertools import accumulate, pairwise
 
 from rdc.checks import check_argument, checked_count
 from rdc.errors import UsageError
+from rdc.kernel import shingle_features
 from rdc.kernel.constants import mix
-from rdc.kernel.shingling import shingle_features
 from rdc.records import dataclass
 from rdc.similarity.arguments import Items, check_column, check_text, check_whole, spans_of
 
@@ -157,12 +157,12 @@ def url_bigrams(text: Buffer, offsets: Buffer) -> FeatureColumn:
     _check("url_bigrams", text, offsets)
     letters = bytes(memoryview(text).cast("B")).translate(_URL_SPACES)
     words = FeatureColumn(*shingle_features(letters, offsets, 1, False, False))
-    features, ends = array("Q"), array("q", [0])
+    features, ends, left_out = array("Q"), array("q", [0]), _stop_words()
     for row in range(len(words)):
-        own = [word for word in words.of(row) if word not in _stop_words()]
+        own = [word for word in words.of(row) if word not in left_out]
         pairs = list(pairwise(own)) or [(word, 0) for word in own]
         features.extend(
-            [mix((mix((one + number) & _WORD) + other) & _WORD) for number, (one, other) in enumerate(pairs)]
+            [mix((mix((one + place) & _WORD) + other) & _WORD) for place, (one, other) in enumerate(pairs)]
         )
         ends.append(len(features))
     return FeatureColumn(features.tobytes(), ends.tobytes())
@@ -205,10 +205,11 @@ def html_text(text: Buffer, offsets: Buffer) -> TextColumn:
     except ImportError:
         raise UsageError("html_text needs selectolax: python3 -m pip install 'rdc-sync[html]'") from None
     content = memoryview(text).cast("B")
-    pages = [
-        bytes(content[first:stop]).decode(errors="replace") for first, stop in spans_of(len(content), offsets)
-    ]
-    return TextColumn.join(["".join(_page_parts(LexborHTMLParser(page).root)) for page in pages])
+    pages = (
+        LexborHTMLParser(bytes(content[first:stop]).decode(errors="replace"))
+        for first, stop in spans_of(len(content), offsets)
+    )
+    return TextColumn.join("".join(_page_parts(page.root)) for page in pages)
 
 
 _INLINE = frozenset(

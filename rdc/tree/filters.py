@@ -171,29 +171,29 @@ def add_pattern(
             table.add_literal(number, text, anchored=anchored, directory_only=directory_only)
             return
     # Imported here: most runs have no wildcards.
-    from rdc.kernel.path_patterns import ABSOLUTE, ANYWHERE, DIRECTORY, INSIDE, LITERAL, NEGATED, TAIL
+    from rdc.kernel import PatternSet
 
     kind = 0
     if directory_only:
-        kind |= DIRECTORY
+        kind |= PatternSet.DIRECTORY
     if absolute:
-        kind |= ABSOLUTE
+        kind |= PatternSet.ABSOLUTE
     if negated:
-        kind |= NEGATED
+        kind |= PatternSet.NEGATED
     if not is_wild(pattern):
-        kind |= LITERAL
+        kind |= PatternSet.LITERAL
     elif pattern.endswith(b"***"):
         # It matches a directory itself, and everything below it.
-        kind |= INSIDE
+        kind |= PatternSet.INSIDE
     if anchored:
         pattern = pattern[1:]
-    elif kind & LITERAL or b"**" not in pattern:
-        kind |= TAIL
+    elif kind & PatternSet.LITERAL or b"**" not in pattern:
+        kind |= PatternSet.TAIL
     elif not pattern.startswith(b"**"):
-        kind |= ANYWHERE
+        kind |= PatternSet.ANYWHERE
     elif pattern.lstrip(b"*").startswith(b"/"):
         # rsync lets '**/' match at the start of a path, as if the path began with '/'.
-        kind |= ANYWHERE
+        kind |= PatternSet.ANYWHERE
         pattern = pattern.lstrip(b"*")[1:]
     table.add_wild(number, pattern, kind)
 

@@ -62,8 +62,10 @@ class GitIgnore(FilterList):
         if _SPECIAL.search(text) is None:
             self._lines.add_literal(number, text, anchored=anchored, directory_only=directory_only)
             return
-        from rdc.kernel.path_patterns import ANYWHERE, COMPONENTS, DIRECTORY
+        from rdc.kernel import PatternSet
 
-        kind = COMPONENTS | (0 if anchored else ANYWHERE) | (DIRECTORY if directory_only else 0)
+        kind = PatternSet.COMPONENTS
+        kind |= 0 if anchored else PatternSet.ANYWHERE
+        kind |= PatternSet.DIRECTORY if directory_only else 0
         self._lines.add_wild(number, text, kind)
         self.wild_bytes += len(text) + 1

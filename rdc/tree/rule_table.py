@@ -1,7 +1,7 @@
 """RuleTable: numbered patterns, and the number of the first one that matches a path.
 
 A pattern without wildcards is a look-up by the path or by its last components. All others are one
-automaton (rdc.kernel.path_patterns), whose work is linear in the name of the entry. So the order of the
+automaton (rdc.kernel.PatternSet), whose work is linear in the name of the entry. So the order of the
 patterns decides what matches, and not what it costs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.kernel.path_patterns import PatternSet
+    from rdc.kernel import PatternSet
 
 __all__ = ["NO_RULE", "RuleTable", "is_wild"]
 
@@ -67,7 +67,7 @@ class RuleTable:
         (literals.directories if directory_only else literals.any_kind).setdefault(text, number)
 
     def add_wild(self, number: int, pattern: bytes, kind: int) -> None:
-        """Add a pattern for the automaton. `kind`: a sum of what rdc.kernel.path_patterns names."""
+        """Add a pattern for the automaton. `kind`: a sum of what PatternSet names."""
         self._numbers.append(number)
         self._patterns.append(pattern)
         self._kinds.append(kind)
@@ -91,7 +91,7 @@ class RuleTable:
 
     def _automaton(self) -> PatternSet:
         # Imported here: most runs have no wildcards.
-        from rdc.kernel.path_patterns import PatternSet
+        from rdc.kernel import PatternSet
 
         self._set = PatternSet(self._patterns, self._kinds, self.prefix)
         return self._set

@@ -28,10 +28,10 @@ def test_any_arguments_over_a_tree_that_changes(built: Sanitized, faults: int) -
 READ = """
 import os, sys
 from array import array
-from rdc.files.root import _ranges
+from rdc.files import _files
 open("file", "wb").write(bytes(4096))
 with open("file", "rb") as file:
-    print(_ranges.read_ranges(file.fileno(), array("Q", [int(word) for word in sys.argv[1:]])))
+    print(_files.read_ranges(file.fileno(), array("Q", [int(word) for word in sys.argv[1:]])))
 """
 
 
@@ -45,7 +45,7 @@ with open("file", "rb") as file:
     ids=["reads past an end", "writes past an end", "overflows"],
 )
 def test_what_a_sanitizer_finds_ends_the_process(tmp_path: Path, old: str, new: str) -> None:
-    built = Sanitized(tmp_path, ["rdc.files.root._ranges"], changes={old: new})
+    built = Sanitized(tmp_path, ["rdc.files"], changes={old: new})
     code, out = built.run("-c", READ, "0", "4096")
     assert code == FOUND
     assert "AddressSanitizer" in out or "runtime error" in out

@@ -6,7 +6,6 @@ import platform
 from pathlib import Path
 
 from rdc.kernel import _kernel
-from rdc.kernel.hash import _names
 
 NEEDS: dict[str, set[str]] = {
     "avx512": {"avx512f", "avx512bw", "pclmulqdq", "bmi1", "popcnt"},
@@ -23,4 +22,4 @@ def test_the_variants_are_those_that_the_system_says_this_cpu_can_run() -> None:
     text = Path("/proc/cpuinfo").read_text()
     flags = set(text.partition("flags")[2].partition("\n")[0].split())
     assert _kernel.usable() == tuple(name for name, needs in NEEDS.items() if needs <= flags)
-    assert _names.usable() == tuple(name for name, needs in NAMING_NEEDS.items() if needs <= flags)
+    assert _kernel.naming_variants() == tuple(name for name, needs in NAMING_NEEDS.items() if needs <= flags)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.lines import _lines
+from rdc.kernel import _kernel
 from tests.reference import lines as reference
 from tests.support.share import examples
 
@@ -49,7 +49,7 @@ def test_lines_are_read_as_json_reads_them(drawn: list[Any], chosen: random.Rand
         lines.append(bytes(content).replace(b"\n", b" "))
         usual.append(not changes and not others)
     block = b"\n".join(lines)
-    wanted, taken = found(reference, block), found(_lines, block)
+    wanted, taken = found(reference, block), found(_kernel, block)
     for one, other, is_usual in zip(taken, wanted, usual or [False], strict=True):
         assert one == other or (one is None and not is_usual)
 
@@ -85,10 +85,10 @@ TAKEN = {
 
 @pytest.mark.parametrize("line", TAKEN, ids=repr)
 def test_what_is_taken(line: bytes) -> None:
-    for module in (_lines, reference):
+    for module in (_kernel, reference):
         (one,) = found(module, line, most=100)
         assert (one is not None) == TAKEN[line]
-    assert found(_lines, b"%b\n%b" % (line, line), most=100) == found(reference, line, most=100) * 2
+    assert found(_kernel, b"%b\n%b" % (line, line), most=100) == found(reference, line, most=100) * 2
 
 
 def test_what_is_rare_is_left() -> None:
@@ -100,13 +100,13 @@ def test_what_is_rare_is_left() -> None:
         b'{"text": "a", "n": ' + b"1" * 70 + b"}",
         b'{"text": "a", "n": NaN}',
     ):
-        assert found(_lines, line) == [None]
+        assert found(_kernel, line) == [None]
         assert found(reference, line) != [None]
 
 
 def test_field() -> None:
     line = '{"text": "a", "é": "b", "": "c"}'.encode()
-    for module in (_lines, reference):
+    for module in (_kernel, reference):
         taken = [found(module, line, field) for field in ("text", "é", "", "x")]
         assert taken == [[b"a"], [b"b"], [b"c"], [None]]
         with pytest.raises(ValueError, match="0 or more"):

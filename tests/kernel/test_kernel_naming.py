@@ -11,8 +11,8 @@ from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc.kernel import _kernel
 from rdc.kernel import blake3_many as naming
-from rdc.kernel.hash import _names
 from tests.support.project_paths import KERNEL, NATIVE
 
 DATA = random.Random(8).randbytes(150_000)
@@ -23,14 +23,14 @@ def alone(inputs: list[bytes]) -> bytes:
     return b"".join(blake3(piece).digest() for piece in inputs)
 
 
-@pytest.mark.parametrize("variant", _names.usable())
+@pytest.mark.parametrize("variant", _kernel.naming_variants())
 def test_every_size_with_every_other(variant: str) -> None:
     for size in EDGES:
         for count in (1, 2, 7, 8, 9, 15, 16, 17, 33):
             inputs = [DATA[i : i + size] for i in range(count)]
-            assert _names.name_inputs(list(inputs), variant) == alone(inputs)
+            assert _kernel.name_inputs(list(inputs), variant) == alone(inputs)
     inputs = [DATA[size : 2 * size + 1] for size in EDGES]
-    assert _names.name_inputs(list(inputs), variant) == alone(inputs)
+    assert _kernel.name_inputs(list(inputs), variant) == alone(inputs)
 
 
 @settings(deadline=None)
@@ -38,18 +38,18 @@ def test_every_size_with_every_other(variant: str) -> None:
 def test_any_inputs(parts: list[tuple[int, int]]) -> None:
     inputs = [DATA[start : start + size] for start, size in parts]
     assert naming.name_many(list(inputs)) == alone(inputs)
-    for variant in _names.usable():
-        assert _names.name_inputs([memoryview(piece) for piece in inputs], variant) == alone(inputs)
+    for variant in _kernel.naming_variants():
+        assert _kernel.name_inputs([memoryview(piece) for piece in inputs], variant) == alone(inputs)
 
 
 def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="no naming by sse9"):
-        _names.name_inputs([b""], "sse9")
-    for variant in _names.usable():
+        _kernel.name_inputs([b""], "sse9")
+    for variant in _kernel.naming_variants():
         with pytest.raises(TypeError):
-            _names.name_inputs([b"", "text"], variant)  # type: ignore[list-item]
+            _kernel.name_inputs([b"", "text"], variant)  # type: ignore[list-item]
         with pytest.raises(TypeError):
-            _names.name_inputs((b"",), variant)  # type: ignore[arg-type]
+            _kernel.name_inputs((b"",), variant)  # type: ignore[arg-type]
 
 
 def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:
     result = subprocess.run([str(program)], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     names = dict(line.split() for line in result.stdout.splitlines())
-    assert set(names) == set(_names.usable())
+    assert set(names) == set(_kernel.naming_variants())
     # The driver's inputs: input i has i * i % 5000 bytes, byte j being (i + 7 j) mod 251.
     inputs = [bytes((i + 7 * j) % 251 for j in range(i * i % 5000)) for i in range(200)]
     digest = 0

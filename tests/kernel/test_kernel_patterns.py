@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.patterns import _patterns
+from rdc.kernel import _kernel
 from tests.reference import patterns as reference
 from tests.support.share import examples
 
@@ -46,7 +46,7 @@ def test_the_first_match_is_the_definition_s(
         kind & ~(reference.TAIL if b"**" in text or kind & tails == tails else 0) for text, kind in drawn
     )
     right = reference.PatternSet(texts, kinds, prefix)
-    found = _patterns.PatternSet(texts, kinds, prefix)
+    found = _kernel.PatternSet(texts, kinds, prefix)
     for path, is_directory in paths:
         assert found.first(path, is_directory) == right.first(path, is_directory), (path, is_directory)
 
@@ -84,7 +84,7 @@ TEXTS = st.lists(st.lists(st.sampled_from(b"aab"), min_size=1, max_size=4).map(b
 def test_wildcards_match_by_definition(pattern: bytes, names: list[bytes]) -> None:
     text = b"/".join(names)
     starts = [0, *(i + 1 for i, byte in enumerate(text) if byte == 0x2F)]
-    for module in (_patterns, reference):
+    for module in (_kernel, reference):
         one = module.PatternSet((pattern,), bytes((0,)))
         assert (one.first(text, False) == 0) is plain_match(pattern, text)
         one = module.PatternSet((pattern,), bytes((reference.ANYWHERE,)))
@@ -96,7 +96,7 @@ def test_what_is_remembered_of_directories_is_bounded() -> None:
     rng = random.Random(1)
     patterns = [b"*a%d*b" % number for number in range(2000)] + [b"**/x/*/c?", b"/d/**/y"]
     kinds = bytes([2] * 2000 + [32, 32])
-    found = _patterns.PatternSet(patterns, kinds)
+    found = _kernel.PatternSet(patterns, kinds)
     right = reference.PatternSet(patterns[-2:], kinds[-2:])
     deep = [b"x", b"d"] * 300
     directories = [b"/".join(deep[:depth]) for depth in range(1, 600)]
@@ -109,7 +109,7 @@ def test_what_is_remembered_of_directories_is_bounded() -> None:
     assert sys.getsizeof(found) - before < 6 << 20
 
 
-@pytest.mark.parametrize("module", [_patterns, reference])
+@pytest.mark.parametrize("module", [_kernel, reference])
 def test_wrong_arguments(module: ModuleType) -> None:
     for patterns, kinds in (([b"a"], b""), ([b"a"], b"\x00\x00")):
         with pytest.raises(ValueError, match="one kind is expected for each"):

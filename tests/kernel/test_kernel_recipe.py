@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.recipe import _recipe
-from rdc.kernel.recipe_rows import LITERAL
+from rdc.kernel import LITERAL, _kernel
 from tests.reference import recipe as pure_recipe
 
-VARIANTS = [_recipe, pure_recipe]
+VARIANTS = [_kernel, pure_recipe]
 UNPLACED = LITERAL
 END = (1 << 63) - 1
 
@@ -251,8 +250,8 @@ def test_a_chunk_is_put_together_again(
 @settings(deadline=None)
 @given(hostile(4), numbers, numbers, hostile(2, most=4))
 def test_instructions_of_any_rows(copies: bytes, offset: int, length: int, ranges: bytes) -> None:
-    assert outcome(lambda: _recipe.instructions_of_range(copies, offset, length)) is not None
-    assert outcome(lambda: _recipe.instructions_of_ranges(copies, ranges)) is not None
+    assert outcome(lambda: _kernel.instructions_of_range(copies, offset, length)) is not None
+    assert outcome(lambda: _kernel.instructions_of_ranges(copies, ranges)) is not None
     rows = rows_of(copies, 4) if len(copies) % 32 == 0 else []
     if rows == sorted(rows, key=lambda row: row[0]):
         both("instructions_of_range", copies, offset, length)
@@ -342,4 +341,4 @@ def test_numbers_do_not_wrap(variant: Any, number: int) -> None:
 def test_rows_are_aligned() -> None:
     """A slice of bytes may begin anywhere; what it is read as may not."""
     with pytest.raises(ValueError, match="aligned"):
-        _recipe.plan_reads(memoryview(bytes(25))[1:], 0)
+        _kernel.plan_reads(memoryview(bytes(25))[1:], 0)

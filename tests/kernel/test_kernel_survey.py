@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.count import _survey
+from rdc.kernel import _kernel
 from tests.reference import counts as pure_survey
 from tests.support.project_paths import KERNEL, NATIVE
 from tests.support.share import examples
 
 KEY_MAX = (1 << 64) - 1
-VARIANTS = [_survey, pure_survey]
+VARIANTS = [_kernel, pure_survey]
 
 keys = st.one_of(
     st.integers(0, 40),  # runs of neighbours with the same home, at the start ...
@@ -53,7 +53,7 @@ def plain(data: bytes) -> list[int]:
     return array("Q", data).tolist()
 
 
-def everything(table: _survey.ChunkTable, step: int = 7) -> list[tuple[int, int, int]]:
+def everything(table: _kernel.ChunkTable, step: int = 7) -> list[tuple[int, int, int]]:
     rows: list[tuple[int, int, int]] = []
     position = 0
     while True:
@@ -72,7 +72,7 @@ sized = st.tuples(
 @given(st.lists(st.lists(sized.filter(lambda row: row[2] > 0), max_size=40), max_size=6), st.booleans())
 def test_the_largest_size_of_a_key_stays(batches: list[list[tuple[int, int, int]]], in_order: bool) -> None:
     """Rows in the order of keys are added by another function."""
-    table, wanted = _survey.ChunkTable(1 << 20), dict[int, int]()
+    table, wanted = _kernel.ChunkTable(1 << 20), dict[int, int]()
     for batch in batches:
         rows = sorted({row[0]: row for row in batch}.values()) if in_order else batch
         rows = [(key, size, min(count, 9)) for key, size, count in rows]
@@ -86,7 +86,7 @@ def test_the_largest_size_of_a_key_stays(batches: list[list[tuple[int, int, int]
 @settings(deadline=None)
 @given(additions)
 def test_a_table_counts_as_a_dictionary_does(batches: list[list[tuple[int, int]]]) -> None:
-    table, model = _survey.ChunkTable(1 << 20), Counter[int]()
+    table, model = _kernel.ChunkTable(1 << 20), Counter[int]()
     for batch in batches:
         rows = [key for key, _ in batch]
         table.add(column(rows), column([size_of(key) for key in rows]), column([count for _, count in batch]))
@@ -123,7 +123,7 @@ def test_the_variants_agree(batches: list[list[tuple[int, int]]], shift: int) ->
 @pytest.mark.parametrize("count", [1_000, 30_000, 200_000])
 def test_a_chunk_takes_at_most_24_bytes(count: int) -> None:
     drawn = random.Random(count)
-    table = _survey.ChunkTable(1 << 30)
+    table = _kernel.ChunkTable(1 << 30)
     most = 0.0
     for _ in range(100):
         rows = [drawn.getrandbits(64) for _ in range(count // 100)]
@@ -177,7 +177,7 @@ def test_rows_in_the_order_of_keys_make_the_same_table(variant: Any, limit: int)
 
 
 def test_equal_beginnings_only_cost_time() -> None:
-    table = _survey.ChunkTable(1 << 22)
+    table = _kernel.ChunkTable(1 << 22)
     rows = [(1 << 63) + 7 * i for i in range(20_000)]
     random.Random(1).shuffle(rows)
     table.add(column(rows), column([1] * len(rows)))
@@ -235,7 +235,7 @@ def test_folding(items: list[list[tuple[int, int]]], least: int, more: int) -> N
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(keys, max_size=300), st.integers(0, KEY_MAX), st.integers(0, 8))
 def test_selecting(rows: list[int], salt: int, shift: int) -> None:
-    chosen = _survey.select_chunks(column(rows), salt, shift)
+    chosen = _kernel.select_chunks(column(rows), salt, shift)
     assert chosen == pure_survey.select_chunks(column(rows), salt, shift)
     keys_chosen = {rows[i] for i in plain(chosen)}
     assert plain(chosen) == [i for i, key in enumerate(rows) if key in keys_chosen]
@@ -245,7 +245,7 @@ def test_selecting(rows: list[int], salt: int, shift: int) -> None:
 
 def test_a_selection_is_about_as_large_as_asked() -> None:
     rows = column(list(range(1 << 16)))
-    assert abs(len(_survey.select_chunks(rows, 3, 4)) // 8 - 4096) < 300
+    assert abs(len(_kernel.select_chunks(rows, 3, 4)) // 8 - 4096) < 300
 
 
 LARGE = (1 << 63) - 1
@@ -333,10 +333,10 @@ def test_what_makes_no_sense_is_refused(variant: Any) -> None:
 def test_numbers_that_lie_askew_are_refused() -> None:
     askew = memoryview(bytes(17))[1:]
     for attempt in (
-        lambda: _survey.select_chunks(askew, 0, 1),
-        lambda: _survey.ChunkTable(0).add(askew, column([1, 2])),
-        lambda: _survey.Folder(1, 2).feed(column([1, 2]), askew),
-        lambda: _survey.left_after_rows(askew, askew, askew, 0, 0, 1, 1),
+        lambda: _kernel.select_chunks(askew, 0, 1),
+        lambda: _kernel.ChunkTable(0).add(askew, column([1, 2])),
+        lambda: _kernel.Folder(1, 2).feed(column([1, 2]), askew),
+        lambda: _kernel.left_after_rows(askew, askew, askew, 0, 0, 1, 1),
     ):
         with pytest.raises(ValueError, match="aligned"):
             attempt()
@@ -344,8 +344,8 @@ def test_numbers_that_lie_askew_are_refused() -> None:
 
 def test_under_sanitizers(tmp_path: Path) -> None:
     """Nothing outside an allocation is read or written, whatever the keys."""
-    kernel, program = Path(_survey.__file__).parent, tmp_path / "chunk_table"
-    sources = [str(source) for source in kernel.glob("*.c") if "binding" not in source.name]
+    program = tmp_path / "chunk_table"
+    sources = [str(source) for source in (KERNEL / "count").glob("*.c") if "binding" not in source.name]
     sources.append(str(NATIVE / "chunk_table.c"))
     flags = ["-O1", "-g", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{KERNEL}"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -6,8 +6,7 @@ import random
 from array import array
 from itertools import islice
 
-from rdc.kernel import block_fingerprints, match_blocks, match_runs
-from rdc.kernel.gap_search import search_gaps
+from rdc.kernel import block_fingerprints, match_blocks, match_runs, search_gaps
 from rdc.plan.block_search import NOWHERE, BlockSearch
 from rdc.plan.descent import (
     Part,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ProtocolError
-from rdc.kernel import block_fingerprints
-from rdc.kernel.recipe_rows import LITERAL
+from rdc.kernel import LITERAL, block_fingerprints
 from rdc.limits.wire import (
     CHECK_BLOCKS_PER_ANSWER,
     CHECK_BLOCKS_PER_MESSAGE,

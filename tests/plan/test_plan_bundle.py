@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
-from rdc.kernel import block_fingerprints, match_blocks, short_references
-from rdc.kernel.gap_search import search_gaps
+from rdc.kernel import block_fingerprints, match_blocks, search_gaps, short_references
 from rdc.plan import block_search as blocks
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.large_gaps import Step, Window

@@ -31,13 +31,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "protocol": (("wire",), ("messages",), ("rules",)),
-    "files": (("base",), ("depth",), ("own", "root"), ("bulk", "facts", "objects"), ("replace",), ("names",)),
-    "kernel": (
-        ("constants",),
-        ("cut", "hash", "recipe", "rows", "samples", "sets", "shingles", "similarity", "x86"),
-        ("columns", "count", "search"),
-        ("",),
+    "files": (
+        ("_files",),
+        ("base",),
+        ("depth",),
+        ("own", "root"),
+        ("bulk", "facts", "objects"),
+        ("replace",),
+        ("names",),
     ),
+    "kernel": (("constants",), ("cut",), ("",)),
     "session": (
         ("binaries", "runtime", "trees"),
         ("landing", "source"),

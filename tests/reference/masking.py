@@ -3,7 +3,7 @@
 A moved function differs only in the displacements of what it calls, jumps to and reads elsewhere: four bytes
 each. With these bytes masked both versions are equal, so their blocks match. Whether bytes are a field
 depends only on a few bytes around them, wherever the scan began. The reversible rewriting in
-branch_reference.py has no such limit.
+branches.py has no such limit.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from rdc.chunking.params import ChunkParams
 from rdc.kernel import _kernel
 from rdc.kernel import blake3_many as naming
-from rdc.kernel.hash import _names
 from rdc.signature import codec
 from rdc.signature.build import sign
 from rdc.signature.short import ShortSignatures, sign_short
@@ -123,12 +122,12 @@ def test_names_of_parts(lengths: list[int], key: bytes | None) -> None:
     parts = [data[start : start + size] for start, size in zip(starts, lengths, strict=False)]
     named = [blake3(part) if key is None else blake3(part, key=key) for part in parts]
     expected = b"".join([one.digest() for one in named])
-    for variant in (*_names.usable(), None):
+    for variant in (*_kernel.naming_variants(), None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(naming, "_variant", variant)
             assert naming.name_parts(data, sizes, key) == expected
             with pytest.raises(ValueError, match="add up"):
                 naming.name_parts(data + b"x", sizes, key)
-    for variant in _names.usable():
+    for variant in _kernel.naming_variants():
         with pytest.raises(ValueError, match="key of 32"):
-            _names.name_parts(data, sizes, b"short", variant)
+            _kernel.name_parts(data, sizes, b"short", variant)

@@ -332,7 +332,7 @@ def test_rules_with_wildcards_are_bounded(rule: FilterRule) -> None:
 
 def test_many_rules_take_memory_in_proportion() -> None:
     """Patterns of which every byte is another: the automaton has a row for each byte that a path has."""
-    from rdc.kernel.path_patterns import PatternSet
+    from rdc.kernel import PatternSet
 
     rng = random.Random(1)
     patterns = [bytes(rng.choices(range(1, 256), k=255)) for _ in range(FILTER_WILD_BYTES // 256)]

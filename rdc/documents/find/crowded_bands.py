@@ -24,7 +24,7 @@ from rdc.documents.find.candidates import WaitingPairs
 from rdc.documents.find.equal_keys import equal_key_groups
 from rdc.documents.nameless_file import NamelessFile
 from rdc.documents.parts.block import SAMPLES
-from rdc.kernel.overlaps import alike_counts, alike_pairs, label_pairs
+from rdc.kernel import alike_counts, alike_pairs, label_pairs
 from rdc.limits.documents import (
     COMPARED,
     COMPARED_LEAST,

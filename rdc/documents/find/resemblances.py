@@ -6,7 +6,7 @@ from array import array
 from functools import partial
 
 from rdc.documents.find.shingle_sets import ShingleSets
-from rdc.kernel.overlaps import ranked_numbers, set_resemblances
+from rdc.kernel import ranked_numbers, set_resemblances
 from rdc.limits.documents import OVERLAP_BYTES
 from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import ALONE, in_order

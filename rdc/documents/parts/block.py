@@ -9,8 +9,8 @@ from bisect import bisect_right
 from operator import sub
 
 from rdc.documents.features import text_features
+from rdc.kernel import upper_halves
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
-from rdc.kernel.shingling import upper_halves
 from rdc.model.entries import little_endian
 from rdc.records import dataclass
 from rdc.similarity.samples import one_permutation

@@ -10,7 +10,7 @@ from rdc.documents.read.byte_stream import UNPACK_ERRORS, TrailingBytesError, sp
 from rdc.documents.read.json_decoder import json_decoder
 from rdc.documents.read.line_range import line_spans
 from rdc.errors import one_line, printable
-from rdc.kernel.json_fields import json_texts
+from rdc.kernel import json_texts
 from rdc.limits.documents import DOCUMENT_BYTES, LINE_BYTES
 
 TYPE_CHECKING = False

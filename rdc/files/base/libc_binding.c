@@ -1,13 +1,12 @@
 /*
- * libc_binding.c - rdc.files.base._libc: calls of Linux, macOS and their C libraries that Python's os module
+ * libc_binding.c - calls of Linux, macOS and their C libraries that Python's os module
  * does not offer.
  *
  * Each is the call and nothing else; rdc/files/base/syscalls.py says what they are for. A function that the system this
  * is built on does not have is not in the module.
  */
 #define _GNU_SOURCE
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #ifdef __linux__
 
@@ -260,10 +259,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.base._libc", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__libc(void)
+int rdc_add_libc_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

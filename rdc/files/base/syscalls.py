@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from rdc.files.base import _libc
+from rdc.files import _files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _BENEATH = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
 
 
-_extension: ModuleType | None = _libc
+_extension: ModuleType | None = _files
 """Without a call that this system lacks. ctypes would take 2 ms to load on each side of a sync."""
 
 

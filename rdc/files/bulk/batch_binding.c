@@ -1,10 +1,9 @@
 /*
- * batch_binding.c - rdc.files.bulk._batch: read_small.c and write_small.c as a Python module.
+ * batch_binding.c - read_small.c and write_small.c for Python.
  *
- * Where the system is not Linux the module is empty, and rdc/files/bulk/small_files.py says that there is no such way.
+ * Where the system is not Linux nothing is added, and rdc/files/bulk/small_files.py says that there is no such way.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #ifdef __linux__
 
@@ -233,10 +232,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._batch", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__batch(void)
+int rdc_add_batch_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

@@ -1,9 +1,8 @@
-/* close_files.h - closes the files of a column, as a Python function: for each module that opens many at once. */
+/* close_files.h - closes the files of a column, as a Python function, and for what opens many at once. */
 #ifndef RDC_CLOSE_FILES_H
 #define RDC_CLOSE_FILES_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #include <stdint.h>
 #include <string.h>

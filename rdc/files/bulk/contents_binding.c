@@ -1,11 +1,10 @@
 /*
- * contents_binding.c - rdc.files.bulk._contents: read_contents.c as a Python module, and the only file here that knows
+ * contents_binding.c - read_contents.c for Python, and the only file here that knows
  * Python.
  *
- * Where the system is not Linux the module is empty, and rdc/files/bulk/read_many.py does the same in Python.
+ * Where the system is not Linux nothing is added, and rdc/files/bulk/read_many.py does the same in Python.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #include "bulk/read_contents.h"
 #include "depth/seen_binding.h"
@@ -93,10 +92,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._contents", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__contents(void)
+int rdc_add_contents_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

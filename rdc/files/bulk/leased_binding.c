@@ -1,10 +1,9 @@
 /*
- * leased_binding.c - rdc.files.bulk._leased: leased_files.c as a Python module.
+ * leased_binding.c - leased_files.c for Python.
  *
- * Where the system is not Linux the module is empty, and rdc/files/names/leased_files.py goes without it.
+ * Where the system is not Linux nothing is added, and rdc/files/names/leased_files.py goes without it.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #ifdef __linux__
 
@@ -210,15 +209,11 @@ static PyMethodDef functions[] = {
     {"compare_files", compare_files, METH_VARARGS, NULL},
     {"displace_files", displace_files, METH_VARARGS, NULL},
     {"remove_displaced", remove_displaced, METH_VARARGS, NULL},
-    {"close_files", close_files, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._leased", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__leased(void)
+int rdc_add_leased_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

@@ -10,8 +10,8 @@ from __future__ import annotations
 from array import array
 from contextlib import suppress
 
+from rdc.files import _files
 from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.files.bulk import _opened
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.entry_reader import NO_ATIME
 from rdc.limits.sessions import OPENED_FILES
@@ -42,7 +42,7 @@ FAILED, METADATA_SET, CHANGED = range(3)
 read."""
 
 
-_extension: ModuleType | None = _opened if hasattr(_opened, "open_files") else None
+_extension: ModuleType | None = _files if hasattr(_files, "open_files") else None
 """The C part, which Linux alone has."""
 
 

@@ -1,14 +1,12 @@
 /*
- * opened_binding.c - rdc.files.bulk._opened: opened_files.c as a Python module.
+ * opened_binding.c - opened_files.c for Python.
  *
- * Where the system is not Linux the module is empty, and rdc/files/bulk/open_many.py says that there is no such way.
+ * Where the system is not Linux nothing is added, and rdc/files/bulk/open_many.py says that there is no such way.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #ifdef __linux__
 
-#include "bulk/close_files.h"
 #include "bulk/opened_files.h"
 #include "depth/seen_binding.h"
 
@@ -180,15 +178,11 @@ static PyMethodDef functions[] = {
     {"open_files", open_files, METH_VARARGS, NULL},
     {"read_files", read_files, METH_VARARGS, NULL},
     {"set_metadata_of_files", set_metadata_of_files, METH_VARARGS, NULL},
-    {"close_files", close_files, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._opened", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__opened(void)
+int rdc_add_opened_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

@@ -8,8 +8,8 @@ import os
 import stat
 from array import array
 
+from rdc.files import _files
 from rdc.files.base.os_errors import changed, failure
-from rdc.files.bulk import _contents
 from rdc.files.depth.depth import RowsSeen
 from rdc.model.entries import strings
 from rdc.model.times import packed_time
@@ -145,6 +145,6 @@ def _read_open(fd: int, device: int, inode: int, size: int, head: int, tail: int
     return data, 0 if same and read else TOUCHED, packed_time(after.st_ctime_ns)
 
 
-_extension: ModuleType | None = _contents if hasattr(_contents, "read_contents") else None
+_extension: ModuleType | None = _files if hasattr(_files, "read_contents") else None
 """The C part, which Linux alone has."""
 _SWAPPED = array("H", b"\1\0")[0] != 1

@@ -11,7 +11,7 @@ from array import array
 from contextlib import suppress
 
 from rdc.errors import FileError
-from rdc.files.bulk import _batch
+from rdc.files import _files
 from rdc.files.depth.depth import RowsSeen
 from rdc.model.entries import strings
 from rdc.records import dataclass
@@ -46,7 +46,7 @@ TEMPORARY_BYTES = 26
 """Bytes of a temporary's name and its NUL."""
 
 
-_extension: ModuleType | None = _batch if hasattr(_batch, "stage_small") else None
+_extension: ModuleType | None = _files if hasattr(_files, "stage_small") else None
 """The C part, which Linux alone has."""
 
 

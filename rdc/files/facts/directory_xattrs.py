@@ -11,9 +11,9 @@ import errno
 import os
 from functools import lru_cache, partial
 
+from rdc.files import _files
 from rdc.files.base.entry_path import at_entry, has_proc, in_directory
 from rdc.files.base.relative_path import check_path, join
-from rdc.files.facts import _xattrs
 from rdc.files.facts.access_times import access_time_at
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import strings
@@ -32,7 +32,7 @@ __all__ = ["read_attributes_at", "read_directory_attributes", "read_entry_attrib
 _NONE_HERE = {errno.EOPNOTSUPP, errno.ENOSYS}
 
 
-_extension: ModuleType | None = _xattrs if hasattr(_xattrs, "list_xattrs") else None
+_extension: ModuleType | None = _files if hasattr(_files, "list_xattrs") else None
 """The C part, which Linux alone has."""
 _by_name = _extension is not None and _extension.go_by_name()
 
@@ -178,7 +178,7 @@ def _listed(root: Root, path: bytes, names: bytes) -> Iterator[tuple[int, bytes 
 
 
 def _list_by_path(directory: int, names: list[bytes]) -> list[tuple[int, bytes | int]]:
-    """Return what `_xattrs.list_xattrs` returns for a whole directory."""
+    """Return what `_files.list_xattrs` returns for a whole directory."""
     if not has_proc():
         return in_directory(directory, partial(_list_each, names, _call_by_name))
     return _list_each(names, partial(at_entry, directory))

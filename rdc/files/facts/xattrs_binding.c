@@ -1,10 +1,9 @@
 /*
- * xattrs_binding.c - rdc.files.facts._xattrs: list_xattrs.c as a Python module, and the only file here that knows Python.
+ * xattrs_binding.c - list_xattrs.c for Python, and the only file here that knows Python.
  *
- * Where the system is not Linux the module is empty.
+ * Where the system is not Linux nothing is added.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #include "facts/list_xattrs.h"
 #include "root/open_beneath.h"
@@ -125,10 +124,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.facts._xattrs", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__xattrs(void)
+int rdc_add_xattrs_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

@@ -12,8 +12,8 @@ from array import array
 from enum import IntEnum
 
 from rdc.errors import FileError
+from rdc.files import _files
 from rdc.files.base.entry_path import has_proc
-from rdc.files.bulk import _leased
 from rdc.files.facts.content_digest import PIECE_BYTES, ContentDigest
 from rdc.files.names.leased_file import LeasedFile, LeaseFacts, equal_digest, same_bytes
 from rdc.records import dataclass
@@ -76,7 +76,7 @@ class Step:
     """Whether no other name of the file was changed, so that even its ctime must be as it was."""
 
 
-_extension: ModuleType | None = _leased if hasattr(_leased, "lease_files") else None
+_extension: ModuleType | None = _files if hasattr(_files, "lease_files") else None
 """The C part, which Linux alone has."""
 
 

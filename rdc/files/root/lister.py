@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
+from rdc.files import _files
 from rdc.files.depth.depth import RowsSeen
-from rdc.files.root import _walk
 from rdc.files.root.listing_reference import read_directory
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
@@ -28,7 +28,7 @@ _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-_extension: ModuleType | None = _walk if hasattr(_walk, "list_directory") else None
+_extension: ModuleType | None = _files if hasattr(_files, "list_directory") else None
 """The C part, which Linux alone has."""
 
 

@@ -1,10 +1,9 @@
 /*
- * ranges_binding.c - rdc.files.root._ranges: many ranges of one open file, one behind another, in one call.
+ * ranges_binding.c - many ranges of one open file, one behind another, in one call.
  *
  * rdc/files/root/source_file.py reads them one by one where the module says that it could not.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -114,10 +113,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.root._ranges", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__ranges(void)
+int rdc_add_ranges_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

@@ -8,11 +8,11 @@ from contextlib import suppress
 from types import TracebackType
 
 from rdc.errors import FileChangedError
+from rdc.files import _files
 from rdc.files.base.entry_check import identity_of
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.known_devices import change_time, is_unchanged
 from rdc.files.base.os_errors import changed, failure, refused, unreadable
-from rdc.files.root import _ranges
 from rdc.model.entries import Metadata
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ READAHEAD_WORTH = 128 << 10
 def read_ranges_into(fd: int, buffer: memoryview, rows: array[int]) -> bool:
     """Read the ranges in `rows` of an open file, all with one call of C. Return False if that fails: to read
     one by one names the range that fails."""
-    return _ranges.read_ranges_into(fd, rows, buffer)
+    return _files.read_ranges_into(fd, rows, buffer)
 
 
 class SourceFile:
@@ -208,7 +208,7 @@ class SourceFile:
         """Return the bytes of the ranges in `rows` (offset, length, offset, ...), joined; errors as in
         pread."""
         self.rest()
-        content = _ranges.read_ranges(self._fd, rows)
+        content = _files.read_ranges(self._fd, rows)
         if content is None:
             # Reading one by one names the range that fails.
             content = b"".join(map(self.pread, rows[0::2], rows[1::2]))

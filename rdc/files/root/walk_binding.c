@@ -1,10 +1,9 @@
 /*
- * walk_binding.c - rdc.files.root._walk: read_directory.c as a Python module, and the only file here that knows Python.
+ * walk_binding.c - read_directory.c for Python, and the only file here that knows Python.
  *
- * Where the system is not Linux the module is empty, and rdc/files/root/lister.py does the same in Python.
+ * Where the system is not Linux nothing is added, and rdc/files/root/lister.py does the same in Python.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "functions.h"
 
 #include "depth/seen_binding.h"
 #include "root/open_beneath.h"
@@ -134,10 +133,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.root._walk", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__walk(void)
+int rdc_add_walk_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

@@ -1,11 +1,10 @@
-/* binding.c - rdc.kernel.count._survey: the tables of a scan as a Python module;
+/* binding.c - the tables of a scan as a Python module;
  * tests/reference/counts.py documents each name.
  *
- * It is a module of its own because a sync needs none of it. Columns are arrays of native 64-bit numbers.
+ * Columns are arrays of native 64-bit numbers.
  * Tables are used with the interpreter's lock held, since adding one span takes microseconds. Many rows are added without
  * it, and nothing else can be done with their table meanwhile. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 #include "count/chunk_table.h"
 #include "count/columns.h"
@@ -234,7 +233,7 @@ static PyType_Slot table_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec table_spec = {"rdc.kernel.count._survey.ChunkTable", sizeof(ChunkTable), 0, Py_TPFLAGS_DEFAULT,
+static PyType_Spec table_spec = {"rdc.kernel._kernel.ChunkTable", sizeof(ChunkTable), 0, Py_TPFLAGS_DEFAULT,
                                  table_slots};
 
 /* ---- Folder ---- */
@@ -354,7 +353,7 @@ static PyType_Slot folder_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec folder_spec = {"rdc.kernel.count._survey.Folder", sizeof(Folder), 0, Py_TPFLAGS_DEFAULT, folder_slots};
+static PyType_Spec folder_spec = {"rdc.kernel._kernel.Folder", sizeof(Folder), 0, Py_TPFLAGS_DEFAULT, folder_slots};
 
 /* ---- functions ---- */
 
@@ -364,17 +363,10 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.count._survey", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__survey(void)
+int rdc_add_scan_tables(PyObject *module)
 {
-    PyObject *module = PyModule_Create(&definition);
-    PyObject *table = PyType_FromSpec(&table_spec), *folder = PyType_FromSpec(&folder_spec);
-    if (!module || !table || !folder || PyModule_AddObjectRef(module, "ChunkTable", table) ||
-        PyModule_AddObjectRef(module, "Folder", folder))
-        Py_CLEAR(module);
-    Py_XDECREF(table);
-    Py_XDECREF(folder);
-    return module;
+    return rdc_add_type(module, "ChunkTable", &table_spec) || rdc_add_type(module, "Folder", &folder_spec) ||
+                   PyModule_AddFunctions(module, functions)
+               ? -1
+               : 0;
 }

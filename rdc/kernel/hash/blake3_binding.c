@@ -1,14 +1,13 @@
-/* blake3_binding.c - rdc.kernel.hash._names: BLAKE3 of many inputs as a Python module;
+/* blake3_binding.c - BLAKE3 of many inputs as a Python module;
  * rdc/kernel/blake3_many.py documents it. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 #include <string.h>
 
 #include "hash/blake3_lanes.h"
 
 /* From this many bytes on, releasing the lock costs less than holding it: a few microseconds of work. */
-#define UNLOCK_FROM 16384
+#define UNLOCK_NAMING_FROM 16384
 
 static const rdc_naming *find(const char *name)
 {
@@ -50,7 +49,7 @@ static PyObject *name_inputs(PyObject *module, PyObject *args)
     if (!result)
         goto done;
     uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
-    if (total >= UNLOCK_FROM) {
+    if (total >= UNLOCK_NAMING_FROM) {
         Py_BEGIN_ALLOW_THREADS
         failed = rdc_name_inputs(naming, NULL, inputs, (size_t)acquired, out);
         Py_END_ALLOW_THREADS
@@ -127,7 +126,7 @@ done:
     return result;
 }
 
-static PyObject *usable(PyObject *module, PyObject *ignored)
+static PyObject *naming_variants(PyObject *module, PyObject *ignored)
 {
     PyObject *list = PyList_New(0), *tuple = NULL;
     (void)module, (void)ignored;
@@ -148,14 +147,11 @@ static PyObject *usable(PyObject *module, PyObject *ignored)
 static PyMethodDef functions[] = {
     {"name_parts", name_parts, METH_VARARGS, NULL},
     {"name_inputs", name_inputs, METH_VARARGS, NULL},
-    {"usable", usable, METH_NOARGS, NULL},
+    {"naming_variants", naming_variants, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.hash._names", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__names(void)
+int rdc_add_naming_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, functions);
 }

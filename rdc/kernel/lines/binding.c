@@ -1,8 +1,7 @@
-/* binding.c - rdc.kernel.lines._lines: texts of JSON lines as a Python module; tests/reference/lines.py documents it.
+/* binding.c - texts of JSON lines for Python; tests/reference/lines.py documents it.
  *
- * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+ * All work is done without the interpreter's lock. */
+#include "module.h"
 
 #include "lines/json_lines.h"
 
@@ -57,9 +56,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.lines._lines", NULL, 0, methods, NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__lines(void)
+int rdc_add_line_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, methods);
 }

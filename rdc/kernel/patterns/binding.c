@@ -1,9 +1,8 @@
-/* binding.c - rdc.kernel.patterns._patterns: PatternSet as a Python type; tests/reference/patterns.py documents it.
+/* binding.c - PatternSet as a Python type; tests/reference/patterns.py documents it.
  *
- * It is a module of its own because a run without wildcards needs none of it. All calls keep the interpreter's lock,
+ * All calls keep the interpreter's lock,
  * which guards what a set remembers: the longest call takes some milliseconds. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 #include "patterns/patterns.h"
 
@@ -102,26 +101,33 @@ static PyType_Slot set_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec set_spec = {"rdc.kernel.patterns._patterns.PatternSet", sizeof(PatternSet), 0, Py_TPFLAGS_DEFAULT,
+static PyType_Spec set_spec = {"rdc.kernel._kernel.PatternSet", sizeof(PatternSet), 0, Py_TPFLAGS_DEFAULT,
                                set_slots};
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.patterns._patterns", NULL, 0, NULL, NULL,
-                                        NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__patterns(void)
+static int add_kinds(PyObject *type)
 {
-    PyObject *module = PyModule_Create(&definition);
-    PyObject *type = module ? PyType_FromSpec(&set_spec) : NULL;
-    if (!type || PyModule_AddObjectRef(module, "PatternSet", type) ||
-        PyModule_AddIntConstant(module, "LITERAL", RDC_PATTERN_LITERAL) ||
-        PyModule_AddIntConstant(module, "ANYWHERE", RDC_PATTERN_ANYWHERE) ||
-        PyModule_AddIntConstant(module, "DIRECTORY", RDC_PATTERN_DIRECTORY) ||
-        PyModule_AddIntConstant(module, "INSIDE", RDC_PATTERN_INSIDE) ||
-        PyModule_AddIntConstant(module, "NEGATED", RDC_PATTERN_NEGATED) ||
-        PyModule_AddIntConstant(module, "COMPONENTS", RDC_PATTERN_COMPONENTS) ||
-        PyModule_AddIntConstant(module, "ABSOLUTE", RDC_PATTERN_ABSOLUTE) ||
-        PyModule_AddIntConstant(module, "TAIL", RDC_PATTERN_TAIL))
-        Py_CLEAR(module);
+    static const struct {
+        const char *name;
+        long value;
+    } kinds[] = {
+        {"LITERAL", RDC_PATTERN_LITERAL},       {"ANYWHERE", RDC_PATTERN_ANYWHERE},
+        {"DIRECTORY", RDC_PATTERN_DIRECTORY},   {"INSIDE", RDC_PATTERN_INSIDE},
+        {"NEGATED", RDC_PATTERN_NEGATED},       {"COMPONENTS", RDC_PATTERN_COMPONENTS},
+        {"ABSOLUTE", RDC_PATTERN_ABSOLUTE},     {"TAIL", RDC_PATTERN_TAIL},
+    };
+    int failed = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !failed; i++) {
+        PyObject *value = PyLong_FromLong(kinds[i].value);
+        failed = !value || PyObject_SetAttrString(type, kinds[i].name, value);
+        Py_XDECREF(value);
+    }
+    return failed ? -1 : 0;
+}
+
+int rdc_add_pattern_set(PyObject *module)
+{
+    PyObject *type = PyType_FromSpec(&set_spec);
+    const int failed = !type || add_kinds(type) || PyModule_AddObjectRef(module, "PatternSet", type);
     Py_XDECREF(type);
-    return module;
+    return failed ? -1 : 0;
 }

@@ -1,10 +1,9 @@
-/* binding.c - rdc.kernel.recipe._recipe: rows of matches and copy instructions as a Python module.
+/* binding.c - rows of matches and copy instructions as a Python module.
  * tests/reference/recipe.py documents each name.
  *
  * Rows are native 64-bit numbers. Calls keep the interpreter's lock: one takes microseconds, one for a
  * whole large gap a millisecond. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 #include "recipe/matches.h"
 
@@ -381,10 +380,12 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.recipe._recipe", NULL, -1, functions, NULL, NULL,
-                                        NULL, NULL};
-
-PyMODINIT_FUNC PyInit__recipe(void)
+int rdc_add_recipe_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    PyObject *literal = PyLong_FromUnsignedLongLong(RDC_LITERAL);
+    const int failed = !literal || PyModule_AddObjectRef(module, "LITERAL", literal) ||
+                       PyModule_AddIntConstant(module, "INSTRUCTION_BYTES", sizeof(rdc_instruction)) ||
+                       PyModule_AddFunctions(module, functions);
+    Py_XDECREF(literal);
+    return failed ? -1 : 0;
 }

@@ -1,9 +1,8 @@
-/* binding.c - rdc.kernel.sets._sets: the resemblance of sets as a Python module; tests/reference/overlaps.py,
+/* binding.c - the resemblance of sets for Python; tests/reference/overlaps.py,
  * tests/reference/pairs.py and tests/reference/windows.py document each name.
  *
- * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+ * All work is done without the interpreter's lock. */
+#include "module.h"
 
 #include "sets/numbers.h"
 #include "sets/overlaps.h"
@@ -116,10 +115,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.sets._sets", NULL, 0, methods, NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__sets(void)
+int rdc_add_set_functions(PyObject *module)
 {
     rdc_windows_start();
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, methods);
 }

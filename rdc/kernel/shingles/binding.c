@@ -1,9 +1,8 @@
-/* binding.c - rdc.kernel.shingles._shingles: features of texts as a Python module; tests/reference/shingles.py documents each
+/* binding.c - features of texts for Python; tests/reference/shingles.py documents each
  * name.
  *
- * It is a module of its own because a sync needs none of it. All work is done without the interpreter's lock. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+ * All work is done without the interpreter's lock. */
+#include "module.h"
 
 #include <sys/mman.h>
 
@@ -153,37 +152,21 @@ static PyObject *upper_halves(PyObject *module, PyObject *argument)
     return result;
 }
 
-/* The fastest variant from `name` on, in the order of choice.py, that this CPU can run. */
-static PyObject *choose(PyObject *module, PyObject *argument)
+void rdc_choose_shingles(const char *kernel)
 {
-    static const char *const order[] = {"avx512", "avx2", "neon", "c"};
-    const size_t names = sizeof order / sizeof *order;
-    const char *name = PyUnicode_AsUTF8(argument);
-    (void)module;
-    if (!name)
-        return NULL;
-    size_t first = 0;
-    while (first < names && strcmp(order[first], name))
-        first++;
-    for (const rdc_shingling *const *variant = variants; *variant; variant++)
-        for (size_t i = first; i < names; i++)
-            if (!strcmp(order[i], (*variant)->name) && (*variant)->usable()) {
-                chosen = *variant;
-                return PyUnicode_FromString(chosen->name);
-            }
-    return PyErr_Format(PyExc_ValueError, "%s: no variant of shingling", name);
+    const rdc_shingling *const *variant = variants;
+    while (rdc_variant_rank((*variant)->name) < rdc_variant_rank(kernel) || !(*variant)->usable())
+        variant++;
+    chosen = *variant;
 }
 
 static PyMethodDef methods[] = {
-    {"choose", choose, METH_O, NULL},
     {"shingle_features", shingle_features, METH_VARARGS, NULL},
     {"upper_halves", upper_halves, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.shingles._shingles", NULL, 0, methods, NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__shingles(void)
+int rdc_add_shingle_functions(PyObject *module)
 {
-    return PyModule_Create(&definition);
+    return PyModule_AddFunctions(module, methods);
 }

@@ -9,8 +9,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 
-from rdc.kernel import bit_counts, displacement_bits, overwrite_marked, put_displacements, take_displacements
-from rdc.kernel.recipe_rows import assemble_with_bits
+from rdc.kernel import (
+    assemble_with_bits,
+    bit_counts,
+    displacement_bits,
+    overwrite_marked,
+    put_displacements,
+    take_displacements,
+)
 from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
 from rdc.session.binaries.x86_masking import CHECK_FILLER
 

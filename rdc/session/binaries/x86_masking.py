@@ -6,8 +6,7 @@ from array import array
 from itertools import accumulate
 from operator import add, sub
 
-from rdc.kernel import mask_displacements, nonzero_bytes
-from rdc.kernel.recipe_rows import assemble, plan_reads
+from rdc.kernel import assemble, mask_displacements, nonzero_bytes, plan_reads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from itertools import accumulate
 from operator import sub
 
 from rdc.errors import FileError, ProtocolError
-from rdc.kernel import match_blocks, match_runs
-from rdc.kernel.gap_search import search_gaps
-from rdc.kernel.recipe_rows import fill_offsets, run_spans
+from rdc.kernel import fill_offsets, match_blocks, match_runs, run_spans, search_gaps
 from rdc.limits.chunks import BLOCK_SIZE_MAX
 from rdc.limits.wire import NODES_PER_MESSAGE
 from rdc.plan.block_search import NOWHERE, BlockSearch

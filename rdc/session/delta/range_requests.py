@@ -11,7 +11,7 @@ from collections import deque
 from itertools import accumulate, chain, islice
 
 from rdc.errors import ProtocolError, printable
-from rdc.kernel.recipe_rows import assemble, plan_reads
+from rdc.kernel import assemble, plan_reads
 from rdc.limits.wire import CHECK_BLOCKS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.check_blocks import check_block_digests, divided, divided_wholly, unverified_check_blocks

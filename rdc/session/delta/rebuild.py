@@ -13,8 +13,8 @@ from blake3 import blake3
 
 from rdc.errors import printable
 from rdc.files.replace.sparse import is_zeros
+from rdc.kernel import LITERAL, assemble, plan_reads
 from rdc.kernel.blake3_many import name_parts
-from rdc.kernel.recipe_rows import LITERAL, assemble, plan_reads
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk

@@ -10,8 +10,14 @@ from bisect import bisect_right
 from itertools import accumulate
 from operator import add
 
-from rdc.kernel import block_fingerprints
-from rdc.kernel.recipe_rows import assemble, instructions_of_range, plan_reads, range_reads, take_ranges
+from rdc.kernel import (
+    assemble,
+    block_fingerprints,
+    instructions_of_range,
+    plan_reads,
+    range_reads,
+    take_ranges,
+)
 from rdc.limits.wire import CHECK_BLOCKS_PER_ANSWER, DATA_BYTES
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows

@@ -9,8 +9,7 @@ from blake3 import blake3
 
 from rdc.errors import ProtocolError
 from rdc.files.bulk.snapshot import SnapshotContent
-from rdc.kernel import short_references
-from rdc.kernel.recipe_rows import LITERAL, assemble, fetched_ranges, instructions_of_range, take_ranges
+from rdc.kernel import LITERAL, assemble, fetched_ranges, instructions_of_range, short_references, take_ranges
 from rdc.limits.wire import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.kernel.path_patterns import PatternSet
+    from rdc.kernel import PatternSet
     from rdc.model.entries import Listing, Metadata
     from rdc.model.owner_maps import OwnerRule
     from rdc.model.sync import SyncOptions
@@ -211,7 +211,7 @@ def _rules(option: str, kind: str, text: bytes, look_up: Callable[[bytes], int |
             raise UsageError(f"{option}: {shown}: DST has no {kind} '{printable(item.to)}'; give a number")
         pattern = None
         if item.wild and item.name is not None:
-            from rdc.kernel.path_patterns import PatternSet
+            from rdc.kernel import PatternSet
 
             pattern = PatternSet((item.name,), bytes(1))
         rules.append(Rule(item, number, pattern))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 
-from rdc.kernel.chunk_counts import ChunkTable
+from rdc.kernel import ChunkTable
 from rdc.model.scan import Bin
 from rdc.records import dataclass
 
@@ -60,7 +60,7 @@ class ChunkCounter:
         self._unseen = [(0, 0)] * len(self.tables)
 
     def add(self, keys: bytes, sizes: bytes, counts: bytes | None = None) -> None:
-        """Adds columns of native 64-bit numbers, as rdc.kernel.chunk_counts takes them."""
+        """Adds columns of native 64-bit numbers, as rdc.kernel takes them."""
         if not self._ends:
             table = self.tables[0]
             if counts is None:

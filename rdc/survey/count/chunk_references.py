@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from itertools import compress
 
-from rdc.kernel.chunk_counts import select_chunks
+from rdc.kernel import select_chunks
 from rdc.survey.walk.equal_groups import equal_groups
 
 TYPE_CHECKING = False

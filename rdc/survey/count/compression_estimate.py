@@ -6,7 +6,7 @@ import math
 from array import array
 from functools import cached_property
 
-from rdc.kernel.chunk_counts import select_chunks
+from rdc.kernel import select_chunks
 from rdc.records import dataclass
 from rdc.survey.count.chunk_counter import Z95
 

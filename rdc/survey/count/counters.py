@@ -8,7 +8,7 @@ from functools import partial
 from itertools import accumulate, chain, repeat
 from operator import sub
 
-from rdc.kernel.chunk_counts import Folder
+from rdc.kernel import Folder
 from rdc.records import dataclass
 from rdc.survey.count.chunk_counter import STRATA, ChunkCounter
 from rdc.survey.count.chunk_locations import ChunkLocations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.errors import ExitCode, one_line, worse
-from rdc.kernel.chunk_counts import left_after_rows
+from rdc.kernel import left_after_rows
 from rdc.limits.survey import PART_PROBLEMS_BYTES, SCAN_PROBLEMS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import ScanProblem

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 
-    from rdc.kernel.chunk_counts import ChunkTable
+    from rdc.kernel import ChunkTable
     from rdc.threads import Task
 
 __all__ = ["RowAdder"]

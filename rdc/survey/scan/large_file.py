@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import eq
 
 from rdc.catalog.streaming import replayed
-from rdc.kernel.chunk_counts import Folder
+from rdc.kernel import Folder
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.survey.count.granularities import FILE_LEVEL, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, keys_of, root_key
 

@@ -9,8 +9,8 @@ from itertools import chain
 from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.extents import data_bytes, holes
+from rdc.kernel import shared_numbers, sorted_pairs, window_hashes
 from rdc.kernel.constants import SKETCH_BYTES, WINDOW_BYTES
-from rdc.kernel.overlaps import shared_numbers, sorted_pairs, window_hashes
 from rdc.model.similar import Resemblance
 from rdc.progress import Problem
 from rdc.records import dataclass

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileError, RdcError
+from rdc.files import _files
 from rdc.files.base import directory_descriptors as directory_module
 from rdc.files.base.write_quota import WriteQuota
-from rdc.files.bulk import _batch
 from rdc.files.bulk import small_files as small
 from rdc.files.bulk.small_files import NewVersions
 from rdc.files.bulk.snapshot import identities_of
@@ -106,7 +106,7 @@ def test_the_same_comes_of_both_ways(rng: random.Random, fsync: bool, files: int
     before, after = ([rng.choice(["nothing"] * 6 + list(MEDDLING)) for _ in names] for _ in range(2))
     linked = [rng.random() < 0.2 for _ in names]
     outcomes = []
-    for way in (_batch, None):
+    for way in (_files, None):
         with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
             patch.setattr(small, "_extension", way)
             top = Path(place)
@@ -290,7 +290,7 @@ def test_times_beyond_the_columns_are_compared_one_by_one() -> None:
         (ComparedFields(ctime=False, mtime=False, size=False), lambda path: path.write_bytes(b"longer")),
     ],
 )
-@pytest.mark.parametrize("way", [_batch, None], ids=["bulk", "singly"])
+@pytest.mark.parametrize("way", [_files, None], ids=["bulk", "singly"])
 def test_what_a_file_system_does_not_keep_does_not_count(
     fields: ComparedFields,
     meddle: Callable[[Path], object],
@@ -333,7 +333,7 @@ def test_blocks_of_zeros_become_holes(ext4: Path, runs: list[tuple[int, int]], l
     directory = os.open(ext4, os.O_PATH)
     columns = (b"a\0", array("Q", [len(content)]), bytes(8), b"\x80\1", bytes(4), bytes(4))
     try:
-        fds, temporaries, _ = _batch.stage_small(
+        fds, temporaries, _ = _files.stage_small(
             array("i", [directory]), *columns, False, content, least, os.urandom(4), None, 0, 1
         )
         (fd,) = array("i", fds)
@@ -345,7 +345,7 @@ def test_blocks_of_zeros_become_holes(ext4: Path, runs: list[tuple[int, int]], l
             if is_zeros and least and len(some) >= least // HOLE_BYTES:
                 left_out.append((some[0] * HOLE_BYTES, min(len(content), (some[-1] + 1) * HOLE_BYTES)))
         assert list(holes(fd, len(content))) == left_out
-        _batch.close_files(fds)
+        _files.close_files(fds)
         os.unlink(temporaries[:-1], dir_fd=directory)
     finally:
         os.close(directory)
@@ -357,8 +357,8 @@ def test_what_is_expected_is_a_column_for_each_file(expected: bytes) -> None:
         fds = array("i", [null.fileno()] * 2)
         columns = (b"a\0b\0", array("Q", [1, 1]), bytes(16), bytes(4), bytes(8), bytes(8))
         with pytest.raises(ValueError, match="expected"):
-            _batch.stage_small(fds, *columns, False, b"12", 0, bytes(8), expected, 15, 1)
+            _files.stage_small(fds, *columns, False, b"12", 0, bytes(8), expected, 15, 1)
         with pytest.raises(ValueError, match="expected"):
-            _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected, 15, 1)
+            _files.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, b"a\0b\0", bytes(8), expected, 15, 1)
         with pytest.raises(ValueError, match="directories"):
-            _batch.stage_small(fds[:1], *columns, False, b"12", 0, bytes(8), None, 0, 1)
+            _files.stage_small(fds[:1], *columns, False, b"12", 0, bytes(8), None, 0, 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.bulk import _opened
+from rdc.files import _files
 from rdc.files.bulk import open_many as opened
 from rdc.files.bulk.open_many import CHANGED, FAILED, METADATA_SET, OpenedFiles
 from rdc.files.root.root import Root
@@ -51,7 +51,7 @@ def wanted(count: int, seed: int = 0) -> PackedListing:
 
 
 def test_this_system_has_the_c_part() -> None:
-    assert opened._extension is _opened
+    assert opened._extension is _files
 
 
 def test_files_are_read_as_they_are(tmp_path: Path, root: Root) -> None:
@@ -232,22 +232,20 @@ def test_columns_that_do_not_fit_are_refused(root: Root) -> None:
     listing = wanted(2)
     columns = listing.modes, listing.mtimes, listing.uids, listing.gids
     with pytest.raises(ValueError, match="paths"):
-        _opened.open_files(root.fileno(), b"a\0b", 1)
+        _files.open_files(root.fileno(), b"a\0b", 1)
     with pytest.raises(ValueError, match="fit"):
-        _opened.read_files(bytes(8), bytes(8), bytes(16), bytes(16), 1)
+        _files.read_files(bytes(8), bytes(8), bytes(16), bytes(16), 1)
     with pytest.raises(ValueError, match="1 GiB"):
-        _opened.read_files(bytes(4), b"\xff" * 8, bytes(8), bytes(8), 1)
+        _files.read_files(bytes(4), b"\xff" * 8, bytes(8), bytes(8), 1)
     for fds, ctimes, rows in ((4, 8, 16), (4, 16, 8), (8, 8, 8)):
         with pytest.raises(ValueError, match="fit"):
-            _opened.set_metadata_of_files(bytes(fds), bytes(ctimes), bytes(rows), *columns, False, 1)
+            _files.set_metadata_of_files(bytes(fds), bytes(ctimes), bytes(rows), *columns, False, 1)
     with pytest.raises(ValueError, match="fit"):
-        _opened.set_metadata_of_files(b"\xff" * 4, bytes(8), array("Q", [2]), *columns, False, 1)
+        _files.set_metadata_of_files(b"\xff" * 4, bytes(8), array("Q", [2]), *columns, False, 1)
     with pytest.raises(ValueError, match="fit"):
-        _opened.set_metadata_of_files(
-            b"\xff" * 4, bytes(8), array("Q", [0]), *columns[:3], bytes(4), False, 1
-        )
+        _files.set_metadata_of_files(b"\xff" * 4, bytes(8), array("Q", [0]), *columns[:3], bytes(4), False, 1)
     closed = array("i", [-1])
-    read = _opened.read_files(closed, array("Q", [1 << 60]), bytes(8), bytes(8), 1)
+    read = _files.read_files(closed, array("Q", [1 << 60]), bytes(8), bytes(8), 1)
     assert read[:2] == (b"", b"\0")
-    outcomes = _opened.set_metadata_of_files(closed, bytes(8), array("Q", [1]), *columns, True, 1)[0]
+    outcomes = _files.set_metadata_of_files(closed, bytes(8), array("Q", [1]), *columns, True, 1)[0]
     assert outcomes == bytes([FAILED])

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileChangedError, FileError
-from rdc.files.bulk import _contents
+from rdc.files import _files
 from rdc.files.bulk import read_many as contents
 from rdc.files.bulk.read_many import REPLACED, RESIZED, TOUCHED, Contents, content_bytes, content_error
 from rdc.files.root import lister
@@ -30,7 +30,7 @@ every_reader = pytest.mark.parametrize("read", READERS, ids=["C", "Python"])
 
 
 def test_the_extension_is_what_is_tested() -> None:
-    assert contents._extension is _contents
+    assert contents._extension is _files
 
 
 def wanted_of(top: Path, names: list[bytes]) -> array[int]:
@@ -222,7 +222,7 @@ def test_more_than_a_caller_can_want_is_refused(tmp_path: Path) -> None:
     ):
         rows = array("Q", [number for size in sizes for number in (0, 0, size)])
         with pytest.raises(ValueError, match="at most 1 GiB"):
-            _contents.read_contents(fd, b"a\0" * len(sizes), rows, head, tail, 1, 1)
+            _files.read_contents(fd, b"a\0" * len(sizes), rows, head, tail, 1, 1)
     with pytest.raises(ValueError, match="24 bytes"):
-        _contents.read_contents(fd, b"a\0", b"x" * 23, 1, 1, 1, 1)
+        _files.read_contents(fd, b"a\0", b"x" * 23, 1, 1, 1, 1)
     os.close(fd)

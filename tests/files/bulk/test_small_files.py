@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError
+from rdc.files import _files
 from rdc.files.base.temporary_names import is_temporary, is_temporary_of
-from rdc.files.bulk import _batch
 from rdc.files.bulk import small_files as small
 from rdc.files.bulk.read_listed import read_small
 from rdc.files.bulk.small_files import StagedFiles, stage_small
@@ -65,7 +65,7 @@ def root(tmp_path: Path) -> Iterator[Root]:
 
 
 def test_this_system_has_the_c_part() -> None:
-    assert small._extension is _batch
+    assert small._extension is _files
 
 
 # Reading
@@ -138,7 +138,7 @@ def test_the_same_files_come_of_both_ways(tmp_path: Path, monkeypatch: pytest.Mo
     contents = {b"f%03d" % i: rng.randbytes(rng.choice([0, 1, 100, 5000, 200_000])) for i in range(300)}
     files = listing(list(contents), [len(content) for content in contents.values()])
     trees = []
-    for way in (_batch, None):
+    for way in (_files, None):
         monkeypatch.setattr(small, "_extension", way)
         top = tmp_path / ("c" if way else "python")
         (top / "d").mkdir(parents=True)
@@ -306,15 +306,15 @@ def test_columns_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, b
     fds = array("i", [fd, fd])
     try:
         with pytest.raises(ValueError):
-            _batch.stage_small(
+            _files.stage_small(
                 fds, names, sizes, mtimes, modes, uids, gids, False, content, 0, rand, None, 0, 1
             )
         if change.keys() <= {"names", "mtimes"} or sizes == b"\1":
             with pytest.raises(ValueError):
-                _batch.read_small(fd, names, sizes, mtimes, 100)
+                _files.read_small(fd, names, sizes, mtimes, 100)
         if "names" in change:
             with pytest.raises(ValueError):
-                _batch.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8), None, 0, 1)
+                _files.rename_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8), None, 0, 1)
     finally:
         os.close(fd)
     assert os.listdir(tmp_path) == []

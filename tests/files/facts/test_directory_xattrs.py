@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileChangedError, FileError
-from rdc.files.facts import _xattrs
+from rdc.files import _files
 from rdc.files.facts import directory_xattrs as xattrs
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds
@@ -50,8 +50,8 @@ def test_the_calls_by_name_are_used_where_they_are() -> None:
     """As seen from outside: the system call itself, on something that is there."""
     libc = ctypes.CDLL(None, use_errno=True)
     works = libc.syscall(465, -100, b"/", 0x100, None, 0) >= 0  # AT_FDCWD, AT_SYMLINK_NOFOLLOW
-    assert _xattrs.go_by_name() is works
-    assert (xattrs._extension, xattrs._by_name) == (_xattrs, works)
+    assert _files.go_by_name() is works
+    assert (xattrs._extension, xattrs._by_name) == (_files, works)
 
 
 ATTRIBUTES = st.dictionaries(
@@ -173,7 +173,7 @@ def test_a_call_stops_once_it_holds_enough(tmp_path: Path) -> None:
     names = b"a\0" * 100_000
     fd = os.open(tmp_path, os.O_PATH)
     try:
-        row, offset, rows = _xattrs.list_xattrs(fd, b"", names, 7, 10, False)
+        row, offset, rows = _files.list_xattrs(fd, b"", names, 7, 10, False)
     finally:
         os.close(fd)
     assert offset == 10 + 2 * len(rows)
@@ -270,13 +270,13 @@ def test_only_names_are_asked_for(by_name: bool, name: bytes, tmp_path: Path) ->
         give(tmp_path / place / "a", x="1")
     fd = os.open(tmp_path / "r", os.O_PATH)
     try:
-        found = _xattrs.list_xattrs(fd, b"", name + b"\0d\0", 0, 0, by_name and _xattrs.go_by_name())
+        found = _files.list_xattrs(fd, b"", name + b"\0d\0", 0, 0, by_name and _files.go_by_name())
         assert found == (2, len(name) + 3, [(0, errno.EINVAL)])
         for names, offset in ((b"d", 0), (b"d\0", 3), (b"d\0", -1)):
             with pytest.raises(ValueError, match="NUL"):
-                _xattrs.list_xattrs(fd, b"", names, 0, offset, by_name)
-        assert _xattrs.list_xattrs(fd, b"", b"", 3, 0, by_name) == (3, 0, [])
+                _files.list_xattrs(fd, b"", names, 0, offset, by_name)
+        assert _files.list_xattrs(fd, b"", b"", 3, 0, by_name) == (3, 0, [])
     finally:
         os.close(fd)
     with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
-        _xattrs.list_xattrs(fd, b"d", b"a\0", 0, 0, by_name)
+        _files.list_xattrs(fd, b"d", b"a\0", 0, 0, by_name)

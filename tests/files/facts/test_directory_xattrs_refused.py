@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.files.facts import _xattrs
+from rdc.files import _files
 from rdc.files.facts import directory_xattrs as xattrs
 from rdc.files.facts.directory_xattrs import read_directory_attributes
 from rdc.files.root.root import Root
@@ -58,7 +58,7 @@ HELD: Read = [(0, b"a", ((b"user.x", b"1"),)), (2, b"c", ((b"user.x", b"3"), (b"
 @pytest.mark.parametrize("calls", ["BY_NAME", "GET_BY_NAME", "LIST_BY_NAME"])
 def test_behind_a_filter_of_system_calls(calls: str, number: str, two: Path) -> None:
     """Whatever it answers, and though it lets one of the two calls pass."""
-    assert read_elsewhere(two, *PYTHON) == (_xattrs.go_by_name(), HELD)
+    assert read_elsewhere(two, *PYTHON) == (_files.go_by_name(), HELD)
     assert read_elsewhere(two, *REFUSING, f"{calls}:{number}") == (False, HELD)
 
 
@@ -147,12 +147,12 @@ def test_a_directory_is_asked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     calls = []
 
     class Counted:
-        get_xattr = staticmethod(_xattrs.get_xattr)
+        get_xattr = staticmethod(_files.get_xattr)
 
         @staticmethod
         def list_xattrs(*arguments: object) -> object:
             calls.append(arguments)
-            return _xattrs.list_xattrs(*arguments)  # type: ignore[arg-type]
+            return _files.list_xattrs(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(xattrs, "_extension", Counted)
     for least, most in ((4, 12), (4, 12)):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError
-from rdc.files.bulk import _leased
+from rdc.files import _files
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.names.hard_link import LinkSwap
 from rdc.files.names.leased_file import LeasedFile
@@ -248,11 +248,11 @@ def test_columns_that_do_not_fit() -> None:
         (8, bytes(120) + b"\xff" * 8),
     ):
         columns = [*good[:at], wrong, *good[at + 1 :]]
-        for call in (_leased.displace_files, _leased.remove_displaced):
+        for call in (_files.displace_files, _files.remove_displaced):
             with pytest.raises(ValueError, match="do not fit"):
                 call(False, *columns)
     for directories, names in ((b"1", b""), (one, b"a"), (one, b"a\0b\0")):
         with pytest.raises(ValueError, match="do not fit"):
-            _leased.lease_files(directories, names)
+            _files.lease_files(directories, names)
     with pytest.raises(ValueError, match="do not fit"):
-        _leased.compare_files(b"1", b"")
+        _files.compare_files(b"1", b"")

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 from hypothesis import strategies as st
 
+from rdc.files import _files
 from rdc.files.base.temporary_names import RESERVED_PATTERN
-from rdc.files.root import _walk, lister, listing_reference
+from rdc.files.root import lister, listing_reference
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import Kind
 from rdc.model.listed import Listed
@@ -26,7 +27,7 @@ def opened(path: bytes) -> Iterator[int]:
 
 
 def in_c(fd: int, limit: int = DIRECTORY_BYTES) -> Listed:
-    assert lister._extension is _walk
+    assert lister._extension is _files
     return lister.list_directory(fd, limit=limit)
 
 

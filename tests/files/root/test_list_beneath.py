@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
+from rdc.files import _files
 from rdc.files.base.temporary_names import temporary_name
-from rdc.files.root import _walk, lister
+from rdc.files.root import lister
 from rdc.files.root.root import Root
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind
@@ -55,7 +56,7 @@ def test_a_directory_below_another_in_one_call(entries: dict[bytes, Kind]) -> No
         stale = temporary_name(b"x")
         os.close(os.open(os.path.join(below, stale), os.O_CREAT | os.O_WRONLY))
         with opened(os.fsencode(place)) as top, opened(below) as fd:
-            for extension in (_walk, None):
+            for extension in (_files, None):
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(lister, "_extension", extension)
                     found = lister.list_directory(top, b"d/e")
@@ -78,7 +79,7 @@ def test_a_path_that_leads_elsewhere_is_not_listed(path: bytes, tmp_path: Path) 
         root.list_unviewed(path)
     root.release()
     with opened(os.fsencode(tmp_path)) as top:
-        for extension in (_walk, None):
+        for extension in (_files, None):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(lister, "_extension", extension)
                 with pytest.raises((OSError, ValueError)):

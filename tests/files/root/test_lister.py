@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc.files import _files
 from rdc.files.base.temporary_names import is_reserved
-from rdc.files.root import _walk
 from rdc.files.root.listing_reference import look_at
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import Kind, strings
@@ -152,7 +152,7 @@ def test_what_may_be_held_is_bounded(tmp_path: Path) -> None:
                     reader(fd, limit)
                 assert caught.value.errno == errno.EOVERFLOW
     with opened(top) as fd, pytest.raises(ValueError, match="bytes"):
-        _walk.list_directory(fd, b"", -1, 1, 1)
+        _files.list_directory(fd, b"", -1, 1, 1)
 
 
 def test_what_is_no_readable_directory(tmp_path: Path) -> None:

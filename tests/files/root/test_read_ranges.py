@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import FileChangedError, FileError
-from rdc.files.root import _ranges, source_file
+from rdc.files import _files
+from rdc.files.root import source_file
 from rdc.files.root.memory_file import MemoryFile
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
@@ -75,8 +76,8 @@ def test_a_file_that_ends_before_is_named(tmp_path: Path) -> None:
 
 def test_what_fails_in_c_is_read_one_by_one(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have been a hiccup of a network; if not, pread says what is wrong."""
-    monkeypatch.setattr(_ranges, "read_ranges", lambda *_: None)
-    monkeypatch.setattr(_ranges, "read_ranges_into", lambda *_: False)
+    monkeypatch.setattr(_files, "read_ranges", lambda *_: None)
+    monkeypatch.setattr(_files, "read_ranges_into", lambda *_: False)
     rows, memory = array("Q", (7, 3, 1, 2)), memoryview(bytearray(5))
     with root.open_read(b"f") as source:
         assert source.read_ranges(rows) == CONTENT[7:10] + CONTENT[1:3]
@@ -107,20 +108,20 @@ def test_an_error_of_reading_is_told(root: Root) -> None:
 )
 def test_rows_that_cannot_be_are_refused(root: Root, rows: bytes) -> None:
     with pytest.raises(ValueError, match="ranges: rows"):
-        _ranges.read_ranges(root.fileno(), rows)
+        _files.read_ranges(root.fileno(), rows)
     with pytest.raises(ValueError, match="ranges: "):
-        _ranges.read_ranges_into(root.fileno(), rows, bytearray(2))
+        _files.read_ranges_into(root.fileno(), rows, bytearray(2))
 
 
 def test_memory_is_of_just_their_size(root: Root) -> None:
     for size in (2, 4):
         with pytest.raises(ValueError, match=f"ranges: of {size} bytes"):
-            _ranges.read_ranges_into(root.fileno(), array("Q", (0, 3)), bytearray(size))
+            _files.read_ranges_into(root.fileno(), array("Q", (0, 3)), bytearray(size))
 
 
 def test_where_the_call_fails_they_are_read_one_by_one(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = SimpleNamespace(read_ranges=lambda *_: None, read_ranges_into=lambda *_: False)
-    monkeypatch.setattr(source_file, "_ranges", failing)
+    monkeypatch.setattr(source_file, "_files", failing)
     rows, memory = array("Q", (7, 3, 1, 2)), memoryview(bytearray(5))
     with root.open_read(b"f") as source:
         assert source.read_ranges(rows) == CONTENT[7:10] + CONTENT[1:3]

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rdc.kernel.samples import _samples
+from rdc.kernel import _kernel
 from rdc.similarity import Samples, bbit_pack
 from tests.reference import samples as reference
 
-VARIANTS = ("avx2", "neon", "c")
+VARIANTS = _kernel.usable()
 
 features = st.integers(0, (1 << 64) - 1) | st.integers(0, 40)
 sets = st.lists(st.lists(features, max_size=70), max_size=9)
@@ -33,9 +33,10 @@ def column(drawn: list[list[int]]) -> tuple[array[int], array[int]]:
 
 @pytest.fixture(params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each variant that this CPU can run; a name that it cannot run stands for the next slower one."""
-    yield _samples.choose(request.param)
-    _samples.choose("avx2")
+    """Each variant that this CPU can run."""
+    _kernel.choose(request.param)
+    yield request.param
+    _kernel.choose(VARIANTS[0])
 
 
 def test_some_variant_runs(variant: str) -> None:
@@ -55,9 +56,9 @@ def test_variants_equal_the_definition(drawn: list[list[int]], count: int, seed:
     for call in calls:
         wanted = call(reference)
         for name in VARIANTS:
-            _samples.choose(name)
-            assert call(_samples) == wanted
-    _samples.choose("avx2")
+            _kernel.choose(name)
+            assert call(_kernel) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 @given(st.integers(0, 20), counts, st.integers(1, 16), seeds, st.data())
@@ -73,9 +74,9 @@ def test_packed_samples_compare_as_defined(
     row = data.draw(st.integers(0, number - 1))
     wanted = reference.sample_matches(packed, row, packed, number, count, bits)
     for name in VARIANTS:
-        _samples.choose(name)
-        assert _samples.sample_matches(packed, row, packed, number, count, bits) == wanted
-    _samples.choose("avx2")
+        _kernel.choose(name)
+        assert _kernel.sample_matches(packed, row, packed, number, count, bits) == wanted
+    _kernel.choose(VARIANTS[0])
     reduced = [(sample * 0x9E3779B1 & 0xFFFFFFFF) >> 32 - bits for sample in rows]
     mine = reduced[row * count : (row + 1) * count]
     theirs = [reduced[i * count : (i + 1) * count] for i in range(number)]
@@ -101,7 +102,7 @@ def test_the_samples_of_a_union_are_the_smaller_ones(
     assert list(both) == list(map(min, a, b))
 
 
-@pytest.mark.parametrize("module", [reference, _samples], ids=["pure", "C"])
+@pytest.mark.parametrize("module", [reference, _kernel], ids=["pure", "C"])
 @pytest.mark.parametrize(
     "call",
     [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.sets import _sets
+from rdc.kernel import _kernel
 from tests.reference import alike as alike_reference
 from tests.reference import overlaps as reference
 from tests.reference import pairs as pair_reference
@@ -33,7 +33,7 @@ def test_c_compares_as_defined(sets: list[list[int]], chosen: random.Random, thr
     pairs = array("I", [chosen.randrange(len(sets)) for _ in range(12)] if sets else [])
     values, offsets = column(sets)
     wanted = reference.set_resemblances(values, offsets, pairs, threshold)
-    assert _sets.set_resemblances(values, offsets, pairs, threshold) == wanted
+    assert _kernel.set_resemblances(values, offsets, pairs, threshold) == wanted
 
 
 def test_large_sets_at_the_threshold() -> None:
@@ -45,12 +45,12 @@ def test_large_sets_at_the_threshold() -> None:
     values, offsets = column(sets)
     for threshold in (0.0, 2400 / 3000, 0.8, 0.82, 1.0):
         wanted = reference.set_resemblances(values, offsets, pairs, threshold)
-        assert _sets.set_resemblances(values[:], offsets, pairs, threshold) == wanted
+        assert _kernel.set_resemblances(values[:], offsets, pairs, threshold) == wanted
     assert 0.0 in array("d", wanted)
     assert 1.0 in array("d", wanted)
 
 
-@pytest.mark.parametrize("module", [_sets, reference])
+@pytest.mark.parametrize("module", [_kernel, reference])
 @pytest.mark.parametrize(
     ("values", "offsets", "pairs"),
     [
@@ -70,7 +70,7 @@ def test_bad_columns(module: object, values: object, offsets: object, pairs: obj
         module.set_resemblances(bytearray(values), offsets, pairs, 0.5)  # type: ignore[attr-defined, call-overload]
 
 
-@pytest.mark.parametrize("module", [_sets, reference])
+@pytest.mark.parametrize("module", [_kernel, reference])
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
 def test_bad_threshold(module: object, threshold: float) -> None:
     with pytest.raises(ValueError, match="0 to 1"):
@@ -83,7 +83,7 @@ def test_pairs_of_neighbours(sizes: list[int], window: int, first: int, stop: in
     members = array("I", random.Random(1).sample(range(1 << 32), sum(sizes)))
     given = members, array("I", sizes), window, first, stop
     wanted = pair_reference.neighbour_pairs(*given)
-    assert _sets.neighbour_pairs(*given) == wanted
+    assert _kernel.neighbour_pairs(*given) == wanted
     if window == 13 and first == 0 and stop >= len(members):
         assert len(wanted) == 8 * sum(size * (size - 1) // 2 for size in sizes)
 
@@ -92,7 +92,7 @@ def test_pairs_of_neighbours(sizes: list[int], window: int, first: int, stop: in
 @given(st.lists(st.integers(0, 9) | st.integers(0, 9).map((48).__rlshift__) | st.integers(0, (1 << 64) - 1)))
 def test_pairs_in_order(numbers: list[int]) -> None:
     given = array("Q", numbers)
-    assert _sets.sorted_pairs(given) == pair_reference.sorted_pairs(given)
+    assert _kernel.sorted_pairs(given) == pair_reference.sorted_pairs(given)
     assert given.tolist() == numbers
 
 
@@ -100,20 +100,20 @@ def test_pairs_in_order(numbers: list[int]) -> None:
 @given(st.sets(st.integers(0, 9) | st.integers(0, (1 << 64) - 1)), st.sets(st.integers(0, 12)))
 def test_pairs_that_another_column_lacks(pairs: set[int], known: set[int]) -> None:
     columns = array("Q", sorted(pairs)), array("Q", sorted(known))
-    assert array("Q", _sets.missing_pairs(*columns)).tolist() == sorted(pairs - known)
-    assert _sets.missing_pairs(*columns) == pair_reference.missing_pairs(*columns)
+    assert array("Q", _kernel.missing_pairs(*columns)).tolist() == sorted(pairs - known)
+    assert _kernel.missing_pairs(*columns) == pair_reference.missing_pairs(*columns)
 
 
 @settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 9) | st.integers(0, (1 << 32) - 1)))
 def test_numbers_by_rank(numbers: list[int]) -> None:
     given = array("I", numbers)
-    different, ranks = _sets.ranked_numbers(given)
+    different, ranks = _kernel.ranked_numbers(given)
     assert (different, ranks) == pair_reference.ranked_numbers(given)
     assert [array("I", different)[rank] for rank in array("I", ranks)] == numbers
 
 
-@pytest.mark.parametrize("module", [_sets, pair_reference])
+@pytest.mark.parametrize("module", [_kernel, pair_reference])
 def test_bad_pairs(module: Any) -> None:
     for members, counts, numbers in (
         (b"123", b"", (1, 0, 1)),
@@ -157,12 +157,12 @@ def alike_columns(draw: st.DrawFn) -> tuple[bytes, array[int], array[int], array
 def test_pairs_of_alike_samples(
     columns: tuple[bytes, array[int], array[int], array[int]], least: int, first: int, stop: int
 ) -> None:
-    found = array("Q", _sets.alike_pairs(*columns, least, first, stop))
+    found = array("Q", _kernel.alike_pairs(*columns, least, first, stop))
     assert sorted(found) == sorted(array("Q", alike_reference.alike_pairs(*columns, least, first, stop)))
-    counts = array("Q", _sets.alike_counts(*columns, least, first, stop))
+    counts = array("Q", _kernel.alike_counts(*columns, least, first, stop))
     assert counts.tobytes() == alike_reference.alike_counts(*columns, least, first, stop)
     assert sum(counts) == len(found)
-    assert _sets.label_pairs(*columns[1:]) == alike_reference.label_pairs(*columns[1:])
+    assert _kernel.label_pairs(*columns[1:]) == alike_reference.label_pairs(*columns[1:])
 
 
 def test_alike_samples_of_many_tiles() -> None:
@@ -173,12 +173,12 @@ def test_alike_samples_of_many_tiles() -> None:
     labels = array("I", [chosen.randrange(40) for _ in range(documents)])
     members, counts = array("I", range(documents)), array("I", [1, 300, 399])
     for first, stop in ((0, documents), (100, 500), (301, 302)):
-        found = array("Q", _sets.alike_pairs(samples, labels, members, counts, 12, first, stop))
+        found = array("Q", _kernel.alike_pairs(samples, labels, members, counts, 12, first, stop))
         expected = alike_reference.alike_pairs(samples, labels, members, counts, 12, first, stop)
         assert sorted(found) == sorted(array("Q", expected))
 
 
-@pytest.mark.parametrize("module", [_sets, alike_reference])
+@pytest.mark.parametrize("module", [_kernel, alike_reference])
 @pytest.mark.parametrize("function", ["alike_pairs", "alike_counts"])
 def test_bad_alike_columns(module: Any, function: str) -> None:
     one = array("I", [1])

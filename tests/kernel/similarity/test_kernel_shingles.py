@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.shingles import _shingles
+from rdc.kernel import _kernel
 from scripts import unicode_data
 from scripts.kernel_tables import keys_text, tables_text
 from tests.reference import shingles as reference
@@ -21,7 +21,7 @@ from tests.reference.characters import ALONE, EXTEND, SEPARATOR, WORD, character
 from tests.support.project_paths import KERNEL
 from tests.support.share import examples
 
-VARIANTS = ("avx512", "avx2", "neon", "c")
+VARIANTS = _kernel.usable()
 
 characters_drawn = st.sampled_from(
     "abzAZ09_ .\n\x00éÉß\u017fK½ﬁ…\xad\u200b\u0301\u0323가각ᄀ世界カーだไทยИ😀\ue000\U000e0001"
@@ -212,9 +212,9 @@ def test_variants_equal_the_definition(drawn: list[bytes], k: int, by_characters
     given = column(drawn)
     wanted = reference.shingle_features(*given, k, by_characters, wrap)
     for name in VARIANTS:
-        _shingles.choose(name)
-        assert _shingles.shingle_features(*given, k, by_characters, wrap) == wanted
-    _shingles.choose("avx512")
+        _kernel.choose(name)
+        assert _kernel.shingle_features(*given, k, by_characters, wrap) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 ENDINGS = ("", "\u0301", "世\u0301a", "\xad-", "ab" * 20, "\u201c", "\xa0\u0301x", "\xff")
@@ -230,11 +230,11 @@ def test_texts_may_be_divided_anywhere(ending: str, by_characters: bool) -> None
     shifts = [*range(66), *range(2048 - len(text) - 2, 2050)]
     moved = column([b"-" * shift + text for shift in shifts])
     for name in VARIANTS:
-        _shingles.choose(name)
-        features, offsets = _shingles.shingle_features(*moved, 3, by_characters, False)
+        _kernel.choose(name)
+        features, offsets = _kernel.shingle_features(*moved, 3, by_characters, False)
         assert features == wanted * len(shifts)
         assert array("q", offsets) == array("q", range(0, len(features) // 8 + 1, len(wanted) // 8))
-    _shingles.choose("avx512")
+    _kernel.choose(VARIANTS[0])
 
 
 def test_every_character_is_what_the_definition_says() -> None:
@@ -246,9 +246,9 @@ def test_every_character_is_what_the_definition_says() -> None:
     for by_characters in (False, True):
         wanted = reference.shingle_features(*given, 1, by_characters, False)
         for name in VARIANTS:
-            _shingles.choose(name)
-            assert _shingles.shingle_features(*given, 1, by_characters, False) == wanted
-    _shingles.choose("avx512")
+            _kernel.choose(name)
+            assert _kernel.shingle_features(*given, 1, by_characters, False) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 def test_long_words_marks_and_texts() -> None:
@@ -263,9 +263,9 @@ def test_long_words_marks_and_texts() -> None:
     for k, by_characters, wrap in ((3, False, True), (30, True, False)):
         wanted = reference.shingle_features(*given, k, by_characters, wrap)
         for name in VARIANTS:
-            _shingles.choose(name)
-            assert _shingles.shingle_features(*given, k, by_characters, wrap) == wanted
-    _shingles.choose("avx512")
+            _kernel.choose(name)
+            assert _kernel.shingle_features(*given, k, by_characters, wrap) == wanted
+    _kernel.choose(VARIANTS[0])
 
 
 def test_tables_are_what_the_generator_writes() -> None:
@@ -273,7 +273,7 @@ def test_tables_are_what_the_generator_writes() -> None:
     assert (KERNEL / "shingles" / "tables.h").read_text() == tables_text(), "run scripts/kernel_tables.py"
 
 
-@pytest.mark.parametrize("module", [reference, _shingles], ids=["pure", "C"])
+@pytest.mark.parametrize("module", [reference, _kernel], ids=["pure", "C"])
 @pytest.mark.parametrize(
     "call",
     [
@@ -291,7 +291,7 @@ def test_bad_columns_are_refused(module: Any, call: Callable[[Any], object]) -> 
         call(module)
 
 
-@pytest.mark.parametrize("module", [_shingles, reference])
+@pytest.mark.parametrize("module", [_kernel, reference])
 def test_upper_halves(module: Any) -> None:
     features = array("Q", [0, 1, 1 << 32, (1 << 64) - 1, 0x0123456789ABCDEF] * 9)
     assert array("I", module.upper_halves(features)) == array("I", [0, 0, 1, (1 << 32) - 1, 0x01234567] * 9)

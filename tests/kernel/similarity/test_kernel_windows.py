@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.sets import _sets
+from rdc.kernel import _kernel
 from tests.reference import windows as window_reference
 from tests.support.share import examples
 
@@ -23,11 +23,11 @@ CONTENT = (
 @settings(max_examples=examples(120))
 @given(CONTENT, st.integers(0, LAST) | st.just(LAST))
 def test_c_hashes_as_defined(data: bytes, last: int) -> None:
-    assert _sets.window_hashes(data, last) == window_reference.window_hashes(data, last)
-    assert _sets.window_sketch(data) == window_reference.window_sketch(data)
+    assert _kernel.window_hashes(data, last) == window_reference.window_hashes(data, last)
+    assert _kernel.window_sketch(data) == window_reference.window_sketch(data)
 
 
-@pytest.mark.parametrize("module", [_sets, window_reference])
+@pytest.mark.parametrize("module", [_kernel, window_reference])
 def test_equal_windows_have_equal_hashes_wherever_they_are(module: Any) -> None:
     data = random.Random(1).randbytes(500)
     hashes = array("Q", module.window_hashes(data, LAST))
@@ -42,8 +42,8 @@ def test_hashes_sample_evenly() -> None:
     counters = b"".join([number.to_bytes(4, "little") for number in range(5_000)])
     lines = b"".join([b"line %d of a text\n" % number for number in range(1_200)])
     for data in (counters, lines, random.Random(2).randbytes(20_000)):
-        every = set(array("Q", _sets.window_hashes(data, LAST)))
-        sampled = set(array("Q", _sets.window_hashes(data, LAST >> 4)))
+        every = set(array("Q", _kernel.window_hashes(data, LAST)))
+        sampled = set(array("Q", _kernel.window_hashes(data, LAST >> 4)))
         assert sampled == {number for number in every if number <= LAST >> 4}
         expected = len(every) / 16
         assert abs(len(sampled) - expected) < 5 * expected**0.5
@@ -55,7 +55,7 @@ def test_sketches_agree_as_often_as_windows_resemble() -> None:
         rng = random.Random(seed)
         data = rng.randbytes(3_000)
         other = data[:2_000] + rng.randbytes(1_000)  # half of all windows of both are common
-        one, two = _sets.window_sketch(data), _sets.window_sketch(other)
+        one, two = _kernel.window_sketch(data), _kernel.window_sketch(other)
         agreeing += sum(a == b for a, b in zip(one, two, strict=True))
         pairs += 32
     assert abs(agreeing / pairs - 0.5) < 5 * (0.25 / pairs) ** 0.5
@@ -65,11 +65,11 @@ def test_sketches_agree_as_often_as_windows_resemble() -> None:
 @given(st.sets(st.integers(0, 60) | st.integers(0, LAST)), st.sets(st.integers(0, 60) | st.integers(0, LAST)))
 def test_c_counts_shared_numbers(first: set[int], second: set[int]) -> None:
     columns = [array("Q", sorted(numbers)) for numbers in (first, second)]
-    for module in (_sets, window_reference):
+    for module in (_kernel, window_reference):
         assert module.shared_numbers(*columns) == len(first & second)
 
 
-@pytest.mark.parametrize("module", [_sets, window_reference])
+@pytest.mark.parametrize("module", [_kernel, window_reference])
 def test_incomplete_numbers(module: Any) -> None:
     for columns in ((b"1234567", b""), (b"", b"123456789")):
         with pytest.raises(ValueError, match="whole numbers"):

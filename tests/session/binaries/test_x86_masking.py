@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from rdc import kernel
 from rdc.files.root.source_file import SourceFile
-from rdc.kernel import block_fingerprints, displacement_bits, overwrite_marked
-from rdc.kernel.recipe_rows import assemble_with_bits, plan_reads
+from rdc.kernel import assemble_with_bits, block_fingerprints, displacement_bits, overwrite_marked, plan_reads
 from rdc.limits.wire import RANGES_PER_MESSAGE
 from rdc.plan import check_blocks as cells_module
 from rdc.plan.block_search import BlockSearch

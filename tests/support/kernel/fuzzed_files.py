@@ -22,10 +22,7 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
-from rdc.files.base import _libc
-from rdc.files.bulk import _batch, _contents, _opened
-from rdc.files.facts import _xattrs
-from rdc.files.root import _ranges, _walk
+from rdc.files import _files
 
 SECRET = b"outside of the tree: never read"
 ALLOWED = (ValueError, OSError, MemoryError, TypeError, OverflowError)
@@ -191,7 +188,7 @@ class Fuzzer:
             rows = self.column("Q", numbers)
             whole = sum(numbers[1::2]) if rows == array("Q", numbers).tobytes() else None
             if self.rng.random() < 0.5:
-                found = _ranges.read_ranges(file, rows)
+                found = _files.read_ranges(file, rows)
                 assert found is None or whole is None or len(found) == whole
             else:
                 room = (
@@ -199,19 +196,19 @@ class Fuzzer:
                     if whole is not None and whole < 1 << 22 and self.rng.random() < 0.8
                     else self.rng.randrange(99)
                 )
-                _ranges.read_ranges_into(file, rows, bytearray(room))
+                _files.read_ranges_into(file, rows, bytearray(room))
         finally:
             os.close(file)
 
     def directory(self, fd: int) -> None:
         limit = self.rng.choice([0, 1, 500, 1 << 20, self.number()])
         if self.rng.random() < 0.5:
-            columns, *_ = _walk.list_directory(fd, b"", limit, self.depth(), self.depth())
+            columns, *_ = _files.list_directory(fd, b"", limit, self.depth(), self.depth())
             assert len(columns[4]) == len(columns[5]) == 8 * columns[0]
         elif self.rng.random() < 0.5:
-            _walk.list_directory(fd, self.path(), limit, self.depth(), self.depth())
+            _files.list_directory(fd, self.path(), limit, self.depth(), self.depth())
         else:
-            os.close(_walk.open_directory(fd, self.path()))
+            os.close(_files.open_directory(fd, self.path()))
 
     def contents(self, fd: int) -> None:
         count = self.count()
@@ -220,7 +217,7 @@ class Fuzzer:
             "q", [self.number() % (1 << 62) if self.rng.random() < 0.02 else size for size in sizes]
         )
         head, tail = (self.rng.choice([0, 10, 8192, self.number()]) for _ in range(2))
-        data, outcomes, ctimes, _ = _contents.read_contents(
+        data, outcomes, ctimes, _ = _files.read_contents(
             fd, self.names(count, plain=False), wanted, head, tail, self.depth(), self.depth()
         )
         assert len(outcomes) * 2 == len(ctimes)
@@ -230,7 +227,7 @@ class Fuzzer:
         return self.rng.choice([1, 1, 3, 70, (1 << 32) - 1])
 
     def opened(self, fd: int) -> None:
-        fds, devices, inodes, sizes, mtimes, ctimes, _ = _opened.open_files(
+        fds, devices, inodes, sizes, mtimes, ctimes, _ = _files.open_files(
             fd, self.names(self.count(), plain=False), self.depth()
         )
         try:
@@ -242,22 +239,22 @@ class Fuzzer:
             )
             if max(array("Q", sizes), default=0) < 1 << 20 or not fits:
                 try:
-                    data, good, _ = _opened.read_files(fds, *columns, self.depth())
+                    data, good, _ = _files.read_files(fds, *columns, self.depth())
                     assert len(good) == count
                     assert SECRET not in data
                 except ALLOWED:
                     pass
             rows = self.column("Q", [self.rng.randrange(count + 2) for _ in range(count)])
             made = (self.ids(count, "H"), self.times(count), self.ids(count, "I"), self.ids(count, "I"))
-            _opened.set_metadata_of_files(fds, ctimes, rows, *made, False, self.depth())
+            _files.set_metadata_of_files(fds, ctimes, rows, *made, False, self.depth())
         finally:
-            _opened.close_files(fds)
+            _files.close_files(fds)
 
     def small(self, fd: int) -> None:
         count = self.count()
         names, sizes, mtimes = self.names(count, plain=True), self.sizes(count), self.times(count)
         limit = self.rng.choice([1 << 20, 0, abs(self.number()) % (1 << 64)])
-        (content,) = _batch.read_small(fd, names, sizes, mtimes, limit)[:1]
+        (content,) = _files.read_small(fd, names, sizes, mtimes, limit)[:1]
         assert len(content) <= limit
         assert SECRET not in content
 
@@ -271,7 +268,7 @@ class Fuzzer:
         if set(array("i", directories[: len(directories) // 4 * 4])) - {fd, -1}:
             directories = array("i", [fd] * count).tobytes()
         expected = None if self.rng.random() < 0.5 else self.mangled(self.rng.randbytes(40 * count))
-        fds, temporaries, _ = _batch.stage_small(
+        fds, temporaries, _ = _files.stage_small(
             directories,
             names,
             self.column("Q", sizes),
@@ -292,35 +289,35 @@ class Fuzzer:
             assert len(temporaries) == 26 * count
             given = self.mangled(temporaries)
             fields = self.rng.randrange(16)
-            failed, _ = _batch.rename_small(directories, given, names, fds, expected, fields, self.depth())
+            failed, _ = _files.rename_small(directories, given, names, fds, expected, fields, self.depth())
             assert len(failed) == 4 * count
         finally:
-            _batch.close_files(fds)
+            _files.close_files(fds)
 
     def xattrs(self, fd: int) -> None:
         entries = self.names(self.count(), plain=False)
         row, offset = (0, 0) if self.rng.random() < 0.8 else (abs(self.number()) % (1 << 62), self.number())
-        by_name = _xattrs.go_by_name() and self.rng.random() < 0.5
-        following, at, found = _xattrs.list_xattrs(
+        by_name = _files.go_by_name() and self.rng.random() < 0.5
+        following, at, found = _files.list_xattrs(
             fd, self.rng.choice([b"", self.path()]), entries, row, offset, by_name
         )
         assert all(row <= one[0] < following for one in found), (row, following, found)
         assert offset <= at <= len(entries)
-        if _xattrs.go_by_name():
-            _xattrs.get_xattr(fd, self.path(), self.rng.choice([b"user.a", b"user.b", b"", b"x" * 300]))
+        if _files.go_by_name():
+            _files.get_xattr(fd, self.path(), self.rng.choice([b"user.a", b"user.b", b"", b"x" * 300]))
 
     def calls(self, fd: int) -> None:
         # These are the system's own and confine nothing: names of no link that leads out.
         first, second = self.rng.choices([b"e", b"new", b"newer", b"", b"x" * 256, b"\xff"], k=2)
         choice = self.rng.randrange(4)
         if choice == 0:
-            os.close(_libc.openat2(fd, self.path(), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0x08))
+            os.close(_files.openat2(fd, self.path(), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0x08))
         elif choice == 1:
-            _libc.fchmodat2(fd, first, self.rng.randrange(1 << 12), 0x100)
+            _files.fchmodat2(fd, first, self.rng.randrange(1 << 12), 0x100)
         elif choice == 2:
-            _libc.renameat2(fd, first, fd, second, self.rng.choice([0, 1, 2, 99]))
+            _files.renameat2(fd, first, fd, second, self.rng.choice([0, 1, 2, 99]))
         else:
-            _libc.fstatfs_type(fd)
+            _files.fstatfs_type(fd)
 
     def round(self) -> None:
         fd = os.open(self.tree, os.O_RDONLY | os.O_DIRECTORY)

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -29,7 +28,7 @@ _FLAGS = (
 
 
 class Sanitized:
-    """A copy of the project in `place` whose modules below these names (such as rdc.files) are built anew.
+    """A copy of the project in `place`, with the C modules of these packages (such as rdc.files) built anew.
 
     `changes`: texts of C sources to be replaced in the copy, so that a test can plant a fault.
     """
@@ -42,25 +41,27 @@ class Sanitized:
         changes: Mapping[str, str] | None = None,
     ) -> None:
         self.place = place
-        ignored = shutil.ignore_patterns("*.so", "__pycache__")
+        ignored = shutil.ignore_patterns(
+            "__pycache__", *[f"_{name.rpartition('.')[2]}.*.so" for name in names]
+        )
         for folder in ("rdc", "tests", "fixtures", "scripts"):
             shutil.copytree(TOP / folder, place / folder, ignore=ignored)
-        for name in ("pyproject.toml", "README.md"):
+        for name in ("pyproject.toml", "setup.py", "README.md"):
             shutil.copy(TOP / name, place / name)
         for old, new in (changes or {}).items():
             self._replace(old, new)
-        modules = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
-        for module in modules:
-            if module["name"].startswith(tuple(names)):
-                self._build(module["name"], module["sources"], module["include-dirs"], flags)
+        for name in names:
+            self._build(name, flags)
 
     def _replace(self, old: str, new: str) -> None:
         (path,) = (path for path in self.place.glob("rdc/**/*.c") if old in path.read_text())
         path.write_text(path.read_text().replace(old, new))
 
-    def _build(self, name: str, sources: Sequence[str], include: Sequence[str], flags: Sequence[str]) -> None:
-        target = self.place / (name.replace(".", "/") + sysconfig.get_config_var("EXT_SUFFIX"))
-        folders = [f"-I{folder}" for folder in (sysconfig.get_path("include"), *include)]
+    def _build(self, package: str, flags: Sequence[str]) -> None:
+        folder = self.place / package.replace(".", "/")
+        target = folder / f"_{folder.name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        sources = sorted(str(path) for path in folder.rglob("*.c"))
+        folders = [f"-I{each}" for each in (sysconfig.get_path("include"), folder)]
         words = [os.environ.get("CC", "cc"), *_FLAGS, *flags, *folders, *sources, "-o", str(target)]
         subprocess.run(words, cwd=self.place, check=True)
 

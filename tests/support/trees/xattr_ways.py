@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias
 
-from rdc.files.facts import _xattrs
+from rdc.files import _files
 from rdc.files.facts import directory_xattrs as xattrs
 from rdc.files.facts.directory_xattrs import read_directory_attributes
 from rdc.files.root.root import Root
@@ -28,12 +28,12 @@ Read: TypeAlias = list[tuple[int, bytes, Attributes | int]]
 """Row, name, and attributes or the errno for which they cannot be read."""
 
 WAYS: dict[str, tuple[ModuleType | None, bool]] = {
-    "through /proc": (_xattrs, False),
+    "through /proc": (_files, False),
     "in Python": (None, False),
 }
 """Values of xattrs._extension and xattrs._by_name."""
-if _xattrs.go_by_name():
-    WAYS["by name"] = (_xattrs, True)
+if _files.go_by_name():
+    WAYS["by name"] = (_files, True)
 
 
 def read(top: Path, path: bytes, names: bytes, kinds: AttributeKinds = ALL) -> Read:

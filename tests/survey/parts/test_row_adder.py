@@ -8,7 +8,7 @@ from array import array
 
 import pytest
 
-from rdc.kernel.chunk_counts import ChunkTable
+from rdc.kernel import ChunkTable
 from rdc.survey.parts import row_adder
 from rdc.survey.parts.row_adder import RowAdder
 

@@ -1,0 +1,2 @@
+# ruff: noqa: F403 - in a stub it exports all names
+from rdc.kernel._kernel import *

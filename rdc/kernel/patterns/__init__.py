@@ -1,1 +1,0 @@
-"""Paths matched against many wildcard patterns at once."""

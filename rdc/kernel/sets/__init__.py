@@ -1,1 +1,0 @@
-"""What pairs of sets have in common, counted."""

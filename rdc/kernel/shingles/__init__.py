@@ -1,1 +1,0 @@
-"""Features of texts: shingles of words or characters, and bigrams of URLs."""

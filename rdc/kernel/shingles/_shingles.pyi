@@ -1,9 +1,0 @@
-"""Features of texts in C; tests/reference/shingles.py documents each name."""
-
-from _typeshed import ReadableBuffer
-
-def shingle_features(
-    text: ReadableBuffer, offsets: ReadableBuffer, k: int, by_characters: bool, wrap: bool, /
-) -> tuple[bytes, bytes]: ...
-def upper_halves(features: ReadableBuffer, /) -> bytes: ...
-def choose(name: str, /) -> str: ...

@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from rdc.errors import ExitCode
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.protocol.rules.dialect import DIALECT
 from tests.support.daemon.daemons import Daemon, running_daemon
+from tests.support.kernel.kept_versions import unpack_version
 from tests.support.project_paths import TOP
 from tests.support.relay.two_hosts import between, summary
 from tests.support.running.killed_sync import HELD, WANTED
@@ -78,11 +78,11 @@ def test_a_daemon_that_refuses_is_named(daemon: Daemon, tmp_path: Path) -> None:
 @pytest.mark.parametrize("old_host", ["a", "b"])
 def test_an_older_rdc_on_one_host(old_host: str, tmp_path: Path) -> None:
     """The rdc of the oldest version that is still spoken."""
-    with tarfile.open(TOP / "fixtures" / "versions" / f"rdc-{DIALECT.oldest}.tar.xz") as archive:
-        archive.extractall(tmp_path / "old", filter="data")
+    kernel = unpack_version(DIALECT.oldest, tmp_path / "old")
     shell = tmp_path / "shell"
     shell.write_text(
-        f"#!/bin/sh\nPYTHONPATH={TOP}\ntest $1 = {old_host} && PYTHONPATH={tmp_path}/old && RDC_KERNEL=pure\n"
+        f"#!/bin/sh\nPYTHONPATH={TOP}\n"
+        f"test $1 = {old_host} && PYTHONPATH={tmp_path}/old && RDC_KERNEL={kernel}\n"
         f"export PYTHONPATH RDC_KERNEL\nexec {sys.executable} -P -m rdc serve --stdio\n"
     )
     shell.chmod(0o755)

@@ -1,6 +1,6 @@
 """An rdc of each version of the protocol that is still spoken, at either end, in both roles, with today's.
 
-scripts/keep_version keeps them, without their C parts: they run in plain Python, slowly and whole.
+scripts/keep_version keeps them.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import os
 import random
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from rdc.protocol.rules.dialect import DIALECT
+from tests.support.kernel.kept_versions import KEPT, unpack_version
 from tests.support.project_paths import TOP
 from tests.support.trees.trees import describe, read_tree
 
-KEPT = TOP / "fixtures" / "versions"
 VERSIONS = range(DIALECT.oldest, DIALECT.newest + 1)
 TREES = 4
 """Random pairs of trees for each end, role and version."""
@@ -29,8 +28,7 @@ TREES = 4
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory that a Python of today finds the old rdc in."""
     top: Path = tmp_path_factory.mktemp("version")
-    with tarfile.open(KEPT / f"rdc-{request.param}.tar.xz") as archive:
-        archive.extractall(top, filter="data")
+    unpack_version(request.param, top)
     return top
 
 
@@ -52,7 +50,7 @@ def run(rdc: Path, shell: Path, far: Path, *words: str) -> dict[str, object]:
 
 
 def kernel(rdc: Path) -> str:
-    return "" if rdc == TOP else "pure"
+    return "" if any((rdc / "rdc/kernel").glob("_kernel.*.so")) else "pure"
 
 
 @pytest.mark.parametrize("push", [True, False], ids=["push", "pull"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.project_paths import NATIVE, TOP
 
-__all__ = ["FAULTS", "FOUND", "Sanitized"]
+__all__ = ["FAULTS", "FOUND", "Sanitized", "build_module"]
 
 
 FOUND = 99
@@ -22,9 +22,18 @@ FAULTS = ("-include", str(NATIVE / "random_faults.h"))
 """Compiler words: calls of rdc/files fail as the environment of the process says."""
 
 _FLAGS = (
-    *("-O0", "-g1", "-std=c11", "-fPIC", "-shared", "-fno-omit-frame-pointer"),
+    *("-O0", "-g1", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )
+
+
+def build_module(folder: Path, flags: Sequence[str]) -> None:
+    """Build the C module of a package in its folder, as setup.py does, with these flags of the compiler."""
+    target = folder / f"_{folder.name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    include = [f"-I{each}" for each in (sysconfig.get_path("include"), folder)]
+    sources = sorted(str(path) for path in folder.rglob("*.c"))
+    compiler = [os.environ.get("CC", "cc"), "-std=c11", "-fPIC", "-shared", "-pthread"]
+    subprocess.run([*compiler, *flags, *include, *sources, "-o", str(target)], check=True)
 
 
 class Sanitized:
@@ -51,19 +60,11 @@ class Sanitized:
         for old, new in (changes or {}).items():
             self._replace(old, new)
         for name in names:
-            self._build(name, flags)
+            build_module(self.place / name.replace(".", "/"), (*_FLAGS, *flags))
 
     def _replace(self, old: str, new: str) -> None:
         (path,) = (path for path in self.place.glob("rdc/**/*.c") if old in path.read_text())
         path.write_text(path.read_text().replace(old, new))
-
-    def _build(self, package: str, flags: Sequence[str]) -> None:
-        folder = self.place / package.replace(".", "/")
-        target = folder / f"_{folder.name}{sysconfig.get_config_var('EXT_SUFFIX')}"
-        sources = sorted(str(path) for path in folder.rglob("*.c"))
-        folders = [f"-I{each}" for each in (sysconfig.get_path("include"), folder)]
-        words = [os.environ.get("CC", "cc"), *_FLAGS, *flags, *folders, *sources, "-o", str(target)]
-        subprocess.run(words, cwd=self.place, check=True)
 
     def start(self, *words: str, faults: int = 0, seed: int = 0) -> subprocess.Popen[str]:
         """`python words...` in the copy. `faults`: one call of so many fails, where it was built for that."""

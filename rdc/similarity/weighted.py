@@ -40,8 +40,8 @@ def weighted_minhash(
 
     `weights`: a double for each feature, 0 or more. A weight of 0 is as good as no feature; of a repeated
     feature the largest weight counts. The samples are the same on every machine. Time grows with features
-    times `k`, some ten microseconds for each. A set without features has samples of 2^32 - 1. Raises ValueError
-    for a bad column and for a weight that is negative, infinite or no number, and says which.
+    times `k`, some ten microseconds for each. A set without features has samples of 2^32 - 1. Raises
+    ValueError for a bad column and for a weight that is negative, infinite or no number, and says which.
 
     >>> from array import array
     >>> from rdc.similarity import weighted_minhash

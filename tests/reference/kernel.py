@@ -1,8 +1,4 @@
-"""The kernel in plain Python: it collects the definition of every name from the topics' references.
-
-rdc.kernel.choice uses this module if no C variant is built, or if RDC_KERNEL=pure demands it. Its results are
-the same on every machine. It is about a thousand times slower.
-"""
+"""The definitions of most names of rdc.kernel, collected from their topics."""
 
 from __future__ import annotations
 
@@ -39,7 +35,6 @@ __all__ = [
     "difference_words",
     "displacement_bits",
     "equal_rows",
-    "kernel_name",
     "mask_displacements",
     "match_blocks",
     "match_runs",
@@ -61,8 +56,3 @@ __all__ = [
     "take_rows",
     "unpack_varints",
 ]
-
-
-def kernel_name() -> str:
-    """Returns the name of this variant."""
-    return "pure"

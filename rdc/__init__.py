@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from rdc.chunking.chunker import Chunk as Chunk
     from rdc.chunking.chunker import Chunker as Chunker
     from rdc.chunking.params import ChunkParams as ChunkParams
+    from rdc.duplicates.run_totals import DedupeEvent as DedupeEvent
+    from rdc.duplicates.run_totals import DedupeReporter as DedupeReporter
     from rdc.errors import CommandMissingError as CommandMissingError
     from rdc.errors import ExitCode as ExitCode
     from rdc.errors import FileChangedError as FileChangedError
@@ -89,8 +91,6 @@ if TYPE_CHECKING:
     from rdc.errors import StreamError as StreamError
     from rdc.errors import TrustError as TrustError
     from rdc.errors import UsageError as UsageError
-    from rdc.duplicates.run_totals import DedupeEvent as DedupeEvent
-    from rdc.duplicates.run_totals import DedupeReporter as DedupeReporter
     from rdc.kernel import kernel_name as kernel_name
     from rdc.library.duplicates import dedupe as dedupe
     from rdc.library.duplicates import dupes as dupes

@@ -16,6 +16,8 @@ from functools import partial
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.signing import SignTask, sign_in_order
+from rdc.duplicates.group import Tree, is_below
+from rdc.duplicates.runs import ChunkedFile, RunFinder
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_path, join
@@ -23,8 +25,6 @@ from rdc.files.base.temporary_names import is_reserved
 from rdc.files.facts.block_sharing_volume import volume_of
 from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root
-from rdc.duplicates.runs import ChunkedFile, RunFinder
-from rdc.duplicates.group import Tree, is_below
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.survey import REPORT_BYTES
 from rdc.limits.wire import SIZE_LIMIT
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from rdc.catalog.store import SignatureStore
-    from rdc.files.facts.block_sharing_volume import Volume
     from rdc.duplicates.run_totals import DedupeReporter
+    from rdc.files.facts.block_sharing_volume import Volume
     from rdc.model.duplicates import DuplicateOptions
     from rdc.progress import Event
     from rdc.tree.filters import FilterList

@@ -13,7 +13,6 @@ from rdc.duplicates.runs import RunFinder
 from rdc.errors import FileError
 from rdc.files.names.name_change import displaced_name
 from rdc.files.root.root import Root
-from rdc.duplicates.runs import RunFinder
 from rdc.library import duplicate_groups
 from rdc.library.duplicate_groups import RunSearch, open_operands
 from rdc.model.entries import Metadata

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rdc.kernel import _kernel
 from rdc.kernel.columns import varint_reference as pure
-from rdc.protocol.wire.varint import encode_varint
+from rdc.protocol.wire.integers import encode_varint
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 

@@ -15,7 +15,7 @@ from rdc.errors import ProtocolError
 from rdc.model.entries import Kind
 from rdc.model.location import Location
 from rdc.model.sync import Alternates, AlternateUse, FileList, KeepUndo, SyncOptions
-from rdc.protocol.messages.registry import ListingPart, Message
+from rdc.protocol.messages import ListingPart, Message
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description
 from rdc.session.sync import sync

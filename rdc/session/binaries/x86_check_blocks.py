@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 
 from rdc.kernel import bit_counts, displacement_bits, overwrite_marked, put_displacements, take_displacements
 from rdc.kernel.recipe_rows import assemble_with_bits
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session.binaries.x86_masking import CHECK_FILLER
 
 TYPE_CHECKING = False

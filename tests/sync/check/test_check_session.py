@@ -19,8 +19,8 @@ from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.check import CheckOptions
 from rdc.model.location import Location
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
-from rdc.protocol.messages.registry import Done, FileFailed, Message, RootAnswer
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Done, FileFailed, Message, RootAnswer
 from rdc.session.check import check
 from rdc.signature.tree import SignatureTree
 from tests.support.running.checking import Checked, check_in_turns, run_check, snapshot

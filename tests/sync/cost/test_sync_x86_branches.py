@@ -17,8 +17,8 @@ from rdc.kernel.search import gap_reference as pure_gaps
 from rdc.kernel.search import reference as search_reference
 from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
-from rdc.protocol.messages.registry import Code, Data, Role
+from rdc.protocol.messages import Code, Data, Role
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session.binaries import filters as filters_module
 from rdc.session.binaries.filters import (
     SAMPLED_BYTES,

@@ -16,9 +16,9 @@ from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location
 from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Describe, MountPoints, Role, Start
-from rdc.protocol.rules.states import Illegal
-from rdc.protocol.rules.tree_totals import TreeTotals
+from rdc.protocol.messages import Describe, MountPoints, Role, Start
+from rdc.protocol.sequence import TreeTotals
+from rdc.protocol.wire.codec import Illegal
 from rdc.session.sync import sync
 from tests.support.running.paired_sync import Remembering, kinds, sync_in_turns
 from tests.support.running.syncing import Way, command, contents_of, run_sync, shell

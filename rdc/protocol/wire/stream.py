@@ -1,25 +1,185 @@
-"""Blocks: pieces of the frame stream, each sent raw or as one flush of the direction's zstd stream."""
+"""The byte stream of one direction: messages in frames, and frames in blocks.
+
+A frame is a length, a type and a round number before the payload of a message. Blocks are pieces of the frame
+stream, each sent raw or as one flush of the direction's zstd stream.
+"""
 
 from __future__ import annotations
+
+from collections import deque
 
 from rdc.errors import ProtocolError
 from rdc.limits.wire import (
     BLOCK_BYTES,
     BLOCK_CONTENT_BYTES,
+    FRAME_BYTES,
     RAW_BLOCK_BYTES,
+    ROUND_LIMIT,
     WINDOW_LOG,
 )
-from rdc.protocol.wire.byte_queue import ByteQueue
-from rdc.protocol.wire.varint import decode_varint, encode_varint
+from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import zstandard
 
-    from rdc.protocol.wire.compression_level import CompressionLevel
-    from rdc.protocol.wire.costs import Lane
+    from rdc.protocol.wire.compression import CompressionLevel
 
-__all__ = ["BlockReader", "BlockWriter"]
+JOIN_PIECES_BELOW = 4096
+"""Shorter pieces are joined on arrival, so a sender of single bytes cannot make this side hold an object for
+each."""
+
+
+class ByteQueue:
+    """A queue of bytes. `take` may return a view of bytes that were fed, which must not change while the view
+    lives."""
+
+    __slots__ = ("_parts", "_size")
+
+    def __init__(self) -> None:
+        self._parts: deque[memoryview] = deque()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def feed(self, data: bytes | memoryview) -> None:
+        size = len(data)
+        if not size:
+            return
+        self._size += size
+        parts = self._parts
+        if size < JOIN_PIECES_BELOW and parts and len(parts[-1]) < JOIN_PIECES_BELOW:
+            data = b"".join((parts.pop(), data))
+        parts.append(memoryview(data))
+
+    def head(self, length: int) -> memoryview | bytes:
+        """The first `length` bytes or more; fewer only if the queue holds fewer. They stay in the queue."""
+        parts = self._parts
+        if not parts:
+            return b""
+        if len(parts[0]) >= length or len(parts) == 1:
+            return parts[0]
+        # A few bytes across a boundary; the parts may be as short.
+        found = b""
+        for part in parts:
+            found += part[: length - len(found)]
+            if len(found) == length:
+                break
+        return found
+
+    def skip(self, length: int) -> None:
+        """Drop the first `length` bytes. The queue must hold that many."""
+        self._size -= length
+        parts = self._parts
+        while length:
+            part = parts.popleft()
+            if len(part) > length:
+                parts.appendleft(part[length:])
+                return
+            length -= len(part)
+
+    def take(self, length: int) -> memoryview | bytes:
+        """Remove and return the first `length` bytes in one piece. The queue must hold that many."""
+        parts = self._parts
+        if not length:
+            return b""
+        first = parts[0]
+        if len(first) > length:
+            parts[0] = first[length:]
+            self._size -= length
+            return first[:length]
+        if len(first) == length:
+            self._size -= length
+            return parts.popleft()
+        taken, left = [], length
+        while left:
+            part = parts.popleft()
+            if len(part) > left:
+                parts.appendleft(part[left:])
+                part = part[:left]
+            taken.append(part)
+            left -= len(part)
+        self._size -= length
+        return b"".join(taken)
+
+
+# Frames
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    kind: int
+    """Type byte; the message registry decides whether it is known."""
+    round: int
+    payload: bytes | memoryview
+    size: int
+    """Bytes of the whole frame, with its head."""
+
+
+def frame_head(kind: int, round_number: int, length: int) -> bytes:
+    """The head of a payload of `length` bytes: varint length, u8 type, varint round."""
+    if length < 0x80 and round_number < 0x80:
+        return bytes((length, kind, round_number))
+    return b"%b%c%b" % (encode_varint(length), kind, encode_varint(round_number))
+
+
+SHORT_HEAD_BYTES = 3
+
+HEAD_BYTES = 9
+"""Bytes of the longest head within the limits: 3 of length, 1 of type, 5 of round."""
+
+
+class FrameReader:
+    """Splits a byte stream, which arrives in any pieces, into frames.
+
+    It holds at most one incomplete frame (FRAME_BYTES and a head) besides the last feed(). A length above the
+    limit is refused as soon as its head is complete.
+    """
+
+    def __init__(self) -> None:
+        self._queue = ByteQueue()
+
+    def __len__(self) -> int:
+        """Bytes held that belong to no returned frame."""
+        return len(self._queue)
+
+    def feed(self, data: bytes | memoryview) -> None:
+        self._queue.feed(data)
+
+    def next(self) -> Frame | None:
+        """The next whole frame, or None if more bytes are needed. ProtocolError above a limit."""
+        queue = self._queue
+        if not len(queue):
+            return None
+        buffer = queue.head(HEAD_BYTES)
+        if len(buffer) > SHORT_HEAD_BYTES:
+            # The fast path: short frames of early rounds, which are the most frequent.
+            length, kind, round_number = buffer[0], buffer[1], buffer[2]
+            end = SHORT_HEAD_BYTES + length
+            if length < 0x80 and round_number < 0x80 and end <= len(queue):
+                return Frame(kind, round_number, memoryview(queue.take(end))[SHORT_HEAD_BYTES:], end)
+        head = decode_varint(buffer, 0, FRAME_BYTES, "a frame length")
+        if head is None:
+            return None
+        length, position = head
+        if position == len(buffer):
+            return None
+        kind = buffer[position]
+        head = decode_varint(buffer, position + 1, ROUND_LIMIT, "a round number")
+        if head is None:
+            return None
+        round_number, position = head
+        end = position + length
+        if len(queue) < end:
+            return None
+        return Frame(kind, round_number, memoryview(queue.take(end))[position:], end)
+
+
+# Blocks
 
 # A zstd block costs 3 bytes, and short pieces seldom repeat anything: a shorter piece goes raw.
 RAW_BELOW = 64
@@ -47,9 +207,11 @@ class BlockWriter:
     """Turns frame stream into blocks. Raw pieces never enter the compressor, so they are in neither end's
     window, and both windows stay equal."""
 
-    def __init__(self, compression: CompressionLevel, lane: Lane | None = None) -> None:
-        """lane: counts the size of each block."""
-        self._lane = lane
+    def __init__(
+        self, compression: CompressionLevel, count: Callable[[int, int], None] | None = None
+    ) -> None:
+        """count: takes the bytes of content and the size of each block."""
+        self._count = count
         self._pending = bytearray()
         self._ready: list[bytes | memoryview] = []
         self._ready_bytes = 0
@@ -150,8 +312,8 @@ class BlockWriter:
     def _append(self, head: bytes, body: bytes | memoryview, content: int) -> None:
         """content: bytes of frame stream in the block."""
         self._ready_bytes += len(head) + len(body)
-        if self._lane is not None:
-            self._lane.block(content, len(head) + len(body))
+        if self._count is not None:
+            self._count(content, len(head) + len(body))
         if len(body) < JOIN_BELOW:
             self._ready.append(head + bytes(body))
         else:
@@ -210,9 +372,9 @@ class BlockReader:
     Received bytes are kept undecoded until next(); the caller limits how many it feeds ahead.
     """
 
-    def __init__(self, lane: Lane | None = None) -> None:
-        """lane: counts the size of each block."""
-        self._lane = lane
+    def __init__(self, count: Callable[[int, int], None] | None = None) -> None:
+        """count: takes the bytes of content and the size of each block."""
+        self._count = count
         self._queue = ByteQueue()
         self._block_content = _BlockContent()
         self._stream: zstandard.ZstdDecompressionWriter | None = None
@@ -247,8 +409,8 @@ class BlockReader:
         queue.skip(start)
         body = queue.take(length)
         content = body if raw else self._decompress(body)
-        if self._lane is not None:
-            self._lane.block(len(content), start + length)
+        if self._count is not None:
+            self._count(len(content), start + length)
         return content
 
     def _decompress(self, body: bytes | memoryview) -> bytes:

@@ -17,8 +17,16 @@ from rdc.protocol.dialect import DIALECT, Agreement, Dialect, agree
 from rdc.protocol.messages import Describe, Hello, Message, Open, Refused, Role, State, decode, encode_parts
 from rdc.protocol.sequence import SequenceRules
 from rdc.protocol.wire.codec import Illegal
-from rdc.protocol.wire.compression import PLAIN, RAW, CompressionLevel
-from rdc.protocol.wire.stream import BlockReader, BlockWriter, Frame, FrameReader, frame_head
+from rdc.protocol.wire.stream import (
+    PLAIN,
+    RAW,
+    BlockReader,
+    BlockWriter,
+    CompressionLevel,
+    Frame,
+    FrameReader,
+    frame_head,
+)
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

@@ -22,7 +22,7 @@ from rdc.plan.block_search import BlockSearch
 from rdc.plan.descent import ChunkRecipe, Copy, Descent, Fetch, Literal, Patch, Repeat, literal_rows
 from rdc.plan.known_context import context_rows, known_matches
 from rdc.protocol.messages import Literals
-from rdc.protocol.wire.compression import pack_literals, unpack_literals
+from rdc.protocol.wire.stream import pack_literals, unpack_literals
 from rdc.signature.build import sign
 from rdc.signature.records import decode_records, encode_records
 from tests.support.kernel.range_rows import pairs_of, rows_of

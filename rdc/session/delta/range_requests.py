@@ -19,7 +19,7 @@ from rdc.plan.descent import literal_rows
 from rdc.plan.known_context import context_rows, known_matches
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims, rests
-from rdc.protocol.wire.compression import unpack_literals
+from rdc.protocol.wire.stream import unpack_literals
 from rdc.records import dataclass
 from rdc.session.binaries.filters import (
     LOOK_AHEAD,

@@ -18,7 +18,7 @@ from rdc.plan.known_context import context_rows
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
-from rdc.protocol.wire.compression import unpack_literals
+from rdc.protocol.wire.stream import unpack_literals
 from rdc.records import dataclass
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.file_comparison import Gaps

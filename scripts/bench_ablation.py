@@ -89,7 +89,7 @@ def _without_tables() -> None:
 
 
 def _without_check_blocks() -> None:
-    from rdc.protocol.messages.claims import NO_CLAIMS
+    from rdc.protocol.messages.field_types import NO_CLAIMS
     from rdc.session.delta import range_requests
     from rdc.session.transfer import bundle
 
@@ -119,9 +119,8 @@ PARTS = (
         "session/source/bundle_answers.py")),
     Part("x86 masking", _without_masking, ("session/binaries/x86_*.py", "kernel/x86/*")),
     Part("number tables", _without_tables, ("kernel/columns/word_*",)),
-    Part("check blocks", _without_check_blocks, ("plan/check_blocks.py", "protocol/messages/claims.py")),
-    Part("literal context", _without_context, ("plan/known_context.py",
-        "protocol/wire/context_compression.py")),
+    Part("check blocks", _without_check_blocks, ("plan/check_blocks.py",)),
+    Part("literal context", _without_context, ("plan/known_context.py",)),
 )  # fmt: skip
 
 

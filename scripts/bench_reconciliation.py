@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from rdc.kernel.constants import mix
 from rdc.limits.wire import TIER_NODES
-from rdc.protocol.messages.registry import RowsPart
+from rdc.protocol.messages import RowsPart
 from rdc.tree.fold import Group
 from rdc.tree.manifest import Entry
 from tests.support.trees.manifest_source import SourceModel, descend, start, travelled

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rdc.daemon.config import Module
-    from rdc.protocol.messages.registry import Open
+    from rdc.protocol.messages import Open
 
 __all__ = ["admit", "requested_module"]
 

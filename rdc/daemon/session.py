@@ -20,8 +20,8 @@ from rdc.daemon.modules import admit, requested_module
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.descriptor_limit import ENOUGH_DESCRIPTORS
 from rdc.files.depth.depth import bound_depth
-from rdc.protocol.messages.registry import Open, Role
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Open, Role
 from rdc.records import dataclass
 from rdc.session.runtime.driver import run
 from rdc.session.serve import Admitted, answer, greeting

@@ -7,7 +7,7 @@ equal stamps, different times have different ones but for one pair in 2^52, and 
 nanoseconds. Two stamps say nothing about the order of their times: take `real_time` of both.
 
 The time of a stamp is looked up among those that this process has packed. A message that has stamps has their
-times, too (rdc/protocol/wire/time_fields.py).
+times, too (rdc/protocol/wire/fields.py).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from rdc.limits.wire import (
     SIZE_LIMIT,
 )
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

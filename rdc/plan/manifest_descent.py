@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.protocol.messages.rows import Rows
+    from rdc.protocol.messages.listings import Rows
     from rdc.tree.fold import Fold, Tier
     from rdc.tree.manifest import Manifest
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rdc.errors import TrustError
 from rdc.model.sync import AlternateUse
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import KeepUndo, SyncOptions
-    from rdc.protocol.messages.registry import Open
+    from rdc.protocol.messages import Open
 
 __all__ = ["Access", "granted_options"]
 

@@ -7,8 +7,8 @@ import posixpath
 from rdc.errors import RdcError, StreamError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.sync_report import MessageCost
-from rdc.protocol.rules.dialect import DIALECT
-from rdc.protocol.wire.costs import cost_of, dearest_first
+from rdc.protocol.accounts import cost_of, dearest_first
+from rdc.protocol.dialect import DIALECT
 from rdc.records import replace
 from rdc.session.far.far_host import far_host
 from rdc.session.far.opening import Terms, opened_hops

@@ -13,8 +13,10 @@ from rdc.model.check import CHECKED, CheckReport
 from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Describe, Done, Role
-from rdc.protocol.rules.dialect import READS_ANEW
+from rdc.protocol.dialect import READS_ANEW
+from rdc.protocol.messages.opening import Describe
+from rdc.protocol.messages.turns import Done
+from rdc.protocol.wire.codec import Role
 from rdc.records import dataclass, field_names, replace
 from rdc.session.asking import send_open
 from rdc.session.far_end import run_session
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.model.sync_report import SyncReport
     from rdc.progress import Event, Reporter, StopSignal
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.session.checking.conversation import ClosedDirectories, Counts
     from rdc.session.runtime.commands import Conversation
 

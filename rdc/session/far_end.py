@@ -11,7 +11,7 @@ from rdc.errors import StreamError, TrustError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync_report import SyncReport
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
 from rdc.records import replace
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.serve import answer, as_asked, greeting

@@ -11,7 +11,7 @@ from contextlib import closing
 from rdc.errors import ExitCode, FileError, UsageError, printable
 from rdc.limits.paths import SELECTED_LIST_BYTES
 from rdc.model.selection import check_bounds, listed_names, select_listed
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from rdc.session.selecting import send_selected
 
 TYPE_CHECKING = False

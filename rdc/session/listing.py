@@ -10,8 +10,8 @@ from rdc.model.entries import Kind
 from rdc.model.location import Location, RemoteShell
 from rdc.model.preserved import EVERYTHING
 from rdc.progress import stopping
-from rdc.protocol.messages.registry import Describe, Done, ListingEnd, ListingPart, Role
-from rdc.protocol.wire.columns import increasing
+from rdc.protocol.messages import Describe, Done, ListingEnd, ListingPart, Role
+from rdc.protocol.wire.integers import increasing
 from rdc.records import dataclass, replace
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Receive, Send

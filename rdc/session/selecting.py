@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import ProtocolError
 from rdc.limits.wire import SELECTED_MESSAGE_BYTES, SELECTED_PER_MESSAGE
 from rdc.model.selection import SelectedPaths
-from rdc.protocol.messages.registry import Role, Selected
+from rdc.protocol.messages import Role, Selected
 from rdc.records import replace
 from rdc.session.runtime.commands import Receive, Send
 

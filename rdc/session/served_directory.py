@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.base.write_quota import WriteQuota
-    from rdc.protocol.messages.registry import Open
+    from rdc.protocol.messages import Open
     from rdc.session.serve import Admission
 
 __all__ = ["KEY_TITLE", "ServedDirectory", "admission", "open_served"]

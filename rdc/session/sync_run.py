@@ -10,9 +10,9 @@ from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
-from rdc.protocol.messages.registry import Describe, Hello, Opened, Role, Selected
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import SPECIALS, knows
+from rdc.protocol.connection import Connection
+from rdc.protocol.dialect import SPECIALS, knows
+from rdc.protocol.messages import Describe, Hello, Opened, Role, Selected
 from rdc.records import replace
 from rdc.session.asking import send_open
 from rdc.session.runtime.commands import Pace, Receive, Send
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync_report import MessageCost
     from rdc.progress import Reporter, StopSignal
-    from rdc.protocol.messages.registry import Done
+    from rdc.protocol.messages import Done
     from rdc.session.destination.context import SessionTerms
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.in_process import InProcessLink

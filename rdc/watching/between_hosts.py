@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from rdc.protocol.messages.registry import Follow, Role
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Follow, Role
 from rdc.session.asking import send_open
 from rdc.session.far.far_host import far_host
 from rdc.session.far.opening import Terms, opened_hops

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.model.location import Location, RemoteShell
-    from rdc.protocol.rules.connection import Connection
+    from rdc.protocol.connection import Connection
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
 

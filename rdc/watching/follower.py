@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
-    from rdc.protocol.messages.registry import Done
+    from rdc.protocol.messages import Done
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList

@@ -6,7 +6,7 @@ from rdc.errors import ExitCode, one_line
 from rdc.limits.sessions import UNTOLD_EVENTS
 from rdc.model.watch import Halted, Limited, Resumed
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Condition, Notice, SourceState
+from rdc.protocol.messages import Condition, Notice, SourceState
 from rdc.session.runtime.commands import Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.typed import Protocol
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rdc.model.watch import WatchEvent
     from rdc.progress import Event
-    from rdc.protocol.messages.registry import Message
+    from rdc.protocol.messages import Message
     from rdc.session.runtime.commands import Conversation
 
 __all__ = ["FarUser", "SourceRelay", "Listener", "NearUser"]

@@ -10,7 +10,7 @@ from rdc.files.base.relative_path import join
 from rdc.limits.watch import RETRIED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Renamed
+from rdc.protocol.messages import Renamed
 from rdc.records import dataclass
 from rdc.session.source.turns import Changes, DirectoryChange
 from rdc.tree.walk import Walk

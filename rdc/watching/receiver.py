@@ -8,7 +8,7 @@ import time
 from rdc.errors import ExitCode, ProtocolError, StreamError, one_line
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
-from rdc.protocol.messages.registry import Condition, Describe, Follow, Notice, SourceState, Watch
+from rdc.protocol.messages import Condition, Describe, Follow, Notice, SourceState, Watch
 from rdc.session.destination.context import SessionTerms
 from rdc.session.destination.following import LiveDestination
 from rdc.session.runtime.commands import Idle, Send
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
-    from rdc.protocol.messages.registry import Done, Message
+    from rdc.protocol.messages import Done, Message
     from rdc.session.runtime.commands import Conversation
     from rdc.tree.filters import FilterList
     from rdc.watching.listeners import Listener

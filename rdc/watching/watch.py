@@ -14,8 +14,8 @@ from rdc.model.filter_rules import has_rule_files
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Halted, Resumed
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.messages.registry import Hello, Opened, Role
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Hello, Opened, Role
 from rdc.records import replace
 from rdc.session.asking import send_open
 from rdc.session.runtime.commands import Pace, Receive

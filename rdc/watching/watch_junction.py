@@ -7,22 +7,7 @@ import time
 from rdc.errors import ExitCode, ProtocolError, one_line
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown
-from rdc.protocol.messages.registry import (
-    Condition,
-    Describe,
-    Done,
-    Follow,
-    Hello,
-    ListingEnd,
-    Manifest,
-    Notice,
-    Opened,
-    SourceState,
-    Start,
-    Turn,
-    TurnEnd,
-    Watch,
-)
+from rdc.protocol import messages
 from rdc.session.far.sync_junction import problem_at
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
@@ -34,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rdc.progress import Event
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
     from rdc.session.far.hop import Hop
     from rdc.watching.listeners import Listener
 
@@ -85,40 +70,40 @@ class WatchJunction:
 
     def from_source(self, received: Received) -> Iterator[Received]:
         message = received.message
-        if isinstance(message, (Hello, Opened)):
+        if isinstance(message, (messages.Hello, messages.Opened)):
             return
-        if isinstance(message, Notice):
+        if isinstance(message, messages.Notice):
             # The source has already decided that it is to be seen.
             self._user.report(problem_at(self._source, message))
             return
-        if isinstance(message, Condition):
+        if isinstance(message, messages.Condition):
             self._show(message)
             return
-        if isinstance(message, Watch):
+        if isinstance(message, messages.Watch):
             self.mark, self._watched = message.origin, True
             if self._describe is not None:
                 self._source.pass_on(self._describe.message, self._describe.round)
                 self._describe = None
-        elif isinstance(message, Start):
+        elif isinstance(message, messages.Start):
             announced(received, self._asked)
-        elif isinstance(message, Turn):
+        elif isinstance(message, messages.Turn):
             self._whole, self._began = message.whole, time.monotonic()
             self.idle_since = None
             self._troubles.begin(whole=message.whole)
-        elif isinstance(message, (Manifest, ListingEnd, TurnEnd)):
+        elif isinstance(message, (messages.Manifest, messages.ListingEnd, messages.TurnEnd)):
             self.files = message.files
         yield received
 
     def from_destination(self, received: Received) -> Iterator[Received]:
         message = received.message
-        if isinstance(message, (Hello, Opened)):
+        if isinstance(message, (messages.Hello, messages.Opened)):
             return
-        if isinstance(message, Follow):
+        if isinstance(message, messages.Follow):
             raise ProtocolError("the far side asks to follow the source, which is this machine's affair")
-        if isinstance(message, Describe) and not self._watched:
+        if isinstance(message, messages.Describe) and not self._watched:
             self._describe = received
             return
-        if isinstance(message, Notice):
+        if isinstance(message, messages.Notice):
             self._take(problem_at(self._destination, message))
             if message.code is ExitCode.OK:
                 return
@@ -126,10 +111,10 @@ class WatchJunction:
         elif self._events.take(message):
             return
         yield received
-        if isinstance(message, Done):
+        if isinstance(message, messages.Done):
             self._ended(message)
 
-    def _ended(self, done: Done) -> None:
+    def _ended(self, done: messages.Done) -> None:
         """A turn ended."""
         now, before = self.meter, self._before
         self._before = now
@@ -139,11 +124,11 @@ class WatchJunction:
         seconds = time.monotonic() - self._began
         self._user.emit(InStep(self._whole, self.files, done.changed, done.deleted, sent, got, seconds))
 
-    def _show(self, condition: Condition) -> None:
+    def _show(self, condition: messages.Condition) -> None:
         reason = f"{self._source.name}: {one_line(condition.reason)}"
-        if condition.state is SourceState.HALTED:
+        if condition.state is messages.SourceState.HALTED:
             self._user.emit(Halted(reason))
-        elif condition.state is SourceState.LIMITED:
+        elif condition.state is messages.SourceState.LIMITED:
             self._user.emit(Limited(reason, condition.seconds))
         else:
             self._user.emit(Resumed())

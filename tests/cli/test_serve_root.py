@@ -12,7 +12,7 @@ from rdc.cli.options.settings import SETTINGS
 from rdc.cli.verbs import serve
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Open, Role
+from rdc.protocol.messages import Open, Role
 from rdc.session.access import Access
 from rdc.session.served_directory import KEY_TITLE, admission
 from tests.support.running.ssh_server import ssh_server

@@ -17,8 +17,8 @@ import zstandard
 import rdc.session.source.range_answers
 from rdc.errors import ExitCode
 from rdc.limits.wire import FRAME_BYTES, RAW_BLOCK_BYTES
-from rdc.protocol.messages.registry import Data, Role, Start
-from rdc.protocol.wire.varint import encode_varint
+from rdc.protocol.messages import Data, Role, Start
+from rdc.protocol.wire.integers import encode_varint
 from tests.support.daemon.daemons import Daemon, wait_until
 from tests.support.trees.trees import describe, read_tree, tree, write_tree
 from tests.support.wire.hostile_peer import (
@@ -116,7 +116,7 @@ def test_literals_that_expand(data: Path, tmp_path: Path, monkeypatch: pytest.Mo
         stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj(size=128 << 20)
         return b"".join(stream.compress(bytes(1 << 20)) for _ in range(128)) + stream.flush()
 
-    monkeypatch.setattr(rdc.session.source.range_answers, "pack", bomb)
+    monkeypatch.setattr(rdc.session.source.range_answers, "pack_literals", bomb)
     with serving(data) as daemon, neighbour(daemon, tmp_path):
         ended = daemon.sync("-z", f"{source}/", daemon.url("data/"))
         assert used, "no literals were packed"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.protocol.rules.connection import NEGOTIATING
+from rdc.protocol.connection import NEGOTIATING
 from tests.support.daemon.daemons import Daemon, certificate, key_directory, running_daemon, wait_until
 from tests.support.running.syncing import command
 from tests.support.trees.trees import Tree, describe, read_tree, tree, write_tree

@@ -18,8 +18,8 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Describe, FileRequest, ListingEnd, Open, Role, Start
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Describe, FileRequest, ListingEnd, Open, Role, Start
 from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing
 from rdc.transport.tls_trust import dialling_context

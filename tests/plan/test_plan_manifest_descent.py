@@ -13,7 +13,7 @@ from rdc.limits.wire import TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import first_tier
-from rdc.protocol.messages.registry import RowsPart, TierAnswer
+from rdc.protocol.messages import RowsPart, TierAnswer
 from rdc.tree import fold as fold_module
 from rdc.tree.fold import Fold, Group
 from rdc.tree.manifest import Entry

@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """Packages and top-level modules, lowest first. A module imports its own package and lower ones."""
 
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "protocol": (("wire",), ("messages",), ("rules",)),
+    "protocol": (("wire",), ("messages",), ("",)),
     "files": (
         ("_files",),
         ("base",),

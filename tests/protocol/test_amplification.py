@@ -32,77 +32,9 @@ from rdc.model.attributes import pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
-from rdc.protocol.messages.claims import Claims
-from rdc.protocol.messages.registry import (
-    BlockAnswer,
-    BlockRequest,
-    BundleAnswer,
-    BundleRequest,
-    Changed,
-    Code,
-    Condition,
-    Correction,
-    Data,
-    Describe,
-    DigestAnswer,
-    DigestRequest,
-    Done,
-    EntryAttributes,
-    FileBatch,
-    FileEnd,
-    FileFailed,
-    FileRequest,
-    Follow,
-    HardLinks,
-    Hello,
-    Holes,
-    Items,
-    Landed,
-    ListingEnd,
-    ListingPart,
-    Literals,
-    Manifest,
-    Message,
-    MountPoints,
-    NodeAnswer,
-    NodeRequest,
-    Notice,
-    Open,
-    Opened,
-    Owners,
-    Plan,
-    Progress,
-    RangeRequest,
-    Refused,
-    Removed,
-    Renamed,
-    Resized,
-    Role,
-    RootAnswer,
-    RootRequest,
-    RowsPart,
-    RowsRequest,
-    Rules,
-    Selected,
-    SourceState,
-    Start,
-    Table,
-    Targets,
-    TierAnswer,
-    TierRequest,
-    TopTier,
-    TraitsAnswer,
-    TraitsRequest,
-    TreeAnswer,
-    TreeRequest,
-    Turn,
-    TurnEnd,
-    Watch,
-    decode,
-    encode,
-    message_kinds,
-)
-from rdc.protocol.messages.rows import Rows, Segment
+from rdc.protocol import messages
+from rdc.protocol.messages.field_types import Claims
+from rdc.protocol.messages.listings import Rows, Segment
 
 TABLE = Path(rdc.protocol.__file__).with_name("AMPLIFICATION.md").read_text()
 
@@ -154,80 +86,84 @@ def rows(count: int, paths: int) -> Rows:
 DEEP = b"/".join([b"ab"] * PATH_DEPTH)
 """As many components as a path may have, an object each once split."""
 
-WORST: dict[type[Message], Callable[[], Message]] = {
-    Hello: lambda: Hello(6, "x" * 64, DIGEST),
-    Open: lambda: Open(
-        Role.SOURCE,
+WORST: dict[type[messages.Message], Callable[[], messages.Message]] = {
+    messages.Hello: lambda: messages.Hello(6, "x" * 64, DIGEST),
+    messages.Open: lambda: messages.Open(
+        messages.Role.SOURCE,
         b"x" * 16_384,
         DIGEST[:16],
         SyncOptions(rules=(FilterRule(RuleAction.EXCLUDE, b"a"),) * (RULES_BYTES // 3)),
     ),
-    Rules: lambda: Rules((FilterRule(RuleAction.EXCLUDE, b"a"),) * (RULES_BYTES // 5), True),
-    Selected: lambda: Selected(b"x" * 16_384, short_names(N), True),
-    Opened: Opened,
-    Refused: lambda: Refused(ExitCode.STREAM, "\u00e9" * 2048),
-    Describe: lambda: Describe(True, EVERYTHING),
-    Follow: lambda: Follow(1, DIGEST[:16]),
-    Start: lambda: Start(b"only", Kind.DIRECTORY, METADATA),
-    ListingPart: lambda: ListingPart(1, DEEP, 0, True, listing(18_000)),
-    ListingEnd: lambda: ListingEnd(1, 1, 1, 1, 1),
-    Manifest: lambda: Manifest(DIGEST, 1, 1, 1, 1, EVERYTHING),
-    MountPoints: lambda: MountPoints(short_names(ITEMS_PER_MESSAGE)),
-    HardLinks: lambda: HardLinks(tuple(range(255, 255 + N)), (1,) * N),
-    EntryAttributes: lambda: EntryAttributes(
+    messages.Rules: lambda: messages.Rules(
+        (FilterRule(RuleAction.EXCLUDE, b"a"),) * (RULES_BYTES // 5), True
+    ),
+    messages.Selected: lambda: messages.Selected(b"x" * 16_384, short_names(N), True),
+    messages.Opened: messages.Opened,
+    messages.Refused: lambda: messages.Refused(ExitCode.STREAM, "\u00e9" * 2048),
+    messages.Describe: lambda: messages.Describe(True, EVERYTHING),
+    messages.Follow: lambda: messages.Follow(1, DIGEST[:16]),
+    messages.Start: lambda: messages.Start(b"only", Kind.DIRECTORY, METADATA),
+    messages.ListingPart: lambda: messages.ListingPart(1, DEEP, 0, True, listing(18_000)),
+    messages.ListingEnd: lambda: messages.ListingEnd(1, 1, 1, 1, 1),
+    messages.Manifest: lambda: messages.Manifest(DIGEST, 1, 1, 1, 1, EVERYTHING),
+    messages.MountPoints: lambda: messages.MountPoints(short_names(ITEMS_PER_MESSAGE)),
+    messages.HardLinks: lambda: messages.HardLinks(tuple(range(255, 255 + N)), (1,) * N),
+    messages.EntryAttributes: lambda: messages.EntryAttributes(
         FILES, WIDE, tuple(pack_attributes(((b"%x" % i, b""),)) for i in range(N))
     ),
-    Owners: lambda: Owners(
+    messages.Owners: lambda: messages.Owners(
         tuple(range(255, 255 + OWNERS_PER_MESSAGE)),
         (b"",) * OWNERS_PER_MESSAGE,
         tuple(range(255, 255 + OWNERS_PER_MESSAGE)),
         (b"",) * OWNERS_PER_MESSAGE,
     ),
-    TopTier: lambda: TopTier(1, bytes(4 * TOP_NODES)),
-    TierRequest: lambda: TierRequest(1, NODES, 7),
-    TierAnswer: lambda: TierAnswer(1, (300,) * TIER_NODES, (300,) * TIER_NODES, b"x"),
-    RowsRequest: lambda: RowsRequest(1, NODES, 7),
-    RowsPart: lambda: RowsPart((4,) * 1024, True, rows(4096, 1024)),
-    RootRequest: lambda: RootRequest(FILES),
-    RootAnswer: lambda: RootAnswer(FILES, (), DIGEST[:4] * (N // 256), 256),
-    TreeRequest: lambda: TreeRequest(FILES, 4),
-    TreeAnswer: lambda: TreeAnswer(1, 1, DIGEST, 1, None, bytes(1 << 19)),
-    NodeRequest: lambda: NodeRequest(1, 1, FILES, 4),
-    NodeAnswer: lambda: NodeAnswer(1, 1, FILES, (b"ab",) * N),
-    BundleRequest: lambda: BundleRequest(N, FILES[:256], 4, 256),
-    BundleAnswer: lambda: BundleAnswer(1, tuple(range(256)), DIGEST, (300,) * BUNDLE_CHUNKS, b"", b""),
-    BlockRequest: lambda: BlockRequest(1, WIDE, WIDE, 65_536, 4),
-    BlockAnswer: lambda: BlockAnswer(1, bytes(1 << 19)),
-    RangeRequest: lambda: RangeRequest(
+    messages.TopTier: lambda: messages.TopTier(1, bytes(4 * TOP_NODES)),
+    messages.TierRequest: lambda: messages.TierRequest(1, NODES, 7),
+    messages.TierAnswer: lambda: messages.TierAnswer(1, (300,) * TIER_NODES, (300,) * TIER_NODES, b"x"),
+    messages.RowsRequest: lambda: messages.RowsRequest(1, NODES, 7),
+    messages.RowsPart: lambda: messages.RowsPart((4,) * 1024, True, rows(4096, 1024)),
+    messages.RootRequest: lambda: messages.RootRequest(FILES),
+    messages.RootAnswer: lambda: messages.RootAnswer(FILES, (), DIGEST[:4] * (N // 256), 256),
+    messages.TreeRequest: lambda: messages.TreeRequest(FILES, 4),
+    messages.TreeAnswer: lambda: messages.TreeAnswer(1, 1, DIGEST, 1, None, bytes(1 << 19)),
+    messages.NodeRequest: lambda: messages.NodeRequest(1, 1, FILES, 4),
+    messages.NodeAnswer: lambda: messages.NodeAnswer(1, 1, FILES, (b"ab",) * N),
+    messages.BundleRequest: lambda: messages.BundleRequest(N, FILES[:256], 4, 256),
+    messages.BundleAnswer: lambda: messages.BundleAnswer(
+        1, tuple(range(256)), DIGEST, (300,) * BUNDLE_CHUNKS, b"", b""
+    ),
+    messages.BlockRequest: lambda: messages.BlockRequest(1, WIDE, WIDE, 65_536, 4),
+    messages.BlockAnswer: lambda: messages.BlockAnswer(1, bytes(1 << 19)),
+    messages.RangeRequest: lambda: messages.RangeRequest(
         1, WIDE, WIDE, claims=Claims(tuple(range(255, 255 + 1024)), bytes(2048))
     ),
-    FileRequest: lambda: FileRequest(FILES),
-    Data: lambda: Data(1, bytes(DATA_BYTES)),
-    Code: lambda: Code(1, bytes(DATA_BYTES)),
-    Table: lambda: Table(1, 4, bytes(DATA_BYTES)),
-    Correction: lambda: Correction(1, tuple(range(300, 364)), bytes(8192)),
-    Targets: lambda: Targets(1, bytes(8192)),
-    Literals: lambda: Literals(1, bytes(2 * PACKED_BYTES)),
-    FileBatch: lambda: FileBatch(FILES, (0,) * N, DIGEST, b""),
-    FileEnd: lambda: FileEnd(1, 1, DIGEST),
-    Holes: lambda: Holes(1, 1, WIDE, WIDE),
-    Resized: lambda: Resized(1, 1 << 62),
-    FileFailed: lambda: FileFailed(1, ExitCode.PARTIAL, "\u00e9" * 2048),
-    DigestRequest: lambda: DigestRequest(FILES),
-    DigestAnswer: lambda: DigestAnswer(DIGEST),
-    TraitsRequest: lambda: TraitsRequest(FILES),
-    Landed: lambda: Landed(FILES, bytes(16)),
-    Removed: lambda: Removed(N),
-    TraitsAnswer: lambda: TraitsAnswer(FILES, (0,) * N, bytes(8 * N), bytes(9 * N)),
-    Notice: lambda: Notice(ExitCode.OK, b"x" * 16_384, "\u00e9" * 2048),
-    Items: lambda: Items("x" * 11 * 4096, short_names(4096), short_names(4096)),
-    Progress: lambda: Progress("compare", 1, 1),
-    Plan: lambda: Plan(1, 1, 1),
-    Done: lambda: Done(1, 1, 0, 1, 1, 1, ExitCode.OK),
-    Watch: lambda: Watch(True, DIGEST[:16]),
-    Turn: lambda: Turn(False),
-    Renamed: lambda: Renamed(DEEP, b"new", Kind.FILE, 1, METADATA),
-    Changed: lambda: Changed(
+    messages.FileRequest: lambda: messages.FileRequest(FILES),
+    messages.Data: lambda: messages.Data(1, bytes(DATA_BYTES)),
+    messages.Code: lambda: messages.Code(1, bytes(DATA_BYTES)),
+    messages.Table: lambda: messages.Table(1, 4, bytes(DATA_BYTES)),
+    messages.Correction: lambda: messages.Correction(1, tuple(range(300, 364)), bytes(8192)),
+    messages.Targets: lambda: messages.Targets(1, bytes(8192)),
+    messages.Literals: lambda: messages.Literals(1, bytes(2 * PACKED_BYTES)),
+    messages.FileBatch: lambda: messages.FileBatch(FILES, (0,) * N, DIGEST, b""),
+    messages.FileEnd: lambda: messages.FileEnd(1, 1, DIGEST),
+    messages.Holes: lambda: messages.Holes(1, 1, WIDE, WIDE),
+    messages.Resized: lambda: messages.Resized(1, 1 << 62),
+    messages.FileFailed: lambda: messages.FileFailed(1, ExitCode.PARTIAL, "\u00e9" * 2048),
+    messages.DigestRequest: lambda: messages.DigestRequest(FILES),
+    messages.DigestAnswer: lambda: messages.DigestAnswer(DIGEST),
+    messages.TraitsRequest: lambda: messages.TraitsRequest(FILES),
+    messages.Landed: lambda: messages.Landed(FILES, bytes(16)),
+    messages.Removed: lambda: messages.Removed(N),
+    messages.TraitsAnswer: lambda: messages.TraitsAnswer(FILES, (0,) * N, bytes(8 * N), bytes(9 * N)),
+    messages.Notice: lambda: messages.Notice(ExitCode.OK, b"x" * 16_384, "\u00e9" * 2048),
+    messages.Items: lambda: messages.Items("x" * 11 * 4096, short_names(4096), short_names(4096)),
+    messages.Progress: lambda: messages.Progress("compare", 1, 1),
+    messages.Plan: lambda: messages.Plan(1, 1, 1),
+    messages.Done: lambda: messages.Done(1, 1, 0, 1, 1, 1, ExitCode.OK),
+    messages.Watch: lambda: messages.Watch(True, DIGEST[:16]),
+    messages.Turn: lambda: messages.Turn(False),
+    messages.Renamed: lambda: messages.Renamed(DEEP, b"new", Kind.FILE, 1, METADATA),
+    messages.Changed: lambda: messages.Changed(
         DEEP,
         METADATA,
         0,
@@ -235,8 +171,8 @@ WORST: dict[type[Message], Callable[[], Message]] = {
         listing(15_000, Kind.FILE),
         tuple(range(15_000)),
     ),
-    TurnEnd: lambda: TurnEnd(1, 1, 1),
-    Condition: lambda: Condition(SourceState.LIMITED, "\u00e9" * 2048, 1),
+    messages.TurnEnd: lambda: messages.TurnEnd(1, 1, 1),
+    messages.Condition: lambda: messages.Condition(messages.SourceState.LIMITED, "\u00e9" * 2048, 1),
 }
 
 
@@ -247,19 +183,19 @@ def table() -> dict[str, int]:
 
 
 def test_every_message_has_a_worst_case_and_a_row() -> None:
-    kinds = set(message_kinds().values())
+    kinds = set(messages.message_kinds().values())
     assert set(WORST) == kinds
     assert set(table()) == {kind.__name__ for kind in kinds}
 
 
 @pytest.mark.parametrize("kind", WORST)
-def test_decoding_allocates_no_more_than_the_table_says(kind: type[Message]) -> None:
+def test_decoding_allocates_no_more_than_the_table_says(kind: type[messages.Message]) -> None:
     stated = table()[kind.__name__]
     assert stated <= MOST
-    payload = encode(WORST[kind]())
-    decode(kind.kind, payload)  # what is loaded or cached once is not the message's
+    payload = messages.encode(WORST[kind]())
+    messages.decode(kind.kind, payload)  # what is loaded or cached once is not the message's
     tracemalloc.start()
-    message = decode(kind.kind, payload)
+    message = messages.decode(kind.kind, payload)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert type(message) is kind

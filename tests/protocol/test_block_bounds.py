@@ -18,9 +18,8 @@ from rdc.limits.wire import (
     RAW_BLOCK_BYTES,
     WINDOW_LOG,
 )
-from rdc.protocol.wire.compression_level import PLAIN
-from rdc.protocol.wire.stream_blocks import BlockReader
-from rdc.protocol.wire.varint import encode_varint
+from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.stream import PLAIN, BlockReader
 from tests.protocol.test_protocol_stream import NOISE, TEXT, blocks_of, read_all
 
 
@@ -71,7 +70,7 @@ def test_a_bomb_costs_no_memory() -> None:
     code = """
 import resource, sys
 from rdc.errors import ProtocolError
-from rdc.protocol.wire.stream_blocks import BlockReader
+from rdc.protocol.wire.stream import BlockReader
 wire = sys.stdin.buffer.read()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 refused = 0

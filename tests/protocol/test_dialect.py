@@ -11,22 +11,12 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import (
-    BundleRequest,
-    Hello,
-    Manifest,
-    Open,
-    Opened,
-    Plan,
-    Role,
-    decode,
-    encode,
-)
-from rdc.protocol.rules.connection import Connection, LocalProtocolError
-from rdc.protocol.rules.dialect import DIALECT, Dialect, agree
+from rdc.protocol import messages
+from rdc.protocol.connection import Connection, LocalProtocolError
+from rdc.protocol.dialect import DIALECT, Dialect, agree
 from rdc.protocol.wire.added_options import ADDED_OPTIONS
 from rdc.protocol.wire.codec import ARRAY_ITEMS
-from rdc.protocol.wire.frames import frame_head
+from rdc.protocol.wire.stream import frame_head
 
 PARAMS = b"p" * 32
 
@@ -64,7 +54,7 @@ def test_no_hello_brings_a_side_below_its_oldest_version(
     version: int, oldest: int | None, features: str | None
 ) -> None:
     """Nor to a feature that it does not have."""
-    hello = Hello(version, "evil", PARAMS, oldest, features)
+    hello = messages.Hello(version, "evil", PARAMS, oldest, features)
     try:
         agreement = agree(DIALECT, DIALECT.hello("rdc", PARAMS), hello)
     except IncompatiblePeerError:
@@ -76,7 +66,7 @@ def test_no_hello_brings_a_side_below_its_oldest_version(
 
 def test_a_range_that_is_none_is_a_bad_message() -> None:
     with pytest.raises(ValueError, match="oldest"):
-        encode(Hello(8, "rdc", PARAMS, oldest=9))
+        messages.encode(messages.Hello(8, "rdc", PARAMS, oldest=9))
 
 
 def ends(one: Dialect, other: Dialect) -> tuple[Connection, Connection]:
@@ -87,12 +77,12 @@ def ends(one: Dialect, other: Dialect) -> tuple[Connection, Connection]:
 
 
 def opened(near: Connection, far: Connection) -> None:
-    near.send(Open(Role.SOURCE, b"x", b"s" * 16, SyncOptions()), 0)
+    near.send(messages.Open(messages.Role.SOURCE, b"x", b"s" * 16, SyncOptions()), 0)
     near.flush()
     far.receive_data(near.data_to_send())
     assert far.next() is not None
     assert far.next() is not None
-    far.send(Opened(), 1)
+    far.send(messages.Opened(), 1)
     far.flush()
     near.receive_data(far.data_to_send())
     assert near.next() is not None
@@ -103,13 +93,13 @@ def test_messages_of_a_feature_that_one_side_lacks_are_in_no_session() -> None:
     plain = Dialect(9, 9, {}, {}, {})
     near, far = ends(DIALECT, plain)
     opened(near, far)
-    request = BundleRequest(0, [0], 4, 256)  # type: ignore[arg-type]
+    request = messages.BundleRequest(0, [0], 4, 256)  # type: ignore[arg-type]
     with pytest.raises(LocalProtocolError, match="not in the version or features"):
         near.send(request, 0)
     # The rules on ordinals are the far side's as well: a sender without any rules is needed.
     near, far = ends(plain, DIALECT)
     opened(near, far)
-    payload = encode(request)
+    payload = messages.encode(request)
     body = frame_head(request.kind, 1, len(payload)) + payload
     near._absent = frozenset()
     near._blocks_out.put_raw(body)
@@ -120,16 +110,16 @@ def test_messages_of_a_feature_that_one_side_lacks_are_in_no_session() -> None:
 
 
 def test_before_a_hello_only_messages_of_every_version_are_sent() -> None:
-    young = Dialect(9, 10, {}, since={Manifest: 10}, until={Plan: 9})
+    young = Dialect(9, 10, {}, since={messages.Manifest: 10}, until={messages.Plan: 9})
     near, _ = ends(young, DIALECT)
     with pytest.raises(LocalProtocolError):
-        near.send(Plan(0, 0, 0), 0)
+        near.send(messages.Plan(0, 0, 0), 0)
 
 
 @pytest.mark.parametrize("needs", ["undo", "bundles undo", "undo xattr2"])
 def test_a_session_that_needs_what_the_far_side_lacks_is_refused_by_name(needs: str) -> None:
     near, far = ends(DIALECT, DIALECT)
-    near.send(Open(Role.SOURCE, b"x", b"s" * 16, SyncOptions(), needs), 0)
+    near.send(messages.Open(messages.Role.SOURCE, b"x", b"s" * 16, SyncOptions(), needs), 0)
     near.flush()
     far.receive_data(near.data_to_send())
     far.next()
@@ -139,17 +129,20 @@ def test_a_session_that_needs_what_the_far_side_lacks_is_refused_by_name(needs: 
 
 
 def test_what_later_versions_add_is_ignored() -> None:
-    hello, open_ = DIALECT.hello("rdc", PARAMS), Open(Role.SOURCE, b"x", b"s" * 16, SyncOptions())
-    later = msgpack.packb({**msgpack.unpackb(encode(hello)), "later": 1, "q": b"x" * 100})
-    assert decode(Hello.kind, later) == hello
-    items = msgpack.unpackb(encode(open_))
+    hello, open_ = (
+        DIALECT.hello("rdc", PARAMS),
+        messages.Open(messages.Role.SOURCE, b"x", b"s" * 16, SyncOptions()),
+    )
+    later = msgpack.packb({**msgpack.unpackb(messages.encode(hello)), "later": 1, "q": b"x" * 100})
+    assert messages.decode(messages.Hello.kind, later) == hello
+    items = msgpack.unpackb(messages.encode(open_))
     assert len(items) == 4
-    assert decode(Open.kind, msgpack.packb([*items, None, None, b"later", 7])) == open_
-    needing = decode(Open.kind, msgpack.packb([*items, "undo", None, b"later"]))
-    assert isinstance(needing, Open)
+    assert messages.decode(messages.Open.kind, msgpack.packb([*items, None, None, b"later", 7])) == open_
+    needing = messages.decode(messages.Open.kind, msgpack.packb([*items, "undo", None, b"later"]))
+    assert isinstance(needing, messages.Open)
     assert needing.needs == "undo"
     with pytest.raises(ProtocolError, match="expected 6 fields, found 3"):
-        decode(Open.kind, msgpack.packb(items[:3]))
+        messages.decode(messages.Open.kind, msgpack.packb(items[:3]))
 
 
 def test_all_added_options_fit_into_one_open() -> None:

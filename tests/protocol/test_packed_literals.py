@@ -21,8 +21,8 @@ from rdc.model.sync import SyncOptions
 from rdc.plan.block_search import BlockSearch
 from rdc.plan.descent import ChunkRecipe, Copy, Descent, Fetch, Literal, Patch, Repeat, literal_rows
 from rdc.plan.known_context import context_rows, known_matches
-from rdc.protocol.messages.registry import Literals
-from rdc.protocol.wire.context_compression import pack, unpack
+from rdc.protocol.messages import Literals
+from rdc.protocol.wire.stream import pack_literals, unpack_literals
 from rdc.signature.build import sign
 from rdc.signature.records import decode_records, encode_records
 from tests.support.kernel.range_rows import pairs_of, rows_of
@@ -40,16 +40,16 @@ def words(seed: int, size: int) -> bytes:
 
 @given(st.binary(min_size=1, max_size=2000), st.binary(max_size=2000))
 def test_what_is_packed_comes_out_again(literals: bytes, context: bytes) -> None:
-    assert unpack(pack(literals, context), context, len(literals)) == literals
+    assert unpack_literals(pack_literals(literals, context), context, len(literals)) == literals
 
 
 def test_context_helps_and_the_largest_fits() -> None:
     context, rng = words(1, PACKED_CONTEXT_BYTES), random.Random(2)
     literals = b"".join(context[at : at + 50] for at in rng.sample(range(200_000), 400))
-    assert len(pack(literals, context)) < len(pack(literals, b"")) * 3 / 4
+    assert len(pack_literals(literals, context)) < len(pack_literals(literals, b"")) * 3 / 4
     noise = rng.randbytes(PACKED_BYTES)
-    assert unpack(pack(noise, context), context, len(noise)) == noise
-    assert Literals(0, pack(noise, context)).packed
+    assert unpack_literals(pack_literals(noise, context), context, len(noise)) == noise
+    assert Literals(0, pack_literals(noise, context)).packed
 
 
 def magicless(content: bytes, window_log: int) -> bytes:
@@ -66,7 +66,7 @@ def test_a_bomb_is_unpacked_as_far_as_was_asked_for(size: int) -> None:
     assert len(packed) < 16 << 10
     tracemalloc.start()
     with pytest.raises(ValueError, match=f"{size + 1} packed literals, expected {size}"):
-        unpack(packed, b"context", size)
+        unpack_literals(packed, b"context", size)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2 * size + (64 << 10)
@@ -74,22 +74,22 @@ def test_a_bomb_is_unpacked_as_far_as_was_asked_for(size: int) -> None:
 
 def test_a_window_beyond_the_context_is_refused() -> None:
     with pytest.raises(ValueError, match="zstd cannot decode"):
-        unpack(magicless(words(1, 4 << 20), 22), b"context", 4 << 20)
+        unpack_literals(magicless(words(1, 4 << 20), 22), b"context", 4 << 20)
 
 
 @pytest.mark.parametrize("size", [99, 101, 0, 1 << 16])
 def test_another_size_or_context_is_refused_or_shows(size: int) -> None:
     literals = words(3, 100)
     with pytest.raises(ValueError, match="packed literals"):
-        unpack(pack(literals, b"context"), b"context", size)
+        unpack_literals(pack_literals(literals, b"context"), b"context", size)
     with contextlib.suppress(ValueError):
-        assert unpack(pack(literals, literals), bytes(len(literals)), 100) != literals
+        assert unpack_literals(pack_literals(literals, literals), bytes(len(literals)), 100) != literals
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_literals_or_refused(data: bytes) -> None:
     with contextlib.suppress(ValueError):
-        assert len(unpack(data, b"context" * 9, 77)) == 77
+        assert len(unpack_literals(data, b"context" * 9, 77)) == 77
 
 
 @st.composite
@@ -178,12 +178,14 @@ def test_literals_of_a_changed_file_come_packed_where_compression_is_allowed(
     assert run.done.literal_bytes + run.done.reused_bytes == len(NEW)
 
 
-@pytest.mark.parametrize("garbage", [b"\0", b"garbage" * 30, pack(bytes(950), b""), pack(b"x" * 9, b"")])
+@pytest.mark.parametrize(
+    "garbage", [b"\0", b"garbage" * 30, pack_literals(bytes(950), b""), pack_literals(b"x" * 9, b"")]
+)
 def test_literals_that_are_not_those_asked_for_are_fetched_again(
     garbage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice, since the second attempt is lied to as well; then the whole file."""
-    monkeypatch.setattr(rdc.session.source.range_answers, "pack", lambda literals, context: garbage)
+    monkeypatch.setattr(rdc.session.source.range_answers, "pack_literals", lambda literals, context: garbage)
     source, destination = places(tmp_path)
     run = sync_in_turns(source, destination)
     assert describe(read_tree(source), read_tree(destination)) == []

@@ -7,9 +7,9 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.protocol.wire.byte_queue import JOIN_BELOW, ByteQueue
+from rdc.protocol.wire.stream import JOIN_PIECES_BELOW, ByteQueue
 
-sizes = st.integers(0, 3 * JOIN_BELOW)
+sizes = st.integers(0, 3 * JOIN_PIECES_BELOW)
 
 
 @given(

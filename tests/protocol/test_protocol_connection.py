@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamError
-from rdc.protocol.messages.registry import (
-    Hello,
-    Open,
-    Opened,
-    Refused,
-    Role,
-    message_kinds,
-)
-from rdc.protocol.rules.connection import NEGOTIATING, Connection, LocalProtocolError, Received
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.connection import NEGOTIATING, Connection, LocalProtocolError, Received
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Hello, Open, Opened, Refused, Role, message_kinds
 from tests.support.wire.dialogues import ROLES, everything, move
 from tests.support.wire.wire_script import (
     HELLO,

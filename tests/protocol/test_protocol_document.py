@@ -43,10 +43,19 @@ from rdc.limits.wire import (
 )
 from rdc.model.sync import SyncOptions
 from rdc.plan.manifest_descent import FEW_NODES
-from rdc.protocol.messages.registry import Open, Opened, Role, message_kinds
-from rdc.protocol.rules.connection import Connection, Received
-from rdc.protocol.rules.dialect import DIALECT
-from rdc.protocol.rules.states import TRANSITIONS, State
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import (
+    Open,
+    Opened,
+    Role,
+    RowsRequest,
+    State,
+    TierRequest,
+    answers_to,
+    message_kinds,
+)
+from rdc.protocol.sequence import TRANSITIONS
 from rdc.protocol.wire.codec import field_names
 from rdc.session.source.demand import CLOSE_BYTES
 
@@ -86,22 +95,36 @@ def test_the_message_table_says_who_sends() -> None:
         assert senders(name) == expected[sender], name
 
 
+def state_groups() -> dict[str, set[str]]:
+    """The names of messages that the table of states has together, from what they declare."""
+    kinds = message_kinds().values()
+    return {
+        "Manifest answers": {cls.__name__ for cls in answers_to(TierRequest, RowsRequest)},
+        "file answers": {
+            cls.__name__ for cls in kinds if cls.place.answers and State.LISTING in cls.place.when
+        },
+        "requests": {cls.__name__ for cls in kinds if cls.place.asks},
+    }
+
+
+def test_the_groups_of_the_state_table_are_the_code_s() -> None:
+    text = " ".join(section("## 6. States").split())
+    for group, names in state_groups().items():
+        listed = re.search(rf"{group} are ([\w, ]+?)[;.]", text)
+        assert listed
+        assert set(re.split(r", | and ", listed[1])) == names
+
+
 def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
-    groups = {
-        "manifest answers": "TierAnswer RowsPart",
-        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
-        " Data FileEnd FileFailed Literals Code Correction Targets Table Resized Holes",
-        "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
-        " BundleRequest BlockRequest RangeRequest FileRequest Landed",
-    }
+    groups = {group.lower(): names for group, names in state_groups().items()}
     listed: dict[str, dict[str, str]] = {}
     for side, state, may in rows("## 6. States"):
         if side in {"S", "D"}:
             allowed = listed.setdefault(f"{side} {state}", {"Refused": "CLOSED"})
             for item in filter(None, may.split(", ")):
                 message, _, after = item.partition(" → ")
-                for name in groups.get(message, message).split():
+                for name in groups.get(message, {message}):
                     assert name in names
                     allowed[name] = after or state
     in_code = {

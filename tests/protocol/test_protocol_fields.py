@@ -11,42 +11,7 @@ import pytest
 from rdc.errors import ProtocolError
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.wire import DATA_BYTES, MESSAGE_BYTES
-from rdc.protocol.messages.registry import (
-    BlockRequest,
-    BundleAnswer,
-    BundleRequest,
-    Code,
-    Correction,
-    Data,
-    Describe,
-    FileBatch,
-    FileEnd,
-    FileRequest,
-    Holes,
-    Items,
-    ListingPart,
-    Manifest,
-    Message,
-    NodeAnswer,
-    NodeRequest,
-    Notice,
-    Plan,
-    RangeRequest,
-    Refused,
-    RootAnswer,
-    RootRequest,
-    RowsPart,
-    RowsRequest,
-    Start,
-    Table,
-    Targets,
-    TierAnswer,
-    TierRequest,
-    TraitsAnswer,
-    TreeRequest,
-    decode,
-    encode,
-)
+from rdc.protocol import messages
 from tests.support.wire.wire_payloads import PART, joined
 from tests.support.wire.wire_script import NAMED
 
@@ -88,13 +53,13 @@ ROWS = {"names": 0, "kinds": 1, "modes": 2, "sizes": 3, "mtimes": 4, "uids": 5, 
     ],
 )
 def test_a_listing_refuses(field: str, value: object, reason: str) -> None:
-    fields = msgpack.unpackb(encode(PART))
+    fields = msgpack.unpackb(messages.encode(PART))
     fields[-1][ROWS[field]] = value
     with pytest.raises(ProtocolError, match=rf"ListingPart\.listing: .*{reason}"):
-        decode(ListingPart.kind, msgpack.packb(fields))
+        messages.decode(messages.ListingPart.kind, msgpack.packb(fields))
 
 
-ENTRIES = RowsPart((2, 1), True, NAMED)
+ENTRIES = messages.RowsPart((2, 1), True, NAMED)
 """Three entries: a file and a link in the root, a file in "sub"."""
 
 COLUMNS = {
@@ -110,7 +75,7 @@ COLUMNS = {
 }
 
 
-PACKED_ROWS = msgpack.unpackb(encode(ENTRIES))[-1]
+PACKED_ROWS = msgpack.unpackb(messages.encode(ENTRIES))[-1]
 
 
 @pytest.mark.parametrize(
@@ -165,17 +130,25 @@ PACKED_ROWS = msgpack.unpackb(encode(ENTRIES))[-1]
     ],
 )
 def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
-    fields = msgpack.unpackb(encode(ENTRIES))
+    fields = msgpack.unpackb(messages.encode(ENTRIES))
     for column_, value in changes.items():
         fields[-1][COLUMNS[column_]] = value
     with pytest.raises(ProtocolError, match=rf"RowsPart\.rows: .*({reason})"):
-        decode(RowsPart.kind, msgpack.packb(fields))
+        messages.decode(messages.RowsPart.kind, msgpack.packb(fields))
 
 
-def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
+def raw_payload(kind: type[messages.Message], fields: list[Any]) -> bytes:
     return (
         joined(fields[:-1], fields[-1])
-        if kind in {Data, Code, FileBatch, Correction, Targets, Table}
+        if kind
+        in {
+            messages.Data,
+            messages.Code,
+            messages.FileBatch,
+            messages.Correction,
+            messages.Targets,
+            messages.Table,
+        }
         else joined(fields, None)
     )
 
@@ -183,185 +156,233 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
 @pytest.mark.parametrize(
     ("kind", "fields", "reason"),
     [
-        (ListingPart, [0, b"/etc", 0, True, None], r"path: .*relative"),
-        (ListingPart, [0, b"a/../b", 0, True, None], r"path: .*relative"),
-        (ListingPart, [0, b"a//b", 0, True, None], r"path: .*relative"),
-        (ListingPart, [0, b"a\0b", 0, True, None], "path: holds a NUL"),
-        (ListingPart, [0, b"x" * 65_537, 0, True, None], "path: 65537 bytes"),
-        (ListingPart, [1 << 32, b"", 0, True, None], "directory"),
-        (ListingPart, [True, b"", 0, True, None], "directory: expected int, found bool"),
-        (ListingPart, [0, b"", 0, 1, None], "last: expected bool, found int"),
-        (ListingPart, [0, b"", 0, False, [b""] * 8], "last: a part without entries"),
-        (FileRequest, [b""], "files: empty"),
-        (FileRequest, [b"\1"], "files: a column of no items"),
-        (FileRequest, [column(7, width=1)[:0] + b"\3\0\0\0"], "files: unknown column width 3"),
-        (FileRequest, [b"\2\0"], "files: 1 bytes are not whole"),
-        (FileRequest, [column(0xFFFF_FFFF, 0, width=4)], "files: ordinal 4294967296 past"),
-        (FileRequest, [column(*[0] * 16_385)], "files: more than 16384"),
-        (FileRequest, [column(*[(1 << 64) - 1] * 2, width=8)], "files: ordinal"),
-        (RootAnswer, [column(0), column(1, 2), bytes(32), 1], "sizes: 2 for 1"),
-        (RootAnswer, [column(0), column(1), bytes(33), 1], "roots: 33 bytes for 1"),
-        (RootAnswer, [column(2, 0), column(1, 1), bytes(9), 1], "roots: 9 bytes for 2"),
-        (RootAnswer, [column(2, 0), column(1, 1), bytes(6), 1], "roots: 6 bytes for 2"),
-        (TraitsAnswer, [column(0), column(1), bytes(8), bytes(18), b""], "columns: they are not of 1"),
-        (TraitsAnswer, [column(0), column(1, 2), bytes(8), bytes(9), b""], "columns: they are not of 1"),
-        (TraitsAnswer, [column(0), column(1), bytes(16), bytes(9), b""], "columns: they are not of 1"),
+        (messages.ListingPart, [0, b"/etc", 0, True, None], r"path: .*relative"),
+        (messages.ListingPart, [0, b"a/../b", 0, True, None], r"path: .*relative"),
+        (messages.ListingPart, [0, b"a//b", 0, True, None], r"path: .*relative"),
+        (messages.ListingPart, [0, b"a\0b", 0, True, None], "path: holds a NUL"),
+        (messages.ListingPart, [0, b"x" * 65_537, 0, True, None], "path: 65537 bytes"),
+        (messages.ListingPart, [1 << 32, b"", 0, True, None], "directory"),
+        (messages.ListingPart, [True, b"", 0, True, None], "directory: expected int, found bool"),
+        (messages.ListingPart, [0, b"", 0, 1, None], "last: expected bool, found int"),
+        (messages.ListingPart, [0, b"", 0, False, [b""] * 8], "last: a part without entries"),
+        (messages.FileRequest, [b""], "files: empty"),
+        (messages.FileRequest, [b"\1"], "files: a column of no items"),
+        (messages.FileRequest, [column(7, width=1)[:0] + b"\3\0\0\0"], "files: unknown column width 3"),
+        (messages.FileRequest, [b"\2\0"], "files: 1 bytes are not whole"),
+        (messages.FileRequest, [column(0xFFFF_FFFF, 0, width=4)], "files: ordinal 4294967296 past"),
+        (messages.FileRequest, [column(*[0] * 16_385)], "files: more than 16384"),
+        (messages.FileRequest, [column(*[(1 << 64) - 1] * 2, width=8)], "files: ordinal"),
+        (messages.RootAnswer, [column(0), column(1, 2), bytes(32), 1], "sizes: 2 for 1"),
+        (messages.RootAnswer, [column(0), column(1), bytes(33), 1], "roots: 33 bytes for 1"),
+        (messages.RootAnswer, [column(2, 0), column(1, 1), bytes(9), 1], "roots: 9 bytes for 2"),
+        (messages.RootAnswer, [column(2, 0), column(1, 1), bytes(6), 1], "roots: 6 bytes for 2"),
         (
-            TraitsAnswer,
+            messages.TraitsAnswer,
+            [column(0), column(1), bytes(8), bytes(18), b""],
+            "columns: they are not of 1",
+        ),
+        (
+            messages.TraitsAnswer,
+            [column(0), column(1, 2), bytes(8), bytes(9), b""],
+            "columns: they are not of 1",
+        ),
+        (
+            messages.TraitsAnswer,
+            [column(0), column(1), bytes(16), bytes(9), b""],
+            "columns: they are not of 1",
+        ),
+        (
+            messages.TraitsAnswer,
             [column(0), column(24_575, width=2), bytes(8), bytes(9), bytes(9)],
             "coarse: 9 bytes for 0",
         ),
         (
-            TraitsAnswer,
+            messages.TraitsAnswer,
             [column(0), column(24_576, width=2), bytes(8), bytes(9), b""],
             "coarse: 0 bytes for 1",
         ),
-        (TraitsAnswer, [column(0), column(65_535, width=2), bytes(8), bytes(9), bytes(8)], "coarse: 8 bytes"),
-        (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32), 1], "sizes: an item"),
-        (NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
-        (FileEnd, [1, 3, b"", None, 2], "like: file 2, without a digest"),
-        (FileEnd, [2, 3, bytes(32), None, 2], "like: file 2, without a digest or itself"),
-        (NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),
-        (NodeAnswer, [0, 0, column(0), [b"ab"]], "records: expected"),
-        (NodeAnswer, [0, 25, column(0), [b"", b""]], "level"),
-        (TreeRequest, [column(0), 3, 0], "width"),
-        (TreeRequest, [column(0), 8, 63], "block: 63"),
-        (TreeRequest, [column(0), 8, 65_537], "block"),
-        (TreeRequest, [column(0), 9, 0], "width: 9 is neither in 4..8 nor 32"),
-        (RootRequest, [column(0), 9, 1], "width: 9 is neither in 4..8 nor 32"),
-        (RootRequest, [column(0), 31, 2], "width: 31 is neither"),
-        (NodeRequest, [0, 0, column(0), 31], "width: 31 is neither"),
-        (RangeRequest, [0, b"", b"", False, b"", False], "lengths: none"),
-        (RangeRequest, [0, b"", b"", True, column(1) + b"ab", False], "lengths: none"),
-        (RangeRequest, [0, column(1), column(1), False, column(1), False], "claims: 2 bytes are not"),
         (
-            RangeRequest,
+            messages.TraitsAnswer,
+            [column(0), column(65_535, width=2), bytes(8), bytes(9), bytes(8)],
+            "coarse: 8 bytes",
+        ),
+        (messages.RootAnswer, [column(0), column(1 << 63, width=8), bytes(32), 1], "sizes: an item"),
+        (messages.NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
+        (messages.FileEnd, [1, 3, b"", None, 2], "like: file 2, without a digest"),
+        (messages.FileEnd, [2, 3, bytes(32), None, 2], "like: file 2, without a digest or itself"),
+        (messages.NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),
+        (messages.NodeAnswer, [0, 0, column(0), [b"ab"]], "records: expected"),
+        (messages.NodeAnswer, [0, 25, column(0), [b"", b""]], "level"),
+        (messages.TreeRequest, [column(0), 3, 0], "width"),
+        (messages.TreeRequest, [column(0), 8, 63], "block: 63"),
+        (messages.TreeRequest, [column(0), 8, 65_537], "block"),
+        (messages.TreeRequest, [column(0), 9, 0], "width: 9 is neither in 4..8 nor 32"),
+        (messages.RootRequest, [column(0), 9, 1], "width: 9 is neither in 4..8 nor 32"),
+        (messages.RootRequest, [column(0), 31, 2], "width: 31 is neither"),
+        (messages.NodeRequest, [0, 0, column(0), 31], "width: 31 is neither"),
+        (messages.RangeRequest, [0, b"", b"", False, b"", False], "lengths: none"),
+        (messages.RangeRequest, [0, b"", b"", True, column(1) + b"ab", False], "lengths: none"),
+        (
+            messages.RangeRequest,
+            [0, column(1), column(1), False, column(1), False],
+            "claims: 2 bytes are not",
+        ),
+        (
+            messages.RangeRequest,
             [0, column(1), column(1), False, column(1, 2) + b"abc", False],
             "claims: 6 bytes are not",
         ),
-        (RangeRequest, [0, column(1), column(1), False, b"\3abcde", False], "claims: unknown column width 3"),
         (
-            RangeRequest,
+            messages.RangeRequest,
+            [0, column(1), column(1), False, b"\3abcde", False],
+            "claims: unknown column width 3",
+        ),
+        (
+            messages.RangeRequest,
             [0, column(1), column(1), False, b"\0" + b"ab" * 9, False],
             "claims: unknown column width 0",
         ),
-        (RangeRequest, [0, column(1), column(1), False, 7, False], "claims: expected bytes"),
+        (messages.RangeRequest, [0, column(1), column(1), False, 7, False], "claims: expected bytes"),
         (
-            RangeRequest,
+            messages.RangeRequest,
             [0, column(1), column(1), False, column(*range(1025), width=2) + bytes(2050), False],
             "claims: 4101 bytes are not at most 1024 cells",
         ),
         (
-            RangeRequest,
+            messages.RangeRequest,
             [0, column(1), column(1), False, column(1 << 51, width=8) + b"ab", False],
             "claims: ordinal",
         ),
-        (Correction, [0, b"", b""], "cells: empty"),
-        (Correction, [0, column(*[0] * 65), b""], "cells: more than 64"),
-        (Correction, [0, column(3), bytes(8193)], "payload: 8193 bytes of 1 cells"),
-        (Correction, [0, column(*[0] * 64), bytes(64 * 8192 + 1)], "payload: 524289 bytes"),
-        (BundleRequest, [0, b"", 4, 256], "files: "),
-        (BundleRequest, [0, column(*[0] * 257), 4, 256], "files: more than 256"),
-        (BundleRequest, [0, column(0), 3, 256], "width: 3 is not in"),
-        (BundleRequest, [0, column(0), 9, 256], "width: 9 is not in"),
-        (BundleRequest, [0, column(0), 4, 255], "block: 255 is not in"),
-        (BundleAnswer, [0, column(256, width=2), bytes(32), b"", b"", b""], "without: ordinal 256 past"),
-        (BundleAnswer, [0, b"", bytes(31), b"", b"", b""], "digest: 31 bytes"),
-        (BundleAnswer, [0, b"", bytes(32), column(0), b"", b""], "lengths: an item"),
-        (BundleAnswer, [0, b"", bytes(32), column(*[1] * 65_537), b"", b""], "lengths: "),
-        (BundleAnswer, [0, b"", bytes(32), b"", bytes(524_289), b""], "references: 524289 bytes"),
-        (BundleAnswer, [0, b"", bytes(32), b"", b"", bytes(99_841)], "fingerprints: 99841 bytes"),
-        (RangeRequest, [0, column(1), column(131_073, width=4), True, b"", False], "pack: 131073 bytes"),
-        (BlockRequest, [0, b"", b"", 64, 4, False], "lengths: none"),
-        (BlockRequest, [0, column(1), column(0), 64, 4, False], "lengths: an item"),
-        (BlockRequest, [0, column(1), column(9), 15, 4, False], "size: 15 is not in"),
-        (BlockRequest, [0, column(1), column(9), 64, 1, False], "width: 1 is not in"),
-        (BlockRequest, [0, column(1), column(9), 64, 9, False], "width: 9 is not in"),
+        (messages.Correction, [0, b"", b""], "cells: empty"),
+        (messages.Correction, [0, column(*[0] * 65), b""], "cells: more than 64"),
+        (messages.Correction, [0, column(3), bytes(8193)], "payload: 8193 bytes of 1 cells"),
+        (messages.Correction, [0, column(*[0] * 64), bytes(64 * 8192 + 1)], "payload: 524289 bytes"),
+        (messages.BundleRequest, [0, b"", 4, 256], "files: "),
+        (messages.BundleRequest, [0, column(*[0] * 257), 4, 256], "files: more than 256"),
+        (messages.BundleRequest, [0, column(0), 3, 256], "width: 3 is not in"),
+        (messages.BundleRequest, [0, column(0), 9, 256], "width: 9 is not in"),
+        (messages.BundleRequest, [0, column(0), 4, 255], "block: 255 is not in"),
         (
-            BlockRequest,
+            messages.BundleAnswer,
+            [0, column(256, width=2), bytes(32), b"", b"", b""],
+            "without: ordinal 256 past",
+        ),
+        (messages.BundleAnswer, [0, b"", bytes(31), b"", b"", b""], "digest: 31 bytes"),
+        (messages.BundleAnswer, [0, b"", bytes(32), column(0), b"", b""], "lengths: an item"),
+        (messages.BundleAnswer, [0, b"", bytes(32), column(*[1] * 65_537), b"", b""], "lengths: "),
+        (messages.BundleAnswer, [0, b"", bytes(32), b"", bytes(524_289), b""], "references: 524289 bytes"),
+        (messages.BundleAnswer, [0, b"", bytes(32), b"", b"", bytes(99_841)], "fingerprints: 99841 bytes"),
+        (
+            messages.RangeRequest,
+            [0, column(1), column(131_073, width=4), True, b"", False],
+            "pack: 131073 bytes",
+        ),
+        (messages.BlockRequest, [0, b"", b"", 64, 4, False], "lengths: none"),
+        (messages.BlockRequest, [0, column(1), column(0), 64, 4, False], "lengths: an item"),
+        (messages.BlockRequest, [0, column(1), column(9), 15, 4, False], "size: 15 is not in"),
+        (messages.BlockRequest, [0, column(1), column(9), 64, 1, False], "width: 1 is not in"),
+        (messages.BlockRequest, [0, column(1), column(9), 64, 9, False], "width: 9 is not in"),
+        (
+            messages.BlockRequest,
             [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4, False],
             "lengths: 65537 blocks",
         ),
-        (RangeRequest, [0, column(1, 2), column(1), False, b"", False], "lengths: 1 for 2"),
-        (RangeRequest, [0, column(1), column(0), False, b"", False], "lengths: an item"),
+        (messages.RangeRequest, [0, column(1, 2), column(1), False, b"", False], "lengths: 1 for 2"),
+        (messages.RangeRequest, [0, column(1), column(0), False, b"", False], "lengths: an item"),
         (
-            RangeRequest,
+            messages.RangeRequest,
             [0, column((1 << 63) - 1, width=8), column(1), False, b"", False],
             "lengths: the last range",
         ),
-        (RangeRequest, [0, column(1), column(1), False, b"", True], "blank: without claims"),
-        (RangeRequest, [0, column(1), column(1), True, column(1) + b"ab", True], "blank: .* or to be packed"),
-        (RangeRequest, [0, column(1), column(1), False, b"", 1], "blank: expected"),
-        (BlockRequest, [0, column(1), column(9), 64, 4, 0], "blank: expected"),
-        (Holes, [0, 1, column(1), column(1, 2)], "lengths: 2 for 1 holes"),
-        (Holes, [0, 1, column(1), column(0)], "lengths: an item is not in 1"),
-        (Holes, [0, 1, column(1 << 62, width=8), column(1 << 62, width=8)], "the last hole ends past"),
-        (Holes, [0, 1, column(1 << 63, width=8), column(1)], "gaps: an item is not in 0"),
-        (Plan, [0, 1 << 63, 0], "bytes: 9223372036854775808 is not in 0"),
-        (Plan, [0, -1, 0], "bytes: -1 is not in 0"),
-        (Plan, [0, (1 << 63).to_bytes(9, "little"), 0], "bytes: 9 bytes are not the shortest form"),
-        (Plan, [0, ((1 << 63) - 1).to_bytes(8, "little"), 0], "bytes: 8 bytes are not the shortest form"),
-        (Plan, [0, bytes([1] * 13), 0], "bytes: 13 bytes are not the shortest form"),
-        (Plan, [0, None, 0], "bytes: expected int, found NoneType"),
-        (Targets, [0, b""], "payload: 0 bytes"),
-        (Table, [0, 8, b""], "payload: 0 bytes"),
-        (Table, [0, 8, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
-        (Table, [0, 0, b"x"], "stride"),
-        (Table, [0, 68, b"x"], "stride"),
-        (Table, [0, 10, b"x"], "stride: 10 bytes"),
-        (Targets, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
-        (Data, [0, b""], "payload: 0 bytes"),
-        (Code, [0, b""], "payload: 0 bytes"),
-        (Code, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
-        (Data, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
-        (FileBatch, [column(0), column(1, 2), bytes(32), b"abc"], "sizes: 2 for 1"),
-        (FileBatch, [column(0), column(2), bytes(32), b"abc"], "payload: 3 bytes for files of 2"),
-        (FileBatch, [column(0), column(3), bytes(31), b"abc"], "digest: 31 bytes"),
-        (Manifest, [bytes(31), 0, 0, 0, 0, 0, b""], "root: 31 bytes"),
-        (Manifest, [bytes(32), 0, 0, 0, 0, 0, bytes(7)], "further: 7 bytes"),
-        (Manifest, [bytes(32), 1 << 32, 0, 0, 0, 0, b""], "entries"),
-        (Describe, [1, 1], "whole: expected bool"),
-        (Describe, [True, True], "kept: expected int"),
-        (Describe, [True, 15 << 5], "kept: 480 stands for no granularity"),
-        (Describe, [True, 1 << 47], "kept: 140737488355328 stands for nothing that is kept"),
-        (Start, [b"", 1, [0, 0, 0, 0], -1], "kept: -1 stands for nothing that is kept"),
-        (TierRequest, [25, b"", 7], "level"),
-        (TierRequest, [0, column(*[0] * 1025, width=2), 7], "nodes: more than 1024"),
-        (TierRequest, [0, b"", 0], "groups"),
-        (TierRequest, [0, b"", 8], "groups"),
-        (TierAnswer, [0, column(0, 5), column(5), b"x"], "counts: 1 for 2"),
-        (TierAnswer, [0, column(0), column(0), b"x"], "counts: an item"),
-        (TierAnswer, [0, column(0), column(1), b""], "references: 0 bytes"),
-        (RowsRequest, [0, b"", 7], "nodes: empty"),
-        (RowsPart, [column(1, 2), True, PACKED_ROWS], "counts: they do not"),
-        (RowsPart, [column(2, 2), True, PACKED_ROWS], "counts: they do not"),
-        (RowsPart, [column(2), True, PACKED_ROWS], "counts: they do not"),
-        (RowsPart, [column(3, 0), True, PACKED_ROWS], "counts: an item"),
-        (RowsPart, [b"", True, PACKED_ROWS], "counts: they do not"),
-        (Items, [b"", b"", b""], "changes: expected 11"),
-        (Items, [b">f++++++++", b"a\0", b""], "changes: expected 11"),
-        (Items, [b">f++++++++\n", b"a\0", b""], "changes: expected 11"),
-        (Items, ["." * 11, b"a\0", b""], "changes: expected bytes"),
-        (Items, ["\u00e9".encode() * 11, b"a\0" * 2, b""], "changes: expected 11"),
-        (Items, [b"." * 11 * 4097, b"a\0" * 4097, b""], "changes: expected 11 .*4096 times"),
-        (Items, [b"." * 11, b"a\0" * 4097, b""], "paths: more than 4096"),
-        (Items, [b"." * 22, b"a\0", b""], "paths: 1 for 2"),
-        (Items, [b"." * 22, b"a\0b\0", b"t\0"], "targets: 1 for 2"),
-        (Items, [b"." * 11, b"a", b""], "paths: .*NUL"),
-        (Items, [b"." * 11, b"a" * (PATH_BYTES + 1) + b"\0", b""], "paths: a string of more than 16384"),
-        (Items, [b"." * 66, (b"a" * 60_000 + b"\0") * 6, b""], "paths: .* the limit is 262144"),
-        (Refused, [0, "why"], "code"),
-        (Refused, [3, "why"], "code"),
-        (Refused, [12, b"why"], "message: expected str"),
-        (Refused, [12, "w" * (MESSAGE_BYTES + 1)], "not msgpack within limits"),
-        (Notice, [12, {}, ""], "not msgpack within limits"),
-        (Notice, [12, msgpack.ExtType(5, b"x"), ""], "not msgpack within limits"),
-        (Notice, [12, list(range(129)), ""], "not msgpack within limits"),
+        (messages.RangeRequest, [0, column(1), column(1), False, b"", True], "blank: without claims"),
+        (
+            messages.RangeRequest,
+            [0, column(1), column(1), True, column(1) + b"ab", True],
+            "blank: .* or to be packed",
+        ),
+        (messages.RangeRequest, [0, column(1), column(1), False, b"", 1], "blank: expected"),
+        (messages.BlockRequest, [0, column(1), column(9), 64, 4, 0], "blank: expected"),
+        (messages.Holes, [0, 1, column(1), column(1, 2)], "lengths: 2 for 1 holes"),
+        (messages.Holes, [0, 1, column(1), column(0)], "lengths: an item is not in 1"),
+        (
+            messages.Holes,
+            [0, 1, column(1 << 62, width=8), column(1 << 62, width=8)],
+            "the last hole ends past",
+        ),
+        (messages.Holes, [0, 1, column(1 << 63, width=8), column(1)], "gaps: an item is not in 0"),
+        (messages.Plan, [0, 1 << 63, 0], "bytes: 9223372036854775808 is not in 0"),
+        (messages.Plan, [0, -1, 0], "bytes: -1 is not in 0"),
+        (messages.Plan, [0, (1 << 63).to_bytes(9, "little"), 0], "bytes: 9 bytes are not the shortest form"),
+        (
+            messages.Plan,
+            [0, ((1 << 63) - 1).to_bytes(8, "little"), 0],
+            "bytes: 8 bytes are not the shortest form",
+        ),
+        (messages.Plan, [0, bytes([1] * 13), 0], "bytes: 13 bytes are not the shortest form"),
+        (messages.Plan, [0, None, 0], "bytes: expected int, found NoneType"),
+        (messages.Targets, [0, b""], "payload: 0 bytes"),
+        (messages.Table, [0, 8, b""], "payload: 0 bytes"),
+        (messages.Table, [0, 8, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (messages.Table, [0, 0, b"x"], "stride"),
+        (messages.Table, [0, 68, b"x"], "stride"),
+        (messages.Table, [0, 10, b"x"], "stride: 10 bytes"),
+        (messages.Targets, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (messages.Data, [0, b""], "payload: 0 bytes"),
+        (messages.Code, [0, b""], "payload: 0 bytes"),
+        (messages.Code, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (messages.Data, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (messages.FileBatch, [column(0), column(1, 2), bytes(32), b"abc"], "sizes: 2 for 1"),
+        (messages.FileBatch, [column(0), column(2), bytes(32), b"abc"], "payload: 3 bytes for files of 2"),
+        (messages.FileBatch, [column(0), column(3), bytes(31), b"abc"], "digest: 31 bytes"),
+        (messages.Manifest, [bytes(31), 0, 0, 0, 0, 0, b""], "root: 31 bytes"),
+        (messages.Manifest, [bytes(32), 0, 0, 0, 0, 0, bytes(7)], "further: 7 bytes"),
+        (messages.Manifest, [bytes(32), 1 << 32, 0, 0, 0, 0, b""], "entries"),
+        (messages.Describe, [1, 1], "whole: expected bool"),
+        (messages.Describe, [True, True], "kept: expected int"),
+        (messages.Describe, [True, 15 << 5], "kept: 480 stands for no granularity"),
+        (messages.Describe, [True, 1 << 47], "kept: 140737488355328 stands for nothing that is kept"),
+        (messages.Start, [b"", 1, [0, 0, 0, 0], -1], "kept: -1 stands for nothing that is kept"),
+        (messages.TierRequest, [25, b"", 7], "level"),
+        (messages.TierRequest, [0, column(*[0] * 1025, width=2), 7], "nodes: more than 1024"),
+        (messages.TierRequest, [0, b"", 0], "groups"),
+        (messages.TierRequest, [0, b"", 8], "groups"),
+        (messages.TierAnswer, [0, column(0, 5), column(5), b"x"], "counts: 1 for 2"),
+        (messages.TierAnswer, [0, column(0), column(0), b"x"], "counts: an item"),
+        (messages.TierAnswer, [0, column(0), column(1), b""], "references: 0 bytes"),
+        (messages.RowsRequest, [0, b"", 7], "nodes: empty"),
+        (messages.RowsPart, [column(1, 2), True, PACKED_ROWS], "counts: they do not"),
+        (messages.RowsPart, [column(2, 2), True, PACKED_ROWS], "counts: they do not"),
+        (messages.RowsPart, [column(2), True, PACKED_ROWS], "counts: they do not"),
+        (messages.RowsPart, [column(3, 0), True, PACKED_ROWS], "counts: an item"),
+        (messages.RowsPart, [b"", True, PACKED_ROWS], "counts: they do not"),
+        (messages.Items, [b"", b"", b""], "changes: expected 11"),
+        (messages.Items, [b">f++++++++", b"a\0", b""], "changes: expected 11"),
+        (messages.Items, [b">f++++++++\n", b"a\0", b""], "changes: expected 11"),
+        (messages.Items, ["." * 11, b"a\0", b""], "changes: expected bytes"),
+        (messages.Items, ["\u00e9".encode() * 11, b"a\0" * 2, b""], "changes: expected 11"),
+        (messages.Items, [b"." * 11 * 4097, b"a\0" * 4097, b""], "changes: expected 11 .*4096 times"),
+        (messages.Items, [b"." * 11, b"a\0" * 4097, b""], "paths: more than 4096"),
+        (messages.Items, [b"." * 22, b"a\0", b""], "paths: 1 for 2"),
+        (messages.Items, [b"." * 22, b"a\0b\0", b"t\0"], "targets: 1 for 2"),
+        (messages.Items, [b"." * 11, b"a", b""], "paths: .*NUL"),
+        (
+            messages.Items,
+            [b"." * 11, b"a" * (PATH_BYTES + 1) + b"\0", b""],
+            "paths: a string of more than 16384",
+        ),
+        (messages.Items, [b"." * 66, (b"a" * 60_000 + b"\0") * 6, b""], "paths: .* the limit is 262144"),
+        (messages.Refused, [0, "why"], "code"),
+        (messages.Refused, [3, "why"], "code"),
+        (messages.Refused, [12, b"why"], "message: expected str"),
+        (messages.Refused, [12, "w" * (MESSAGE_BYTES + 1)], "not msgpack within limits"),
+        (messages.Notice, [12, {}, ""], "not msgpack within limits"),
+        (messages.Notice, [12, msgpack.ExtType(5, b"x"), ""], "not msgpack within limits"),
+        (messages.Notice, [12, list(range(129)), ""], "not msgpack within limits"),
     ],
 )
-def test_a_field_refuses(kind: type[Message], fields: list[Any], reason: str) -> None:
+def test_a_field_refuses(kind: type[messages.Message], fields: list[Any], reason: str) -> None:
     with pytest.raises(ProtocolError, match=f"{kind.__name__}[. ].*{reason}"):
-        decode(kind.kind, raw_payload(kind, fields))
+        messages.decode(kind.kind, raw_payload(kind, fields))
 
 
 @pytest.mark.parametrize(
@@ -378,13 +399,13 @@ def test_a_field_refuses(kind: type[Message], fields: list[Any], reason: str) ->
 )
 def test_content_begins_where_the_head_ends(payload: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=f"Data.*{reason}"):
-        decode(Data.kind, payload)
+        messages.decode(messages.Data.kind, payload)
 
 
 def test_content_is_a_view_of_what_came() -> None:
-    came = memoryview(encode(Data(5, b"content")))
-    message = decode(Data.kind, came)
-    assert isinstance(message, Data)
+    came = memoryview(messages.encode(messages.Data(5, b"content")))
+    message = messages.decode(messages.Data.kind, came)
+    assert isinstance(message, messages.Data)
     assert isinstance(message.payload, memoryview)
     assert message.payload.obj is came.obj
-    assert message == Data(5, b"content")
+    assert message == messages.Data(5, b"content")

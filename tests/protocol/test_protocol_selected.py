@@ -8,9 +8,9 @@ from rdc.limits.paths import SELECTED_NAMES
 from rdc.limits.wire import SELECTED_PER_MESSAGE
 from rdc.model.location import FarList
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Open, Opened, Role, Selected
-from rdc.protocol.rules.sequence_rules import SequenceRules
-from rdc.protocol.rules.states import Illegal
+from rdc.protocol.messages import Open, Opened, Role, Selected
+from rdc.protocol.sequence import SequenceRules
+from rdc.protocol.wire.codec import Illegal
 from tests.support.wire.dialogues import WHOLE
 from tests.support.wire.wire_script import HELLO
 

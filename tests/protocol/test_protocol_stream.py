@@ -16,10 +16,21 @@ from rdc.limits.wire import (
     RAW_BLOCK_BYTES,
     ROUND_LIMIT,
 )
-from rdc.protocol.wire.compression_level import HARD, MAX_LEVEL, PLAIN, QUICK, QUICKEST, RAW, CompressionLevel
-from rdc.protocol.wire.frames import Frame, FrameReader, frame_head
-from rdc.protocol.wire.stream_blocks import BlockReader, BlockWriter
-from rdc.protocol.wire.varint import decode_varint, encode_varint
+from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.protocol.wire.stream import (
+    HARD,
+    MAX_LEVEL,
+    PLAIN,
+    QUICK,
+    QUICKEST,
+    RAW,
+    BlockReader,
+    BlockWriter,
+    CompressionLevel,
+    Frame,
+    FrameReader,
+    frame_head,
+)
 
 Split = Callable[[bytes], Iterator[bytes]]
 

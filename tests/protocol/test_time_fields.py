@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rdc.model.entries import little_endian
 from rdc.model.times import END_NS, STAMPED_BYTES, packed_time
-from rdc.protocol.wire.time_fields import Time, column_with_times, column_without_times
+from rdc.protocol.wire.fields import Time, column_with_times, column_without_times
 from tests.model.test_times import TIMES
 
 

@@ -13,7 +13,7 @@ from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
 from rdc.progress import Event
-from rdc.protocol.messages.registry import (
+from rdc.protocol.messages import (
     Condition,
     Data,
     Describe,

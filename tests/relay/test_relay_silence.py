@@ -11,9 +11,9 @@ import pytest
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError
-from rdc.protocol.messages.registry import Role
-from rdc.protocol.rules.connection import Received
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.connection import Received
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Role
 from rdc.session.far.opening import Terms, opened_hops
 from rdc.session.far.relay import Relay
 from rdc.session.runtime.commands import Conversation

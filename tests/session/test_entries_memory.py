@@ -23,36 +23,9 @@ from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.progress import ItemChanged, Problem
-from rdc.protocol.messages.registry import (
-    Changed,
-    Describe,
-    Done,
-    FileRequest,
-    HardLinks,
-    Items,
-    ListingEnd,
-    ListingPart,
-    Manifest,
-    Message,
-    MountPoints,
-    Notice,
-    Open,
-    Owners,
-    Renamed,
-    Role,
-    RowsPart,
-    RowsRequest,
-    Start,
-    TierAnswer,
-    TierRequest,
-    TopTier,
-    Turn,
-    TurnEnd,
-    Watch,
-    encode,
-)
-from rdc.protocol.messages.rows import Rows, Segment
-from rdc.protocol.rules.connection import Received
+from rdc.protocol import messages
+from rdc.protocol.connection import Received
+from rdc.protocol.messages.listings import Rows, Segment
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
@@ -64,7 +37,7 @@ from tests.support.wire.scripted_peer import meet
 
 __all__: list[str] = []
 
-Steps: TypeAlias = Sequence[Message | type[Message]]
+Steps: TypeAlias = Sequence[messages.Message | type[messages.Message]]
 
 FIXED = 8 << 20
 """Bytes that a session may take whatever comes: windows, one message, what a run loads."""
@@ -85,9 +58,9 @@ def names(count: int, first: int = 0) -> tuple[bytes, ...]:
     return tuple(b"%06x" % number for number in range(first, first + count))
 
 
-def owners(part: int) -> Owners:
+def owners(part: int) -> messages.Owners:
     ids = tuple(range(1_024 * part, 1_024 * part + 1_024))
-    return Owners(ids, names(1_024, ids[0]), ids, names(1_024, ids[0]))
+    return messages.Owners(ids, names(1_024, ids[0]), ids, names(1_024, ids[0]))
 
 
 def listing(entries: tuple[bytes, ...], kind: Kind, size: int = 0) -> Listing:
@@ -104,78 +77,78 @@ def listing(entries: tuple[bytes, ...], kind: Kind, size: int = 0) -> Listing:
     )
 
 
-def chain() -> tuple[list[Message], bytes, int]:
+def chain() -> tuple[list[messages.Message], bytes, int]:
     """Listings of directories in each other, down to one whose path is nearly as long as can be; that path,
     and how many directories lead to it."""
-    parts: list[Message] = []
+    parts: list[messages.Message] = []
     path, name = b"", b"x" * 250
     levels = (PATH_BYTES - 500) // 251
     for level in range(levels):
-        parts.append(ListingPart(level, path, level, True, listing((name,), Kind.DIRECTORY)))
+        parts.append(messages.ListingPart(level, path, level, True, listing((name,), Kind.DIRECTORY)))
         path = path + b"/" + name if path else name
     return parts, path, levels
 
 
-def below(kind: Kind, count: int, size: int = 0) -> list[Message]:
+def below(kind: Kind, count: int, size: int = 0) -> list[messages.Message]:
     """So many entries in the deepest directory."""
     parts, path, levels = chain()
-    return [*parts, ListingPart(levels, path, levels, True, listing(names(count), kind, size))]
+    return [*parts, messages.ListingPart(levels, path, levels, True, listing(names(count), kind, size))]
 
 
-def wide(kind: Kind, *, last: bool = True) -> list[ListingPart]:
+def wide(kind: Kind, *, last: bool = True) -> list[messages.ListingPart]:
     """A directory of 16,000 entries in four parts."""
     each = 4_000
     return [
-        ListingPart(0, b"", first, last and first == 3 * each, listing(names(each, first), kind))
+        messages.ListingPart(0, b"", first, last and first == 3 * each, listing(names(each, first), kind))
         for first in range(0, 4 * each, each)
     ]
 
 
 def end(directories: int, entries: int) -> Steps:
-    return [ListingEnd(directories, entries, 0, 0, 0), Done]
+    return [messages.ListingEnd(directories, entries, 0, 0, 0), messages.Done]
 
 
-def row_parts(count: int, path: bytes, each: int) -> Iterator[RowsPart]:
+def row_parts(count: int, path: bytes, each: int) -> Iterator[messages.RowsPart]:
     """Rows of one node in so many messages."""
     for number in range(count):
         entries = names(each, number * each)
         segment = Segment(path, each, b"".join(name + b"\0" for name in entries), b"")
         kinds = bytes((Kind.DIRECTORY,)) * each
         columns = bytes(2 * each), bytes(8 * each), bytes(4 * each), bytes(4 * each), bytes(8 * each)
-        yield RowsPart((each,), False, Rows(each, (segment,), kinds, *columns))
+        yield messages.RowsPart((each,), False, Rows(each, (segment,), kinds, *columns))
 
 
 def described(script: Steps) -> Steps:
-    return [Describe, Start(b"", Kind.DIRECTORY, METADATA), *script]
+    return [messages.Describe, messages.Start(b"", Kind.DIRECTORY, METADATA), *script]
 
 
 def offered(script: Steps) -> Steps:
     """A manifest of very many entries, and its topmost nodes, none of which is the destination's."""
-    manifest = Manifest(bytes(32), 1 << 30, 0, 0, 0, Preserved(True))
-    return described([manifest, TopTier(0, b"abcd" * 8), RowsRequest, *script])
+    manifest = messages.Manifest(bytes(32), 1 << 30, 0, 0, 0, Preserved(True))
+    return described([manifest, messages.TopTier(0, b"abcd" * 8), messages.RowsRequest, *script])
 
 
 def turned(script: Steps) -> Steps:
     """A turn that tells what changed, after a first one in which nothing was there."""
     return [
-        Describe,
-        Watch(False, bytes(16)),
-        Start(b"", Kind.DIRECTORY, METADATA),
-        ListingPart(0, b"", 0, True, listing((), Kind.FILE)),
-        ListingEnd(1, 0, 0, 0, 0),
-        Done,
-        Turn(False),
+        messages.Describe,
+        messages.Watch(False, bytes(16)),
+        messages.Start(b"", Kind.DIRECTORY, METADATA),
+        messages.ListingPart(0, b"", 0, True, listing((), Kind.FILE)),
+        messages.ListingEnd(1, 0, 0, 0, 0),
+        messages.Done,
+        messages.Turn(False),
         *script,
     ]
 
 
-def changes(count: int) -> list[Message]:
+def changes(count: int) -> list[messages.Message]:
     """The same as `below` tells, as changes."""
-    told: list[Message] = []
+    told: list[messages.Message] = []
     first = 0
     for part in below(Kind.DIRECTORY, count):
-        assert isinstance(part, ListingPart)
-        told.append(Changed(part.path, METADATA, first, b"", part.listing, ()))
+        assert isinstance(part, messages.ListingPart)
+        told.append(messages.Changed(part.path, METADATA, first, b"", part.listing, ()))
         first += len(part.listing)
     return told
 
@@ -201,21 +174,21 @@ BOMBS: dict[str, tuple[SyncOptions, Steps]] = {
     "a wide directory of directories": (DRY, described(wide(Kind.DIRECTORY))),
     "mount points": (
         SyncOptions(dry_run=True, one_file_system=True, delete=True),
-        described([MountPoints(names(4_096, 4_096 * number)) for number in range(8)]),
+        described([messages.MountPoints(names(4_096, 4_096 * number)) for number in range(8)]),
     ),
     "hard links": (
         SyncOptions(dry_run=True, hard_links=True),
-        described([HardLinks(tuple(range(255, 255 + 16_384)), (1,) * 16_384)]),
+        described([messages.HardLinks(tuple(range(255, 255 + 16_384)), (1,) * 16_384)]),
     ),
     "owners": (SyncOptions(dry_run=True, owner_names=True), described([*map(owners, range(32))])),
     "nodes": (
         SyncOptions(dry_run=True, owner=True),
         described(
             [
-                Manifest(bytes(32), 1 << 30, 0, 0, 0, Preserved(True)),
-                TopTier(1, b"abcd" * 64),
-                TierRequest,
-                TierAnswer(0, tuple(range(0, 64 * 26, 26)), (26,) * 64, bytes(64 * 26 * 11)),
+                messages.Manifest(bytes(32), 1 << 30, 0, 0, 0, Preserved(True)),
+                messages.TopTier(1, b"abcd" * 64),
+                messages.TierRequest,
+                messages.TierAnswer(0, tuple(range(0, 64 * 26, 26)), (26,) * 64, bytes(64 * 26 * 11)),
             ]
         ),
     ),
@@ -229,9 +202,9 @@ BOMBS: dict[str, tuple[SyncOptions, Steps]] = {
         SyncOptions(fsync=False, delete=True),
         turned(
             [
-                *(Renamed(DEEP, b"new%d" % number, Kind.FILE, 1, METADATA) for number in range(500)),
-                TurnEnd(0, 0, 0),
-                Done,
+                *(messages.Renamed(DEEP, b"new%d" % number, Kind.FILE, 1, METADATA) for number in range(500)),
+                messages.TurnEnd(0, 0, 0),
+                messages.Done,
             ]
         ),
     ),
@@ -241,11 +214,11 @@ BOMBS: dict[str, tuple[SyncOptions, Steps]] = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_memory_is_linear_in_what_came_and_no_more_than_is_counted(tmp_path: Path, bomb: str) -> None:
     options, steps = BOMBS[bomb]
-    if Manifest in {type(step) for step in steps}:
+    if messages.Manifest in {type(step) for step in steps}:
         for number in range(HELD):
             (tmp_path / f"held-{number}").touch()
-    opening = Open.asking(Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
-    came = sum(len(encode(step)) for step in steps if not isinstance(step, type))
+    opening = messages.Open.asking(messages.Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
+    came = sum(len(messages.encode(step)) for step in steps if not isinstance(step, type))
     gc.collect()
     with closing(FileSigner()) as signer, closing(answer(signer)) as conversation:
         tracemalloc.start()
@@ -254,7 +227,7 @@ def test_memory_is_linear_in_what_came_and_no_more_than_is_counted(tmp_path: Pat
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        fixed = ENDED if Done in steps else FIXED
+        fixed = ENDED if messages.Done in steps else FIXED
         assert peak <= fixed + MOST * came
         # What is counted is what bounds it: no less than what is kept.
         assert peak <= fixed + connection.entries.size
@@ -263,10 +236,10 @@ def test_memory_is_linear_in_what_came_and_no_more_than_is_counted(tmp_path: Pat
 @pytest.mark.parametrize("bomb", [name for name, (_, steps) in BOMBS.items() if "special" not in name])
 def test_more_than_may_be_kept_is_refused_by_name(tmp_path: Path, bomb: str) -> None:
     options, steps = BOMBS[bomb]
-    if Manifest in {type(step) for step in steps}:
+    if messages.Manifest in {type(step) for step in steps}:
         for number in range(HELD):
             (tmp_path / f"held-{number}").touch()
-    opening = Open.asking(Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
+    opening = messages.Open.asking(messages.Role.DESTINATION, os.fsencode(tmp_path), bytes(16), options)
     with (
         closing(FileSigner()) as signer,
         closing(answer(signer)) as conversation,
@@ -278,12 +251,16 @@ def test_more_than_may_be_kept_is_refused_by_name(tmp_path: Path, bomb: str) -> 
 
 def test_a_new_description_counts_from_nothing(tmp_path: Path) -> None:
     """A turn, and a listing in place of a manifest, replace what was told before."""
-    start, part = Start(b"", Kind.DIRECTORY, METADATA), listing(names(500), Kind.SPECIAL)
-    turn: Steps = [ListingPart(0, b"", 0, True, part), ListingEnd(1, 500, 0, 0, 0), Done]
-    steps: Steps = [Describe, Watch(False, bytes(16)), start, *turn]
-    again: Steps = [Turn(True), Describe, start, *turn]
-    opening = Open(
-        Role.DESTINATION, os.fsencode(tmp_path), bytes(16), SyncOptions(checksum=True, fsync=False)
+    start, part = messages.Start(b"", Kind.DIRECTORY, METADATA), listing(names(500), Kind.SPECIAL)
+    turn: Steps = [
+        messages.ListingPart(0, b"", 0, True, part),
+        messages.ListingEnd(1, 500, 0, 0, 0),
+        messages.Done,
+    ]
+    steps: Steps = [messages.Describe, messages.Watch(False, bytes(16)), start, *turn]
+    again: Steps = [messages.Turn(True), messages.Describe, start, *turn]
+    opening = messages.Open(
+        messages.Role.DESTINATION, os.fsencode(tmp_path), bytes(16), SyncOptions(checksum=True, fsync=False)
     )
     with closing(FileSigner()) as signer, closing(answer(signer)) as conversation:
         one = 500 * 600 + 1_000
@@ -295,16 +272,21 @@ def test_a_new_description_counts_from_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [b"x", b"x" * 250])
 def test_depth_ends_where_the_limits_say(tmp_path: Path, name: bytes) -> None:
-    steps: list[Message | type[Message]] = [Describe, Start(b"", Kind.DIRECTORY, METADATA)]
+    steps: list[messages.Message | type[messages.Message]] = [
+        messages.Describe,
+        messages.Start(b"", Kind.DIRECTORY, METADATA),
+    ]
     path = b""
     while path.count(b"/") < PATH_DEPTH and len(path) <= PATH_BYTES:
         steps.append(
-            ListingPart(len(steps) - 2, path, len(steps) - 2, True, listing((name,), Kind.DIRECTORY))
+            messages.ListingPart(len(steps) - 2, path, len(steps) - 2, True, listing((name,), Kind.DIRECTORY))
         )
         path = path + b"/" + name if path else name
     # Told as a listing that our own encoder would not refuse: the limits are the receiver's.
-    steps.append(ListingPart(len(steps) - 2, path, len(steps) - 2, True, listing((), Kind.DIRECTORY)))
-    opening = Open(Role.DESTINATION, os.fsencode(tmp_path), bytes(16), DRY)
+    steps.append(
+        messages.ListingPart(len(steps) - 2, path, len(steps) - 2, True, listing((), Kind.DIRECTORY))
+    )
+    opening = messages.Open(messages.Role.DESTINATION, os.fsencode(tmp_path), bytes(16), DRY)
     with (
         closing(FileSigner()) as signer,
         closing(answer(signer)) as conversation,
@@ -337,17 +319,24 @@ def test_work_on_paths_is_linear_in_the_bytes_that_came(
     per_byte = []
     for levels in (150, 600):
         opened = 0
-        steps: list[Message | type[Message]] = [Describe, Start(b"", Kind.DIRECTORY, METADATA)]
+        steps: list[messages.Message | type[messages.Message]] = [
+            messages.Describe,
+            messages.Start(b"", Kind.DIRECTORY, METADATA),
+        ]
         path = b""
         for level in range(levels):
-            steps.append(ListingPart(level, path, level, True, listing((b"x",), Kind.DIRECTORY)))
+            steps.append(messages.ListingPart(level, path, level, True, listing((b"x",), Kind.DIRECTORY)))
             path = path + b"/x" if path else b"x"
-        steps += [ListingPart(levels, path, levels, True, listing((), Kind.DIRECTORY))]
+        steps += [messages.ListingPart(levels, path, levels, True, listing((), Kind.DIRECTORY))]
         steps += end(levels + 1, levels)
-        opening = Open(Role.DESTINATION, os.fsencode(tmp_path / str(levels)), bytes(16), SyncOptions())
+        opening = messages.Open(
+            messages.Role.DESTINATION, os.fsencode(tmp_path / str(levels)), bytes(16), SyncOptions()
+        )
         with closing(FileSigner()) as signer, closing(answer(signer)) as conversation:
             meet(conversation, iter([opening, *steps]), dialled=False)
-        per_byte.append(opened / sum(len(encode(step)) for step in steps if not isinstance(step, type)))
+        per_byte.append(
+            opened / sum(len(messages.encode(step)) for step in steps if not isinstance(step, type))
+        )
         assert (tmp_path / str(levels) / os.fsdecode(path)).is_dir()
     assert max(per_byte) < 4
 
@@ -357,7 +346,7 @@ def test_a_source_takes_in_a_bounded_number_of_requests(tmp_path: Path) -> None:
     wait, and no more of them than HEARD_NUMBERS allows."""
     (tmp_path / "file").touch()
     tree = SourceTree.open(os.fsencode(tmp_path) + b"/")
-    request = FileRequest(tuple(range(16_384)))
+    request = messages.FileRequest(tuple(range(16_384)))
     with closing(FileSigner()) as signer:
         source = Source(tree, FilterList(()), bytes(16), signer, EventRelay(lambda _: None))
         listening = source._listen()
@@ -383,7 +372,7 @@ def test_items_that_wait_hold_their_directory_once() -> None:
         tracemalloc.stop()
     assert kept < 4_000 * 400 + 2 * PATH_BYTES
     told = [command.message for command in events.send_waiting(1) if isinstance(command, Send)]
-    paths = [path for message in told if isinstance(message, Items) for path in message.paths]
+    paths = [path for message in told if isinstance(message, messages.Items) for path in message.paths]
     assert paths == [DEEP + b"/" + name + b"/" for name in names(4_000)]
 
 
@@ -394,6 +383,6 @@ def test_problems_beyond_those_that_may_wait_are_counted() -> None:
     told = [command.message for command in events.send_waiting(1) if isinstance(command, Send)]
     assert len(told) == PROBLEMS_WAITING + 1
     last = told[-1]
-    assert isinstance(last, Notice)
+    assert isinstance(last, messages.Notice)
     assert (last.code, last.message[:15]) == (ExitCode.PARTIAL, "7 more problems")
     assert events.errors == PROBLEMS_WAITING + 7

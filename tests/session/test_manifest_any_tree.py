@@ -14,7 +14,7 @@ from rdc.errors import ExitCode
 from rdc.kernel import short_references
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from rdc.session.destination import conversation as destination_module
 from rdc.session.destination.own_tree import OwnTree
 from rdc.session.source import tree_description as description_module

@@ -12,7 +12,7 @@ import pytest
 from rdc.files.base import directory_descriptors as directory
 from rdc.files.root import followed_links
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Open
+from rdc.protocol.messages import Open
 from rdc.records import replace
 from rdc.session import access, served_directory
 from rdc.session.access import Access

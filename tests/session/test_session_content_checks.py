@@ -19,7 +19,7 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.files.root.root import Root
 from rdc.plan.compare import Change, Difference
 from rdc.progress import Event, ItemChanged, Problem
-from rdc.protocol.messages.registry import RootAnswer, RootRequest
+from rdc.protocol.messages import RootAnswer, RootRequest
 from rdc.session.landing.file_commits import FileCommits
 from rdc.session.landing.partial_files import PartialFiles
 from rdc.session.landing.transfer_context import TransferContext

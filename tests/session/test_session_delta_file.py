@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from rdc.errors import FileError, ProtocolError
-from rdc.protocol.messages.registry import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
+from rdc.protocol.messages import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
 from rdc.session.landing.guesses import Guesses
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.delta_context import DeltaContext, Room, StaleAnswers

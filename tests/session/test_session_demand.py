@@ -20,27 +20,10 @@ from rdc.limits.wire import (
 )
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.claims import Claims
-from rdc.protocol.messages.registry import (
-    BlockRequest,
-    BundleRequest,
-    Describe,
-    DigestRequest,
-    FileRequest,
-    ListingEnd,
-    Message,
-    NodeRequest,
-    Open,
-    RangeRequest,
-    Role,
-    RootRequest,
-    RowsRequest,
-    TierRequest,
-    TopTier,
-    TraitsRequest,
-    TreeRequest,
-)
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol import messages
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages.field_types import Claims
+from rdc.records import field_names
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.serve import answer, greeting
 from rdc.session.source import demand as demand_module
@@ -66,45 +49,54 @@ WHOLE = array("Q", (0, LARGE))
 CELLS = Claims(tuple(range(LARGE // 8192)), bytes(2 * (LARGE // 8192)))
 SCATTERED = tuple((offset, 16) for offset in range(0, LARGE - 16, 400))
 
-REQUESTS: dict[str, list[Message]] = {
-    "whole files": [FileRequest(EVERY)],
-    "a whole file": [FileRequest((0,))],
-    "a small file": [FileRequest((7,))],
-    "ranges": [RangeRequest.of(0, WHOLE)],
-    "packed ranges": [RangeRequest.of(0, array("Q", (1_000, 100_000)), pack=True)],
-    "a packed byte": [RangeRequest.of(0, array("Q", (150_000, 1)), pack=True)],
-    "claims": [RangeRequest.of(0, array("Q"), claims=CELLS)],
-    "claims about blanks": [RangeRequest.of(0, array("Q"), claims=CELLS, blank=True)],
-    "blocks": [BlockRequest.of(0, ((0, LARGE),), 16, 8)],
-    "blanked blocks": [BlockRequest(0, (0,), (LARGE,), 64, 8, True)],
-    "scattered blocks": [BlockRequest.of(0, SCATTERED, 16, 8)],
-    "roots": [RootRequest(EVERY)],
-    "digests": [DigestRequest(EVERY)],
-    "traits": [TraitsRequest(EVERY)],
-    "trees": [TreeRequest(EVERY, 32, 64)],
-    "nodes": [NodeRequest(0, 0, (0, 1), 32)],
-    "bundles": [BundleRequest(BUNDLE, BUNDLED, 8, 256)],
+REQUESTS: dict[str, list[messages.Message]] = {
+    "whole files": [messages.FileRequest(EVERY)],
+    "a whole file": [messages.FileRequest((0,))],
+    "a small file": [messages.FileRequest((7,))],
+    "ranges": [messages.RangeRequest.of(0, WHOLE)],
+    "packed ranges": [messages.RangeRequest.of(0, array("Q", (1_000, 100_000)), pack=True)],
+    "a packed byte": [messages.RangeRequest.of(0, array("Q", (150_000, 1)), pack=True)],
+    "claims": [messages.RangeRequest.of(0, array("Q"), claims=CELLS)],
+    "claims about blanks": [messages.RangeRequest.of(0, array("Q"), claims=CELLS, blank=True)],
+    "blocks": [messages.BlockRequest.of(0, ((0, LARGE),), 16, 8)],
+    "blanked blocks": [messages.BlockRequest(0, (0,), (LARGE,), 64, 8, True)],
+    "scattered blocks": [messages.BlockRequest.of(0, SCATTERED, 16, 8)],
+    "roots": [messages.RootRequest(EVERY)],
+    "digests": [messages.DigestRequest(EVERY)],
+    "traits": [messages.TraitsRequest(EVERY)],
+    "trees": [messages.TreeRequest(EVERY, 32, 64)],
+    "nodes": [messages.NodeRequest(0, 0, (0, 1), 32)],
+    "bundles": [messages.BundleRequest(BUNDLE, BUNDLED, 8, 256)],
     "a bundle's blocks": [
-        BundleRequest(BUNDLE, BUNDLED, 8, 256), *[BlockRequest.of(BUNDLE, ((0, 16),), 16, 8)] * 20,
+        messages.BundleRequest(BUNDLE, BUNDLED, 8, 256),
+        *[messages.BlockRequest.of(BUNDLE, ((0, 16),), 16, 8)] * 20,
     ],
     "a bundle's ranges": [
-        BundleRequest(BUNDLE, BUNDLED, 8, 256), *[RangeRequest.of(BUNDLE, array("Q", (0, 20_000)))] * 20,
+        messages.BundleRequest(BUNDLE, BUNDLED, 8, 256),
+        *[messages.RangeRequest.of(BUNDLE, array("Q", (0, 20_000)))] * 20,
     ],
-    "everything": [RootRequest(EVERY), TreeRequest(EVERY, 8), RangeRequest.of(0, WHOLE), FileRequest((0,))],
-}  # fmt: skip
+    "everything": [
+        messages.RootRequest(EVERY),
+        messages.TreeRequest(EVERY, 8),
+        messages.RangeRequest.of(0, WHOLE),
+        messages.FileRequest((0,)),
+    ],
+}
 
 
-def repeated(requests: Sequence[Message]) -> Iterator[Message]:
+def repeated(requests: Sequence[messages.Message]) -> Iterator[messages.Message]:
     """For ever; each bundle is another one."""
     bundle = BUNDLE
     while True:
         for request in requests:
-            if isinstance(request, BundleRequest):
-                yield BundleRequest(bundle, request.files, request.width, request.block)
+            if isinstance(request, messages.BundleRequest):
+                yield messages.BundleRequest(bundle, request.files, request.width, request.block)
                 bundle += 1
-            elif isinstance(request, BlockRequest | RangeRequest) and request.file == BUNDLE:
+            elif (
+                isinstance(request, messages.BlockRequest | messages.RangeRequest) and request.file == BUNDLE
+            ):
                 kind = type(request)
-                yield kind(bundle - 1, *[getattr(request, name) for name in kind.__slots__[1:]])
+                yield kind(bundle - 1, *[getattr(request, name) for name in field_names(kind)[1:]])
             else:
                 yield request
 
@@ -122,10 +114,10 @@ class Greedy:
         self.signer = signer
         self.asked = 0
 
-    def ask(self, requests: Iterator[Message], whole: bool) -> Conversation[None]:
-        yield Send(Open(Role.SOURCE, self.place, b"s" * 16, SyncOptions()), 0)
-        yield Send(Describe(whole, Preserved(False)), 0)
-        last = ListingEnd if whole else TopTier
+    def ask(self, requests: Iterator[messages.Message], whole: bool) -> Conversation[None]:
+        yield Send(messages.Open(messages.Role.SOURCE, self.place, b"s" * 16, SyncOptions()), 0)
+        yield Send(messages.Describe(whole, Preserved(False)), 0)
+        last = messages.ListingEnd if whole else messages.TopTier
         while (received := (yield Receive())) is None or not isinstance(received.message, last):
             pass
         for request in requests:
@@ -134,7 +126,7 @@ class Greedy:
             while self.near.outstanding:
                 yield Receive()
 
-    def run(self, requests: Iterator[Message], *, whole: bool = True) -> None:
+    def run(self, requests: Iterator[messages.Message], *, whole: bool = True) -> None:
         run_pair(self.ask(requests, whole), self.near, answer(self.signer), self.far)
 
 
@@ -154,7 +146,7 @@ def test_a_source_ends_a_session_that_asks_too_often(
     demands: list[Demand] = []
     take = Demand.take
 
-    def noted(self: Demand, message: Message) -> None:
+    def noted(self: Demand, message: messages.Message) -> None:
         demands[:] = [self]
         take(self, message)
 
@@ -176,10 +168,10 @@ def test_a_file_that_grew_counts_as_long_as_it_is(
     grown = 2 << 20
     listed = tmp_path / "source" / "s00"
 
-    def requests() -> Iterator[Message]:
+    def requests() -> Iterator[messages.Message]:
         listed.write_bytes(random.Random(2).randbytes(grown))
         while True:
-            yield FileRequest((1,))
+            yield messages.FileRequest((1,))
 
     with pytest.raises(ProtocolError, match=r"asked this one to send"):
         greedy.run(requests())
@@ -210,11 +202,11 @@ def test_a_sync_asks_for_each_byte_a_few_times(
     assert 0 < sum(demand.compared for demand in demands) <= COMPARED_TIMES / 8 * announced
 
 
-MANIFEST: dict[str, list[Message]] = {
-    "rows": [RowsRequest(0, (0, 1), 7)],
-    "rows of more": [RowsRequest(1, (0, 1), 7)],
-    "a tier": [TierRequest(0, (), 7)],
-    "nodes": [TierRequest(0, (0, 1), 7)],
+MANIFEST: dict[str, list[messages.Message]] = {
+    "rows": [messages.RowsRequest(0, (0, 1), 7)],
+    "rows of more": [messages.RowsRequest(1, (0, 1), 7)],
+    "a tier": [messages.TierRequest(0, (), 7)],
+    "nodes": [messages.TierRequest(0, (0, 1), 7)],
 }
 
 
@@ -243,7 +235,7 @@ def test_more_may_be_asked_for_as_more_is_announced(monkeypatch: pytest.MonkeyPa
     for start in range(0, 300, 100):
         manifest.extend(b"", whole.packed_slice(0, start, start + 100))
         for _ in range(SENT_TIMES):
-            demand.take(FileRequest(tuple(range(start, start + 100))))
+            demand.take(messages.FileRequest(tuple(range(start, start + 100))))
     with pytest.raises(ProtocolError, match="to send"):
-        demand.take(FileRequest((0,)))
+        demand.take(messages.FileRequest((0,)))
     assert demand.sent == SENT_TIMES * 300 * (10_000 + ASKED_FILE_BYTES) + 10_000 + ASKED_FILE_BYTES

@@ -21,7 +21,7 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode, ProtocolError
 from rdc.files.bulk.open_many import OpenedFiles
 from rdc.files.root.root import Root
-from rdc.protocol.messages.registry import FileFailed
+from rdc.protocol.messages import FileFailed
 from rdc.session.runtime.commands import Command, Send
 from rdc.session.source import file_roots as module
 from rdc.session.source.file_roots import FileRoots, Rooted

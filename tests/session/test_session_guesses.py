@@ -10,7 +10,7 @@ import pytest
 
 from rdc.limits.sessions import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Message, TreeAnswer
+from rdc.protocol.messages import Message, TreeAnswer
 from rdc.records import replace
 from rdc.session.landing.guesses import Guesses
 from tests.support.running.syncing import run_sync

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from rdc.errors import ProtocolError
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing
 from rdc.model.preserved import EVERYTHING
-from rdc.protocol.messages.registry import ListingPart
+from rdc.protocol.messages import ListingPart
 from rdc.session.destination.by_listing import ListingIntake
 from rdc.tree.manifest import Manifest
 from tests.support.share import examples

@@ -17,7 +17,8 @@ from rdc.errors import ProtocolError, RdcError
 from rdc.model.entries import Kind, PackedListing
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import (
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.messages import (
     Describe,
     FileRequest,
     Hello,
@@ -31,8 +32,7 @@ from rdc.protocol.messages.registry import (
     TierAnswer,
     TierRequest,
 )
-from rdc.protocol.rules.connection import Connection, Received
-from rdc.protocol.rules.sequence_rules import SequenceRules
+from rdc.protocol.sequence import SequenceRules
 from rdc.session.runtime.commands import Command, Receive, Send
 from rdc.session.serve import answer, greeting
 from rdc.session.source import tree_description as description_module

@@ -20,7 +20,7 @@ from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.plan.expected_directory import expected_directory
 from rdc.progress import silent
-from rdc.protocol.messages.registry import Start
+from rdc.protocol.messages import Start
 from rdc.session.destination.in_sync_tree import InSyncTree
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest

@@ -15,15 +15,7 @@ from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.replace.replacement import Replacement
 from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import (
-    Data,
-    FileBatch,
-    FileEnd,
-    FileFailed,
-    Message,
-    Resized,
-    Role,
-)
+from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized, Role
 from rdc.records import replace
 from rdc.session.source.file_sender import FileSender
 from tests.support.running.paired_sync import sync_in_turns

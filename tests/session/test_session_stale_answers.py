@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.protocol.messages.registry import BlockAnswer, Data, FileEnd, Literals, NodeAnswer
+from rdc.protocol.messages import BlockAnswer, Data, FileEnd, Literals, NodeAnswer
+from rdc.protocol.messages.content import FileMessage
 from rdc.session.transfer.delta_context import StaleAnswers
-from rdc.session.transfer.file_message import FileMessage
 
 requests = st.lists(st.none() | st.integers(0, 9), max_size=5)
 

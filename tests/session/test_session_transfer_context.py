@@ -16,7 +16,7 @@ from rdc.files.root.root import Root
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.model.entries import Identity, Kind
 from rdc.progress import Event, Progressed
-from rdc.protocol.messages.registry import Message, Progress
+from rdc.protocol.messages import Message, Progress
 from rdc.session.delta.bases import QUIET_BYTES, sign_file
 from rdc.session.landing.transfer_context import TransferContext
 from rdc.session.runtime.commands import Flush, Send

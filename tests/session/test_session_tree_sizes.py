@@ -18,21 +18,8 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import (
-    Changed,
-    Data,
-    DigestAnswer,
-    FileEnd,
-    FileRequest,
-    Message,
-    Resized,
-    Role,
-    Start,
-    TraitsAnswer,
-    TreeAnswer,
-    TurnEnd,
-)
-from rdc.protocol.rules.connection import Received
+from rdc.protocol import messages
+from rdc.protocol.connection import Received
 from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.destination.context import SessionTerms, destination_context
@@ -50,13 +37,13 @@ from tests.support.wire.wire_script import listing
 @ROLES
 @pytest.mark.parametrize("size", [10, 400_000])
 def test_a_tree_that_announces_a_size_that_is_left_alone(
-    size: int, dialler: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, dialler: messages.Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, destination = places(tmp_path, {"f": noise(1, 300_000)}, {"f": noise(1, 290_000)})
     before = read_tree(destination)
 
-    def lie(message: Message) -> Sequence[Message]:
-        return [replace(message, size=size)] if isinstance(message, TreeAnswer) else [message]
+    def lie(message: messages.Message) -> Sequence[messages.Message]:
+        return [replace(message, size=size)] if isinstance(message, messages.TreeAnswer) else [message]
 
     answering(monkeypatch, lie)
     written = Written().watch(monkeypatch)
@@ -73,12 +60,16 @@ def files_of(found: Tree) -> dict[bytes, object]:
 
 @ROLES
 def test_records_of_more_than_the_size_write_nothing(
-    dialler: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dialler: messages.Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, destination = places(tmp_path, {"f": noise(1, 300_000)}, {"f": noise(1, 290_000)})
 
-    def lie(message: Message) -> Sequence[Message]:
-        return [replace(message, size=message.size // 2)] if isinstance(message, TreeAnswer) else [message]
+    def lie(message: messages.Message) -> Sequence[messages.Message]:
+        return (
+            [replace(message, size=message.size // 2)]
+            if isinstance(message, messages.TreeAnswer)
+            else [message]
+        )
 
     answering(monkeypatch, lie)
     written = Written().watch(monkeypatch)
@@ -89,17 +80,17 @@ def test_records_of_more_than_the_size_write_nothing(
 
 @ROLES
 def test_equal_roots_of_other_sizes_are_not_copied(
-    dialler: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dialler: messages.Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of many small files is said to have the root of a large one: it comes as it was announced."""
     small = {f"n{row}": noise(10 + row, 6_000) for row in range(7)}
     old = {name: noise(50, 5_000) for name in small}
     large = noise(1, 3 << 20)
     source, destination = places(tmp_path, {"a": large, **small}, {"a": large[:-1], **old})
-    roots: list[TreeAnswer] = []
+    roots: list[messages.TreeAnswer] = []
 
-    def lie(message: Message) -> Sequence[Message]:
-        if isinstance(message, TreeAnswer):
+    def lie(message: messages.Message) -> Sequence[messages.Message]:
+        if isinstance(message, messages.TreeAnswer):
             roots.append(message)
             if message is not roots[0]:
                 return [replace(message, root=roots[0].root)]
@@ -117,7 +108,7 @@ def test_equal_roots_of_other_sizes_are_not_copied(
 @ROLES
 @pytest.mark.parametrize("copies", [False, True])
 def test_a_moved_file_of_another_size_is_not_copied(
-    copies: bool, dialler: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copies: bool, dialler: messages.Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """New files of 5,000 bytes are said to be a large one that is here."""
     large = noise(1, 3 << 20)
@@ -127,13 +118,13 @@ def test_a_moved_file_of_another_size_is_not_copied(
         root = FileSigner().sign(file).root
     traits: list[int] = []
 
-    def lie(message: Message) -> Sequence[Message]:
-        if isinstance(message, TraitsAnswer):
+    def lie(message: messages.Message) -> Sequence[messages.Message]:
+        if isinstance(message, messages.TraitsAnswer):
             row = message.sizes.index(len(large))
             traits.append(len(message.files))
             return [replace(message, sizes=(len(large),) * traits[0], roots=message.root(row) * traits[0])]
-        if isinstance(message, DigestAnswer):
-            return [DigestAnswer(blake3(root * (traits[0] if copies else 1)).digest())]
+        if isinstance(message, messages.DigestAnswer):
+            return [messages.DigestAnswer(blake3(root * (traits[0] if copies else 1)).digest())]
         return [message]
 
     answering(monkeypatch, lie)
@@ -156,7 +147,7 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
     lies: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "g").write_bytes(b"g")
-    start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 10**18, 0, 0), Preserved(owner=False))
+    start = messages.Start(b"", Kind.DIRECTORY, Metadata(0o755, 10**18, 0, 0), Preserved(owner=False))
     options = changed(OPTIONS, max_size=2_000)
     problems: list[Problem] = []
     terms = SessionTerms(options, FilterList(()), bytes(16), FileSigner())
@@ -164,16 +155,20 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
     relay = EventRelay(lambda event: problems.append(event) if isinstance(event, Problem) else None)
     turn = ChangeTurn(destination_context(terms, destination_root, start, relay, Preserved(owner=False)))
     content = noise(1, 1000)
-    end = FileEnd(0, 1000, blake3(content).digest())
-    answers: dict[str, list[Message]] = {
-        "more": [Data(0, content), Data(0, PART)],
-        "less": [Data(0, content[:9]), FileEnd(0, 9, blake3(content[:9]).digest())],
-        "too large": [Resized(0, 3_000), Data(0, PART[:3_000]), FileEnd(0, 3_000, bytes(32))],
-        "as told": [Data(0, content), end],
+    end = messages.FileEnd(0, 1000, blake3(content).digest())
+    answers: dict[str, list[messages.Message]] = {
+        "more": [messages.Data(0, content), messages.Data(0, PART)],
+        "less": [messages.Data(0, content[:9]), messages.FileEnd(0, 9, blake3(content[:9]).digest())],
+        "too large": [
+            messages.Resized(0, 3_000),
+            messages.Data(0, PART[:3_000]),
+            messages.FileEnd(0, 3_000, bytes(32)),
+        ],
+        "as told": [messages.Data(0, content), end],
     }
-    told: list[Message] = [
-        Changed(b"", start.metadata, 0, b"", listing(b"f"), ()),
-        TurnEnd(2, 2, 0),
+    told: list[messages.Message] = [
+        messages.Changed(b"", start.metadata, 0, b"", listing(b"f"), ()),
+        messages.TurnEnd(2, 2, 0),
     ]
     written = Written().watch(monkeypatch)
 
@@ -183,7 +178,7 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
         with suppress(StopIteration):
             while True:
                 command, reply = conversation.send(reply), None
-                if isinstance(command, Send) and isinstance(command.message, FileRequest):
+                if isinstance(command, Send) and isinstance(command.message, messages.FileRequest):
                     told.extend(answers[lies])
                 elif isinstance(command, Receive) and command.wait:
                     reply = Received(told.pop(0), 2)

@@ -25,15 +25,8 @@ from rdc.errors import RdcError, TrustError
 from rdc.files.base.temporary_names import temporary_name
 from rdc.model.location import Location
 from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
-from rdc.protocol.messages.registry import (
-    Data,
-    FileEnd,
-    FileFailed,
-    Message,
-    Open,
-    Role,
-)
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Data, FileEnd, FileFailed, Message, Open, Role
 from rdc.session.access import Access, granted_options
 from rdc.session.serve import answer, greeting
 from rdc.session.served_directory import admission

@@ -17,7 +17,7 @@ from rdc.kernel import _kernel
 from rdc.kernel.constants import FEW_FEATURES_BELOW
 from rdc.limits.similarity import SIMILAR_BATCH, SIMILAR_FILES
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.protocol.messages.origins import COARSE_BELOW
+from rdc.protocol.messages.comparison import COARSE_BELOW
 from rdc.signature.build import sign
 from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.estimate import accidents, probability_of_matches

@@ -24,7 +24,7 @@ from rdc.model.entries import Kind, Metadata, strings
 from rdc.model.listed import Listed
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Changed, Renamed
+from rdc.protocol.messages import Changed, Renamed
 from rdc.session.source import tree_description as description_module
 from rdc.tree.walk import Walk
 from tests.session.trees.test_session_announced import HERE, turn

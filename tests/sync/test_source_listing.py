@@ -15,7 +15,7 @@ from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.location import Location
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import silent
-from rdc.protocol.messages.registry import ListingPart
+from rdc.protocol.messages import ListingPart
 from rdc.session.listing import ListedEntry, _ListRun
 from tests.support.running.syncing import PSEUDO_SSH, RDC, command
 from tests.support.trees.trees import Directory, File, Link, read_tree, tree, write_tree

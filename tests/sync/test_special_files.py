@@ -26,8 +26,8 @@ from rdc.model.entries import (
 )
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
+from rdc.protocol.messages import Open, Role
 from rdc.protocol.messages.listings import ListingColumns
-from rdc.protocol.messages.registry import Open, Role
 from rdc.records import replace
 from rdc.session.access import Access, granted_options
 from tests.support.running.compared_trees import linked, view

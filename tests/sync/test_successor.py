@@ -13,16 +13,12 @@ from typing import TypeVar
 import pytest
 
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages import registry
-from rdc.protocol.messages.registry import Describe, Plan, Role
-from rdc.protocol.rules import states
-from rdc.protocol.rules.connection import Connection, Received
-from rdc.protocol.rules.dialect import DIALECT, Dialect
-from rdc.protocol.rules.states import State
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.dialect import DIALECT, Dialect
+from rdc.protocol.messages import Describe, Message, Plan, Role, State, message_kinds
+from rdc.protocol.sequence import TRANSITIONS
 from rdc.protocol.wire import codec
-from rdc.protocol.wire.codec import WireMessage
 from rdc.protocol.wire.fields import Integer
-from rdc.records import dataclass
 from rdc.session.runtime.commands import Command, Conversation, Send
 from rdc.typed import Annotated
 from tests.support.running.paired_sync import Program, kinds, sync_in_turns
@@ -35,18 +31,21 @@ T = TypeVar("T")
 SEEDS = examples(34)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Hint(WireMessage):
+@codec.message(200, by=codec.DESTINATION, when=State.ASKING)
+class Hint(Message):
     """D, any time: its lucky number."""
 
     number: Annotated[int, Integer(0, 9)]
 
 
+SHAPE = codec._SHAPES.pop(Hint.kind)
+"""What makes it a message. Only the tests of this module have it."""
+
 NEXT = Dialect(
     oldest=DIALECT.newest,
     newest=DIALECT.newest + 1,
-    features={**DIALECT.features, "hints": (Hint,)},  # type: ignore[dict-item]
-    since={Hint: DIALECT.newest + 1},  # type: ignore[dict-item]
+    features={**DIALECT.features, "hints": (Hint,)},
+    since={Hint: DIALECT.newest + 1},
     until={Plan: DIALECT.newest},
 )
 
@@ -54,7 +53,7 @@ NEXT = Dialect(
 class Present(Program):
     """This rdc, for whom Hint is no message at all."""
 
-    dialect = Dialect(9, 9, DIALECT.features, since={Hint: 10}, until={})  # type: ignore[dict-item]
+    dialect = Dialect(9, 9, DIALECT.features, since={Hint: 10}, until={})
 
 
 class Successor(Program):
@@ -80,7 +79,7 @@ class Successor(Program):
                     answer = None
                 else:
                     if isinstance(command.message, Describe) and agreed and "hints" in agreed.features:
-                        yield Send(Hint(7), command.round)  # type: ignore[arg-type]
+                        yield Send(Hint(7), command.round)
                     answer = yield command
                 command = conversation.send(answer)
         except StopIteration as stop:
@@ -94,10 +93,9 @@ class Successor(Program):
 def hints(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Declares the message for one test."""
     with monkeypatch.context() as patch:
-        patch.setattr(codec, "_SHAPES", dict(codec._SHAPES))
-        codec.wire(200)(Hint)
-        asking = states.TRANSITIONS[Role.DESTINATION][State.ASKING]
-        patch.setitem(states.TRANSITIONS[Role.DESTINATION], State.ASKING, {**asking, Hint: State.ASKING})
+        patch.setitem(codec._SHAPES, Hint.kind, SHAPE)
+        for role, state, after in Hint.place.transitions():
+            patch.setitem(TRANSITIONS[role][state], Hint, after)
         yield
 
 
@@ -134,7 +132,7 @@ def test_with_either_or_both_ends_new_the_same_trees_arrive(who: str, dialler: R
 
 def test_the_successor_alone_knows_its_message() -> None:
     assert Hint.kind == 200
-    assert 200 in registry.message_kinds()
+    assert 200 in message_kinds()
 
 
 def _options() -> SyncOptions:

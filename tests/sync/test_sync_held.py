@@ -15,7 +15,7 @@ from rdc.files.root.memory_file import MemoryFile
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role, TreeAnswer
+from rdc.protocol.messages import Role, TreeAnswer
 from rdc.session.delta import bases as bases_module
 from rdc.session.delta.bases import Bases
 from rdc.session.source import signed_files as asked_files_module

@@ -10,7 +10,7 @@ import pytest
 from rdc.errors import ExitCode, TrustError
 from rdc.model.sync import FileList, FilterRule, RuleAction, SyncOptions
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Open, Role
+from rdc.protocol.messages import Open, Role
 from rdc.records import replace
 from rdc.session.access import Access, granted_options
 from tests.support.running.syncing import Way

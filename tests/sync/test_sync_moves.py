@@ -17,7 +17,7 @@ from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from tests.support.running.syncing import Run, Way, command
 from tests.support.running.syncing import run_sync as run_with_problems
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree

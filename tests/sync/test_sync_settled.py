@@ -11,7 +11,7 @@ import pytest
 from rdc.files.root.root import Root
 from rdc.model.listed import Listed
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from rdc.session.destination.conversation import Destination
 from tests.support.running.paired_sync import Remembering, sync_in_turns
 from tests.support.trees.manifest_runs import DIALLERS, equal, many, wire

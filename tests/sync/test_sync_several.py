@@ -16,7 +16,7 @@ from rdc.library.trees import sync
 from rdc.model.entries import Kind
 from rdc.model.location import Location
 from rdc.model.sync import Alternates, AlternateUse, FileList, KeepUndo, SyncOptions
-from rdc.protocol.messages.registry import ListingPart, Message
+from rdc.protocol.messages import ListingPart, Message
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description
 from tests.support.running import syncing

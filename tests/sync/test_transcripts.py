@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.protocol.messages.registry import Role
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Role
 from tests.support.project_paths import TOP
 from tests.support.trees.trees import File, Tree, describe, read_tree
 from tests.support.wire.recorded_scenes import NEW, OLD, SCENES, letters, play

@@ -10,7 +10,7 @@ from rdc.limits.sessions import UNTOLD_EVENTS
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
-from rdc.protocol.messages.registry import (
+from rdc.protocol.messages import (
     Condition,
     Items,
     Message,

@@ -1,4 +1,8 @@
-"""Messages that compare two versions of a file: roots, nodes of signature trees, fingerprints of blocks."""
+"""Messages that compare two versions of a file: roots, nodes of signature trees, fingerprints of blocks.
+
+A new file is looked for among the destination's: one digest over many roots finds copies, and traits find
+similar files. A bundle is many changed files that are compared as one.
+"""
 
 from __future__ import annotations
 
@@ -6,52 +10,43 @@ from array import array
 from itertools import chain
 
 from rdc.limits.chunks import BLOCK_SIZE_MAX, BLOCK_SIZE_MIN
+from rdc.limits.sessions import BUNDLE_BYTES, BUNDLE_CHUNKS, BUNDLE_FILES
 from rdc.limits.wire import (
     BLOCKS_PER_MESSAGE,
     FILES_PER_GROUP,
     FILES_PER_MESSAGE,
+    FRAME_BYTES,
     NODE_BYTES,
     NODES_PER_MESSAGE,
+    ORDINAL_LIMIT,
     RANGES_PER_MESSAGE,
     RECORDS_BYTES,
 )
+from rdc.model.sync_report import Purpose
 from rdc.protocol.messages.field_types import (
     REFERENCE_WIDTHS,
     ROOT_BYTES,
+    AboutFile,
+    AboutFiles,
+    Digest,
     Files,
     Level,
     Mtime,
     Nodes,
     Ordinal,
+    Ranged,
     Root,
     Size,
     Width,
+    columns_of,
 )
-from rdc.protocol.messages.ranges import Ranged, columns_of
-from rdc.protocol.wire.codec import WireMessage, wire
-from rdc.protocol.wire.column_fields import Column, Parts
-from rdc.protocol.wire.fields import Blob, Flag, Integer
-from rdc.records import dataclass
+from rdc.protocol.wire.codec import ANSWERING, ASKING, DESTINATION, SERVING, SOURCE, Message, message
+from rdc.protocol.wire.fields import Blob, Column, Flag, Gaps, Integer, Parts
 from rdc.typed import Annotated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-__all__ = [
-    "LEAF_WIDTH",
-    "SHORTEN",
-    "BlockAnswer",
-    "BlockRequest",
-    "NodeAnswer",
-    "NodeRequest",
-    "RootAnswer",
-    "RootRequest",
-    "TreeAnswer",
-    "TreeRequest",
-]
-
 
 FINGERPRINT_WIDTHS = (2, 8)
 LEAF_WIDTH = 3
@@ -63,9 +58,8 @@ KEYED_WIDTH = 8
 """Widest keyed hash in bytes; a wider reference is the whole digest."""
 
 
-@wire(6)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RootRequest(WireMessage):
+@message(6, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
+class RootRequest(AboutFiles, Message):
     """D: asks for references of the root digests of these files."""
 
     files: Files
@@ -78,9 +72,8 @@ class RootRequest(WireMessage):
         return _wrong_width(self.width)
 
 
-@wire(7)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RootAnswer(WireMessage):
+@message(7, by=SOURCE, when=ANSWERING, answers=RootRequest, purpose=Purpose.ROOTS)
+class RootAnswer(Message):
     """S: some or all files of the oldest RootRequest. A file that failed comes as FileFailed instead."""
 
     files: Files
@@ -122,9 +115,8 @@ def _wrong_width(width: int) -> str | None:
     return None
 
 
-@wire(8)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TreeRequest(WireMessage):
+@message(8, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.NODES)
+class TreeRequest(AboutFiles, Message):
     """D: asks for the top of the signature trees of these files."""
 
     files: Files
@@ -145,9 +137,8 @@ class TreeRequest(WireMessage):
         return self.block if size >= 2 * self.block else self.block // SHORTEN
 
 
-@wire(9)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TreeAnswer(WireMessage):
+@message(9, by=SOURCE, when=ANSWERING, answers=TreeRequest, purpose=Purpose.NODES)
+class TreeAnswer(Message):
     """S: one file of the oldest TreeRequest."""
 
     file: Ordinal
@@ -162,9 +153,8 @@ class TreeAnswer(WireMessage):
     them."""
 
 
-@wire(10)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NodeRequest(WireMessage):
+@message(10, by=DESTINATION, when=ASKING, asks="nodes", purpose=Purpose.NODES)
+class NodeRequest(AboutFile, Message):
     """D: asks for the children of these nodes of a file's tree."""
 
     file: Ordinal
@@ -177,9 +167,8 @@ class NodeRequest(WireMessage):
         return _wrong_width(self.width)
 
 
-@wire(11)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NodeAnswer(WireMessage):
+@message(11, by=SOURCE, when=ANSWERING, answers=NodeRequest, purpose=Purpose.NODES)
+class NodeAnswer(Message):
     """S: the next nodes of the oldest NodeRequest, in its order."""
 
     file: Ordinal
@@ -194,9 +183,8 @@ class NodeAnswer(WireMessage):
         return None
 
 
-@wire(31)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BlockRequest(Ranged, WireMessage):
+@message(31, by=DESTINATION, when=ASKING, asks="file", purpose=Purpose.BLOCKS)
+class BlockRequest(Ranged, Message):
     """D: asks for fingerprints of the blocks in these ranges of a file."""
 
     file: Ordinal
@@ -233,11 +221,126 @@ class BlockRequest(Ranged, WireMessage):
         return problem
 
 
-@wire(32)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BlockAnswer(WireMessage):
+@message(32, by=SOURCE, when=ANSWERING, answers=BlockRequest, purpose=Purpose.BLOCKS)
+class BlockAnswer(Message):
     """S: the whole answer to the oldest BlockRequest."""
 
     file: Ordinal
     fingerprints: Annotated[bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * BLOCKS_PER_MESSAGE)]
     """Keyed fingerprints, `width` bytes per block, in order."""
+
+
+# Local copies of new files, and similar ones
+
+SHORT_ROOT_BYTES = 8
+TRAITS_BYTES = 9
+NO_TRAITS = b"\xff" * TRAITS_BYTES
+
+COARSE_FROM, COARSE_BELOW = 24 << 10, 64 << 10
+"""Sizes of files with coarse traits: from COARSE_FROM to below COARSE_BELOW. Larger files have other
+features. Smaller ones are at most three eighths of such a larger file."""
+
+
+@message(40, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
+class DigestRequest(AboutFiles, Message):
+    """D: asks for one digest over the roots of these files."""
+
+    files: Files
+
+
+@message(41, by=SOURCE, when=ANSWERING, answers=DigestRequest, purpose=Purpose.ROOTS)
+class DigestAnswer(Message):
+    """S: the digest of the oldest DigestRequest's files, except those that failed in a FileFailed before."""
+
+    digest: Root
+    """BLAKE3 of their 32-byte roots, concatenated in the order of the request."""
+
+
+@message(42, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.ROOTS)
+class TraitsRequest(AboutFiles, Message):
+    """D: asks for short references of the roots of these files, and for their traits."""
+
+    files: Files
+
+
+@message(43, by=SOURCE, when=ANSWERING, answers=TraitsRequest, purpose=Purpose.ROOTS)
+class TraitsAnswer(Message):
+    """S: some or all files of the oldest TraitsRequest. A file that failed comes as FileFailed instead."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    roots: Annotated[bytes, Blob(SHORT_ROOT_BYTES, SHORT_ROOT_BYTES * FILES_PER_MESSAGE)]
+    """8 bytes per file under the session's key."""
+    traits: Annotated[bytes, Blob(TRAITS_BYTES, TRAITS_BYTES * FILES_PER_MESSAGE)]
+    """9 bytes per file; all ones for a file without features."""
+    coarse: Annotated[bytes, Blob(0, TRAITS_BYTES * FILES_PER_MESSAGE)] = b""
+    """Traits in the form of a larger file, for each file of COARSE_FROM to COARSE_BELOW - 1 bytes."""
+
+    def root(self, row: int) -> bytes:
+        return self.roots[row * SHORT_ROOT_BYTES : (row + 1) * SHORT_ROOT_BYTES]
+
+    def traits_of(self, row: int) -> bytes:
+        """The traits of a file; b'' for a file without features."""
+        traits = self.traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
+        return b"" if traits == NO_TRAITS else traits
+
+    def coarse_traits(self) -> dict[int, bytes]:
+        """Coarse traits by row, for rows that have them."""
+        rows = [row for row, size in enumerate(self.sizes) if COARSE_FROM <= size < COARSE_BELOW]
+        cut = (self.coarse[at : at + TRAITS_BYTES] for at in range(0, len(self.coarse), TRAITS_BYTES))
+        return {row: traits for row, traits in zip(rows, cut, strict=True) if traits != NO_TRAITS}
+
+    def check(self) -> str | None:
+        count = len(self.files)
+        if (len(self.sizes), len(self.roots), len(self.traits)) != (
+            count,
+            count * SHORT_ROOT_BYTES,
+            count * TRAITS_BYTES,
+        ):
+            return f"columns: they are not of {count} files"
+        near = sum(COARSE_FROM <= size < COARSE_BELOW for size in self.sizes)
+        if len(self.coarse) != near * TRAITS_BYTES:
+            return f"coarse: {len(self.coarse)} bytes for {near} files"
+        return None
+
+
+# Bundles: many changed files that are described together and compared as one file
+
+BUNDLE_BLOCK_MIN = 256
+"""Bytes of the smallest block. The fingerprints of a whole bundle then fit one message, even those of short
+files, whose blocks are a quarter as long."""
+
+KEYED_WIDTHS = (4, 8)
+
+_FINGERPRINTS = (BUNDLE_BYTES * SHORTEN // BUNDLE_BLOCK_MIN + 2 * BUNDLE_FILES) * LEAF_WIDTH
+
+
+@message(44, by=DESTINATION, when=ASKING, asks="files", feature="bundles", purpose=Purpose.NODES)
+class BundleRequest(AboutFiles, Message):
+    """D: asks for the description of these files, as listed, as one bundle."""
+
+    bundle: Ordinal
+    """The bundle's number from now on: bundles are numbered after all entries."""
+    files: Annotated[tuple[int, ...], Gaps(BUNDLE_FILES, ORDINAL_LIMIT)]
+    width: Annotated[int, Integer(*KEYED_WIDTHS)]
+    """Bytes of a chunk's reference."""
+    block: Annotated[int, Integer(BUNDLE_BLOCK_MIN, BLOCK_SIZE_MAX)]
+    """Bytes of a block in files of one chunk."""
+
+
+@message(45, by=SOURCE, when=SERVING, answers=BundleRequest, feature="bundles", purpose=Purpose.NODES)
+class BundleAnswer(Message):
+    """S: the answer to the oldest BundleRequest."""
+
+    bundle: Ordinal
+    without: Annotated[tuple[int, ...], Gaps(BUNDLE_FILES, BUNDLE_FILES - 1, may_be_empty=True)]
+    """Files left out of the bundle, by their position in the request: they are unreadable or differ from
+    their listing."""
+    digest: Digest
+    """BLAKE3 of the bundle's whole content."""
+    lengths: Annotated[tuple[int, ...], Column(BUNDLE_CHUNKS, lowest=1)]
+    """Lengths of the chunks of its longer files."""
+    references: Annotated[bytes, Blob(0, FRAME_BYTES // 2)]
+    """Keyed references, one per chunk."""
+    fingerprints: Annotated[bytes, Blob(0, _FINGERPRINTS)]
+    """Keyed fingerprints of the blocks of its other files, LEAF_WIDTH bytes per block, in order."""

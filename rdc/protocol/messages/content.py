@@ -13,42 +13,41 @@ from rdc.limits.wire import (
     SIZE_LIMIT,
     TABLE_STRIDE_MAX,
 )
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, NO_CLAIMS, Claimed, Claims
-from rdc.protocol.messages.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
-from rdc.protocol.messages.ranges import Ranged, columns_of
-from rdc.protocol.wire.codec import WireMessage, wire
-from rdc.protocol.wire.column_fields import Column, Gaps
-from rdc.protocol.wire.fields import Blob, Content, Flag, Integer
-from rdc.records import dataclass
+from rdc.model.sync_report import Purpose
+from rdc.protocol.messages.comparison import BlockAnswer, NodeAnswer, TreeAnswer, TreeRequest
+from rdc.protocol.messages.field_types import (
+    CHECK_BLOCK_BYTES,
+    DIGEST_BYTES,
+    NO_CLAIMS,
+    AboutFile,
+    AboutFiles,
+    Claimed,
+    Claims,
+    Digest,
+    Failure,
+    Files,
+    Line,
+    Mtime,
+    Ordinal,
+    Ranged,
+    Size,
+    columns_of,
+)
+from rdc.protocol.wire.codec import ANSWERING, ASKING, DESTINATION, SOURCE, Message, message, message_kinds
+from rdc.protocol.wire.fields import Blob, Column, Content, Flag, Gaps, Integer
 from rdc.typed import Annotated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
+    from typing import TypeAlias
 
 TABLE_WORD = 4
 """Bytes of a number in a table."""
 
-__all__ = [
-    "Code",
-    "Correction",
-    "Data",
-    "FileBatch",
-    "FileEnd",
-    "FileFailed",
-    "FileRequest",
-    "Holes",
-    "Literals",
-    "RangeRequest",
-    "Resized",
-    "Table",
-    "Targets",
-]
 
-
-@wire(12)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RangeRequest(Ranged, WireMessage):
+@message(12, by=DESTINATION, when=ASKING, asks="file", purpose=Purpose.LITERALS)
+class RangeRequest(Ranged, Message):
     """D: asks for these bytes of a file, in this order. Without ranges only the claims are checked."""
 
     file: Ordinal
@@ -87,9 +86,8 @@ class RangeRequest(Ranged, WireMessage):
         return self.check_ranges()
 
 
-@wire(37)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Correction(WireMessage):
+@message(37, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
+class Correction(Message):
     """S, before the answer to a RangeRequest: the content of check blocks with a wrong claim, without the
     requested ranges."""
 
@@ -104,9 +102,8 @@ class Correction(WireMessage):
         return None
 
 
-@wire(38)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Targets(WireMessage):
+@message(38, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
+class Targets(Message):
     """S, before the answer to a RangeRequest: the masked x86 operands in the next check blocks, except
     corrected ones."""
 
@@ -114,9 +111,8 @@ class Targets(WireMessage):
     payload: Annotated[bytes | memoryview, Content(1, CHECK_BLOCKS_PER_ANSWER * CHECK_BLOCK_BYTES)]
 
 
-@wire(35)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Literals(WireMessage):
+@message(35, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
+class Literals(Message):
     """S: the whole answer to a RangeRequest with `pack`."""
 
     file: Ordinal
@@ -124,17 +120,15 @@ class Literals(WireMessage):
     """A zstd frame without magic number. Its prefix is the content around the ranges."""
 
 
-@wire(13)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FileRequest(WireMessage):
+@message(13, by=DESTINATION, when=ASKING, asks="files", purpose=Purpose.LITERALS)
+class FileRequest(AboutFiles, Message):
     """D: asks for these files whole."""
 
     files: Files
 
 
-@wire(46)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Resized(WireMessage):
+@message(46, by=SOURCE, when=ANSWERING, answers=FileRequest, purpose=Purpose.LITERALS)
+class Resized(Message):
     """S, before the content of a file whose size differs from its listing: the new size."""
 
     file: Ordinal
@@ -142,9 +136,8 @@ class Resized(WireMessage):
     """Bytes of the file now. The rest of the answer has exactly as many."""
 
 
-@wire(70)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Holes(WireMessage):
+@message(70, by=SOURCE, when=ANSWERING, answers=(TreeRequest, FileRequest), purpose=Purpose.LITERALS)
+class Holes(Message):
     """S, before the TreeAnswer or the content of a file that has holes: what it takes, and where they are."""
 
     file: Ordinal
@@ -164,27 +157,24 @@ class Holes(WireMessage):
         return None
 
 
-@wire(14)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Data(WireMessage):
+@message(14, by=SOURCE, when=ANSWERING, answers=(RangeRequest, FileRequest), purpose=Purpose.LITERALS)
+class Data(Message):
     """S: the next bytes of a file or of its ranges."""
 
     file: Ordinal
     payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
 
 
-@wire(36)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Code(WireMessage):
+@message(36, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
+class Code(Message):
     """S: the next bytes of a file's ranges, through the x86 filter (operands are absolute)."""
 
     file: Ordinal
     payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
 
 
-@wire(39)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Table(WireMessage):
+@message(39, by=SOURCE, when=ANSWERING, answers=RangeRequest, purpose=Purpose.LITERALS)
+class Table(Message):
     """S: the next bytes of a file's ranges, through the number table filter (numbers are differences between
     rows)."""
 
@@ -197,9 +187,8 @@ class Table(WireMessage):
         return f"stride: {self.stride} bytes" if self.stride % TABLE_WORD else None
 
 
-@wire(30)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FileBatch(WireMessage):
+@message(30, by=SOURCE, when=ANSWERING, answers=FileRequest, purpose=Purpose.LITERALS)
+class FileBatch(Message):
     """S: small files of the oldest FileRequest that still agree with their listing."""
 
     files: Files
@@ -217,9 +206,8 @@ class FileBatch(WireMessage):
         return None
 
 
-@wire(15)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FileEnd(WireMessage):
+@message(15, by=SOURCE, when=ANSWERING, answers=(RangeRequest, FileRequest), purpose=Purpose.LITERALS)
+class FileEnd(Message):
     """S: ends the Data of the request for this file."""
 
     file: Ordinal
@@ -239,11 +227,21 @@ class FileEnd(WireMessage):
         return None
 
 
-@wire(16)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FileFailed(WireMessage):
+ABOUT_FILES = tuple(kind for kind in message_kinds().values() if issubclass(kind, (AboutFile, AboutFiles)))
+"""All such requests; they are declared above, and in comparison.py."""
+
+
+@message(16, by=SOURCE, when=ANSWERING, answers=ABOUT_FILES, purpose=Purpose.LITERALS)
+class FileFailed(Message):
     """S: the failure of this file, in place of an answer."""
 
     file: Ordinal
     code: Failure
     message: Line
+
+
+FileMessage: TypeAlias = (
+    "TreeAnswer | NodeAnswer | BlockAnswer | Correction | Targets | Literals | Data | Code | Table"
+    " | FileEnd | FileFailed | Holes"
+)
+"""Answers about one file that comes by delta. Each names it by its row in the source's manifest."""

@@ -21,6 +21,7 @@ from rdc.limits.wire import (
 from rdc.model.attributes import UNREADABLE, unpack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import EVERYTHING, Preserved
+from rdc.model.sync_report import Purpose
 from rdc.protocol.messages.field_types import (
     Count,
     Further,
@@ -31,39 +32,19 @@ from rdc.protocol.messages.field_types import (
     TierNodes,
     TotalSize,
 )
-from rdc.protocol.messages.listings import ListingColumns
-from rdc.protocol.messages.rows import RowColumns, Rows
-from rdc.protocol.wire.codec import WireMessage, wire
-from rdc.protocol.wire.column_fields import Column, Gaps, Parts, Strings
-from rdc.protocol.wire.fields import Blob, Flag, Member, Path
+from rdc.protocol.messages.listings import ListingColumns, RowColumns, Rows
+from rdc.protocol.wire.codec import ASKING, DESTINATION, LISTING, SERVING, SOURCE, WATCHING, Message, message
+from rdc.protocol.wire.fields import Blob, Column, Flag, Gaps, Member, Parts, Path, Strings
 from rdc.protocol.wire.record_fields import MetadataItems, PreservedCode
-from rdc.records import dataclass
 from rdc.typed import Annotated
-
-__all__ = [
-    "EntryAttributes",
-    "HardLinks",
-    "ListingEnd",
-    "ListingPart",
-    "Manifest",
-    "MountPoints",
-    "Owners",
-    "RowsPart",
-    "RowsRequest",
-    "Start",
-    "TierAnswer",
-    "TierRequest",
-    "TopTier",
-]
 
 TOP_REFERENCE_BYTES = 4
 ID_LIMIT = 0xFFFF_FFFF
 OWNERS_BYTES = OWNERS_PER_MESSAGE * (OWNER_NAME_BYTES + 1)
 
 
-@wire(23)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Start(WireMessage):
+@message(23, by=SOURCE, when=LISTING)
+class Start(Message):
     """S, before any description: the subject of the description."""
 
     only: Annotated[bytes, Path(inside=True)]
@@ -82,9 +63,8 @@ class Start(WireMessage):
         return None
 
 
-@wire(4)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ListingPart(WireMessage):
+@message(4, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
+class ListingPart(Message):
     """S: some or all entries of one directory, in order."""
 
     directory: Ordinal
@@ -105,9 +85,8 @@ class ListingPart(WireMessage):
         return None
 
 
-@wire(5)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ListingEnd(WireMessage):
+@message(5, by=SOURCE, when=LISTING, then=SERVING, purpose=Purpose.MANIFEST)
+class ListingEnd(Message):
     """S: every directory is listed; the totals of the listing."""
 
     directories: Count
@@ -120,9 +99,8 @@ class ListingEnd(WireMessage):
     """Directories and entries that are unreadable and missing from the listing."""
 
 
-@wire(25)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Manifest(WireMessage):
+@message(25, by=SOURCE, when=LISTING, then=SERVING, purpose=Purpose.MANIFEST)
+class Manifest(Message):
     """S, after Start and in place of a listing: the digest and totals of the tree."""
 
     root: Root
@@ -145,9 +123,8 @@ class Manifest(WireMessage):
         return None if len(self.further) in (0, FURTHER_BYTES) else f"further: {len(self.further)} bytes"
 
 
-@wire(57)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MountPoints(WireMessage):
+@message(57, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
+class MountPoints(Message):
     """S, with the option one_file_system: directories on other file systems that it skipped. Their content is
     unknown."""
 
@@ -155,9 +132,8 @@ class MountPoints(WireMessage):
     """Paths relative to the root."""
 
 
-@wire(58)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class HardLinks(WireMessage):
+@message(58, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
+class HardLinks(Message):
     """S, with the option hard_links, before the entries: the next entries that are further names of earlier
     files."""
 
@@ -173,9 +149,8 @@ class HardLinks(WireMessage):
         return None
 
 
-@wire(59)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class EntryAttributes(WireMessage):
+@message(59, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
+class EntryAttributes(Message):
     """S, with the options acls or xattrs, before the entries: extended attributes of entries that come next.
     Other entries have none."""
 
@@ -202,9 +177,8 @@ class EntryAttributes(WireMessage):
         return None
 
 
-@wire(61)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Owners(WireMessage):
+@message(61, by=SOURCE, when=LISTING)
+class Owners(Message):
     """S, with options that map owners, before the entries: the names of their users and groups. Once right
     behind Start, about the root or the only entry."""
 
@@ -222,9 +196,8 @@ class Owners(WireMessage):
         return None
 
 
-@wire(33)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TopTier(WireMessage):
+@message(33, by=SOURCE, when=(LISTING, SERVING, WATCHING), purpose=Purpose.MANIFEST)
+class TopTier(Message):
     """S, after a Manifest of more than SMALL_MANIFEST entries: its finest tier of few nodes, sent unasked."""
 
     level: Level
@@ -237,9 +210,8 @@ class TopTier(WireMessage):
         return None
 
 
-@wire(26)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TierRequest(WireMessage):
+@message(26, by=DESTINATION, when=ASKING, asks="nodes", purpose=Purpose.MANIFEST)
+class TierRequest(Message):
     """D: asks for the children, in tier `level`, of these nodes of the tier above. Without nodes: the whole
     tier, or the top tier."""
 
@@ -249,9 +221,8 @@ class TierRequest(WireMessage):
     """Column groups whose references are requested."""
 
 
-@wire(27)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TierAnswer(WireMessage):
+@message(27, by=SOURCE, when=SERVING, answers=TierRequest, purpose=Purpose.MANIFEST)
+class TierAnswer(Message):
     """S: the answer to the oldest TierRequest, one entry per requested node (one for a whole tier)."""
 
     level: Level
@@ -267,9 +238,8 @@ class TierAnswer(WireMessage):
         return None
 
 
-@wire(28)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RowsRequest(WireMessage):
+@message(28, by=DESTINATION, when=ASKING, asks="nodes", purpose=Purpose.MANIFEST)
+class RowsRequest(Message):
     """D: asks for the entries below these nodes of tier `level`."""
 
     level: Level
@@ -277,9 +247,8 @@ class RowsRequest(WireMessage):
     groups: GroupSet
 
 
-@wire(29)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RowsPart(WireMessage):
+@message(29, by=SOURCE, when=SERVING, answers=RowsRequest, purpose=Purpose.MANIFEST)
+class RowsPart(Message):
     """S: the next entries below the next nodes of the oldest RowsRequest."""
 
     counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]

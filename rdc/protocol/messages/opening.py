@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from rdc.limits.wire import (
     FEATURES_BYTES,
     HELLO_BYTES,
@@ -27,33 +25,32 @@ from rdc.protocol.wire.added_options import (
     rule_bytes,
     with_added,
 )
-from rdc.protocol.wire.codec import WireMessage, wire
-from rdc.protocol.wire.column_fields import Strings
-from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
+from rdc.protocol.wire.codec import (
+    ASKING,
+    CLOSED,
+    DESTINATION,
+    EITHER,
+    GREETING,
+    LISTING,
+    OPENING,
+    SERVING,
+    UNTIL_CLOSED,
+    WORKING,
+    Message,
+    Role,
+    message,
+)
+from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Strings, Text
 from rdc.protocol.wire.record_fields import Options, PreservedCode
-from rdc.records import dataclass, replace
+from rdc.records import replace
 from rdc.typed import Annotated
-
-__all__ = ["Describe", "Hello", "Open", "Opened", "Refused", "Role", "Rules", "Selected"]
 
 PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 
 
-class Role(IntEnum):
-    """The end of the copy that a side is."""
-
-    SOURCE = 0
-    DESTINATION = 1
-
-    @property
-    def other(self) -> Role:
-        return Role(1 - self)
-
-
-@wire(0, keys=("v", "s", "p", "o", "f"), longest=HELLO_BYTES)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Hello(WireMessage):
+@message(0, by=EITHER, when=GREETING, then=OPENING, keys=("v", "s", "p", "o", "f"), longest=HELLO_BYTES)
+class Hello(Message):
     """Both sides, first, in the preamble's raw block. Unknown keys are ignored."""
 
     version: Annotated[int, Integer(0, 65_535)]
@@ -74,9 +71,8 @@ class Hello(WireMessage):
         return None
 
 
-@wire(1, grows=True)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Open(WireMessage):
+@message(1, by=EITHER, when=OPENING, then=WORKING, grows=True)
+class Open(Message):
     """Dialler, right after its Hello without a wait: the session's subject. Further items are ignored."""
 
     role: Annotated[Role, Member(Role)]
@@ -125,9 +121,8 @@ class Open(WireMessage):
         return with_added(self.options, self.added)
 
 
-@wire(66)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Rules(WireMessage):
+@message(66, by=EITHER, when=(LISTING, ASKING))
+class Rules(Message):
     """Dialler, right after an Open that needs `rule_parts`: filter rules, in their order."""
 
     rules: Annotated[tuple[FilterRule | DirectoryRules, ...], SomeRules()]
@@ -135,9 +130,8 @@ class Rules(WireMessage):
     """Whether no other Rules follow."""
 
 
-@wire(60)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Selected(WireMessage):
+@message(60, by=EITHER, when=(OPENING, LISTING, ASKING))
+class Selected(Message):
     """Dialler, right after an Open that needs `selection`: paths of the source that take part."""
 
     origin: Annotated[bytes, Path()]
@@ -158,24 +152,21 @@ class Selected(WireMessage):
         return None
 
 
-@wire(2)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Opened(WireMessage):
+@message(2, by=EITHER, when=OPENING, then=WORKING)
+class Opened(Message):
     """Answerer, after its Hello: accepts the role."""
 
 
-@wire(3)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Refused(WireMessage):
+@message(3, by=EITHER, when=UNTIL_CLOSED, then=CLOSED)
+class Refused(Message):
     """Either side, at any time: ends the session, with a reason."""
 
     code: Failure
     message: Line
 
 
-@wire(24)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Describe(WireMessage):
+@message(24, by=DESTINATION, when=ASKING, moves=(SERVING, LISTING))
+class Describe(Message):
     """D: the kind of description that S is to send. It is D's first request; it may come again for a listing
     if a manifest does not pay."""
 

@@ -1,4 +1,7 @@
-"""Messages of a session that stays open: the changes that S announces after the first Done, turn by turn."""
+"""Messages of a session's course: what its sides report, what may leave the source, its end, and its turns.
+
+A session that stays open has turns: after a Done, S announces what changed.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,123 @@ from enum import IntEnum
 
 from rdc.limits.paths import NAME_BYTES
 from rdc.limits.watch import RESCAN_SECONDS
-from rdc.limits.wire import GONE_BYTES, ORDINAL_LIMIT
+from rdc.limits.wire import FILES_PER_MESSAGE, GONE_BYTES, ITEMS_BYTES, ITEMS_PER_MESSAGE, ORDINAL_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata, strings
-from rdc.protocol.messages.field_types import Count, Line, Ordinal, Size
+from rdc.model.sync_report import Purpose
+from rdc.protocol.messages.field_types import Code, Count, Files, Line, Ordinal, Size, TotalSize
 from rdc.protocol.messages.listings import ListingColumns
-from rdc.protocol.wire.codec import WireMessage, wire
-from rdc.protocol.wire.column_fields import Gaps
-from rdc.protocol.wire.columns import increasing
-from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path
+from rdc.protocol.wire.codec import (
+    ANSWERING,
+    ASKING,
+    CLOSED,
+    DESTINATION,
+    DONE,
+    EITHER,
+    LISTING,
+    SERVING,
+    SOURCE,
+    WATCHING,
+    Message,
+    message,
+)
+from rdc.protocol.wire.fields import Blob, Codes, Flag, Gaps, Integer, Member, Path, Strings, Total, Word
+from rdc.protocol.wire.integers import increasing
 from rdc.protocol.wire.record_fields import MetadataItems
-from rdc.records import dataclass
 from rdc.typed import Annotated
 
-__all__ = ["Changed", "Condition", "Follow", "Renamed", "SourceState", "Turn", "TurnEnd", "Watch"]
+CODE_LENGTH = 11
+"""Characters of a change's code."""
+
+MARK_BYTES = 16
+"""Bytes of the mark of a directory."""
+
+
+@message(17, by=EITHER, when=(*ANSWERING, WATCHING, ASKING))
+class Notice(Message):
+    """Either side: a problem with one path that the other side's user must see. The session goes on."""
+
+    code: Code
+    """The problem's exit code; OK leaves the exit code unchanged."""
+    path: Annotated[bytes, Path()]
+    message: Line
+
+
+@message(18, by=DESTINATION, when=ASKING)
+class Items(Message):
+    """D: entries that were changed, or would be in a dry run."""
+
+    changes: Annotated[str, Codes(CODE_LENGTH, ITEMS_PER_MESSAGE)]
+    """The codes of the changes, concatenated."""
+    paths: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)]
+    targets: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)] = ()
+    """The target of each symbolic link, an empty string for each other entry. Empty if there is no link at
+    all."""
+
+    def check(self) -> str | None:
+        count = len(self.changes) // CODE_LENGTH
+        if len(self.paths) != count:
+            return f"paths: {len(self.paths)} for {count} changes"
+        if len(self.targets) not in {0, count}:
+            return f"targets: {len(self.targets)} for {count} changes"
+        return None
+
+    @property
+    def codes(self) -> list[str]:
+        """One code per item."""
+        return [self.changes[at : at + CODE_LENGTH] for at in range(0, len(self.changes), CODE_LENGTH)]
+
+
+@message(19, by=DESTINATION, when=ASKING)
+class Progress(Message):
+    """D: its progress."""
+
+    phase: Annotated[str, Word(choices=("compare", "transfer", "delete"))]
+    done: TotalSize
+    total: Annotated[int | None, Total(optional=True)]
+
+
+@message(20, by=DESTINATION, when=ASKING)
+class Plan(Message):
+    """D: the work that lies ahead."""
+
+    files: Count
+    bytes: TotalSize
+    deletes: Count
+
+
+@message(62, by=DESTINATION, when=ASKING, asks="files")
+class Landed(Message):
+    """D: these entries of one directory are at the destination, equal to their listing and durable."""
+
+    files: Files
+    """Entries of any kind but directories."""
+    mark: Annotated[bytes, Blob(MARK_BYTES, MARK_BYTES)]
+    """What identifies the directory of D that they are in (rdc.files.facts.directory_mark)."""
+
+
+@message(63, by=SOURCE, when=SERVING, answers=Landed)
+class Removed(Message):
+    """S: it has removed what it could of the oldest Landed. Each entry that stays came as a Notice."""
+
+    count: Annotated[int, Integer(0, FILES_PER_MESSAGE)]
+    """Entries that are gone."""
+
+
+@message(21, by=DESTINATION, when=ASKING, then=DONE, needs=SERVING, moves=(SERVING, CLOSED))
+class Done(Message):
+    """D: its result, in the last message of a session."""
+
+    changed: Count
+    """Created, changed and moved entries."""
+    deleted: Count
+    moved: Count
+    literal_bytes: TotalSize
+    reused_bytes: TotalSize
+    errors: Count
+    code: Code
+
+
+# Turns of a session that stays open
 
 ORIGIN_BYTES = 16
 
@@ -27,9 +134,8 @@ UNVERIFIED_FILES = 32_768
 each."""
 
 
-@wire(50)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Watch(WireMessage):
+@message(50, by=SOURCE, when=LISTING)
+class Watch(Message):
     """S, before Start: it watches its tree, and the session goes on after Done."""
 
     again: Annotated[bool, Flag()]
@@ -39,18 +145,16 @@ class Watch(WireMessage):
     """Opaque id of the directory that S watches; it differs for another directory at the same path."""
 
 
-@wire(51)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Turn(WireMessage):
+@message(51, by=SOURCE, when=WATCHING, then=LISTING, moves=(DONE, ASKING))
+class Turn(Message):
     """S, after Done: begins a turn. Requests, ordinals and rounds start anew."""
 
     whole: Annotated[bool, Flag()]
     """Whether the trees are compared as at the start of a session. Otherwise S announces changes."""
 
 
-@wire(52)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Renamed(WireMessage):
+@message(52, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
+class Renamed(Message):
     """S: an entry moved since the last announcement from `old` to `new`, where no entry was."""
 
     old: Annotated[bytes, Path(inside=True)]
@@ -71,9 +175,8 @@ class Renamed(WireMessage):
         return None
 
 
-@wire(53)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Changed(WireMessage):
+@message(53, by=SOURCE, when=LISTING, purpose=Purpose.MANIFEST)
+class Changed(Message):
     """S: the changes in one directory since the last announcement. Parents come before children."""
 
     path: Annotated[bytes, Path(inside=True)]
@@ -105,9 +208,8 @@ class Changed(WireMessage):
         return None
 
 
-@wire(54)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TurnEnd(WireMessage):
+@message(54, by=SOURCE, when=LISTING, then=SERVING, purpose=Purpose.MANIFEST)
+class TurnEnd(Message):
     """S: all changes are announced; totals of the tree."""
 
     entries: Count
@@ -118,9 +220,8 @@ class TurnEnd(WireMessage):
     """Directories that are unreadable."""
 
 
-@wire(55)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Follow(WireMessage):
+@message(55, by=DESTINATION, when=ASKING)
+class Follow(Message):
     """D as the dialler, right after Open: S is to watch its tree and send Watch when it can."""
 
     rescan: Annotated[int, Integer(0, RESCAN_SECONDS)]
@@ -142,9 +243,8 @@ class SourceState(IntEnum):
     """The tree is followed, but some of it without events."""
 
 
-@wire(56)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Condition(WireMessage):
+@message(56, by=SOURCE, when=(LISTING, WATCHING))
+class Condition(Message):
     """S, after Follow: whether its tree can be watched."""
 
     state: Annotated[SourceState, Member(SourceState)]

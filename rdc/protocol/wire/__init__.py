@@ -1,4 +1,4 @@
-"""The encoding of the stream: blocks, compression, frames, columns and codecs of fields.
+"""The encoding of the stream: blocks, compression, frames, columns, codecs of fields and of messages.
 
-rdc.protocol.messages declares messages with it; rdc.protocol.rules reads and writes the stream with it.
+rdc.protocol.messages declares messages with it; rdc.protocol.connection reads and writes the stream with it.
 """

@@ -1,9 +1,16 @@
-"""The codec of whole messages: it packs declared fields into msgpack, and unpacks and checks them."""
+"""Messages: what their classes declare, and the codec that packs, unpacks and checks their fields.
+
+A message is one class with the decorator `message`. It states the number on the wire and the message's place
+in a session: who sends it, in which states, what it asks for or which requests it answers, and what its bytes
+are for. The annotations of the fields carry their codecs. Everything else that treats messages by kind is
+derived: the table of transitions, the order of requests and answers, features, costs.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from enum import Enum, IntEnum
 from functools import cached_property, partial
 from operator import attrgetter
 
@@ -12,35 +19,121 @@ import msgpack
 from rdc import records
 from rdc.errors import ProtocolError
 from rdc.limits.wire import FRAME_BYTES, MESSAGE_BYTES
+from rdc.model.sync_report import Purpose
 from rdc.protocol.wire.fields import Codec, Content, Flag, Integer, Path, Word, of_type
-from rdc.protocol.wire.varint import decode_varint, encode_varint
-from rdc.typed import TypeVar
+from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.typed import TypeVar, dataclass_transform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from typing import Any, ClassVar, NoReturn
-
-__all__ = [
-    "WireMessage",
-    "decode_payload",
-    "encode_parts",
-    "encode_payload",
-    "field_names",
-    "registered",
-    "wire",
-]
 
 # msgpack allocates an array after its head. With at most 128 items per array, the deepest accepted nesting
 # (1,024) allocates 1 MiB. The longest array has names and values of an Open's added options, of which there
-# may be 64. Many values travel in one binary field instead (columns.py).
+# may be 64. Many values travel in one binary field instead (integers.py).
 ARRAY_ITEMS = 128
 
 # Only Hello is a map: it leaves room for keys of later versions.
 MAP_KEYS = 64
 
 
-class WireMessage:
-    """Base of all messages; wire() sets `kind` and `name`.
+class Role(IntEnum):
+    """The end of the copy that a side is."""
+
+    SOURCE = 0
+    DESTINATION = 1
+
+    @property
+    def other(self) -> Role:
+        return Role(1 - self)
+
+
+class State(Enum):
+    """The state of one side of a connection: it determines what that side may send next."""
+
+    GREETING = "greeting"
+    """Both: Hello is next."""
+    OPENING = "opening"
+    """Both: the dialler's Open or the answerer's Opened is next."""
+    LISTING = "listing"
+    """S describes its tree as requested, and may already answer requests."""
+    SERVING = "serving"
+    """S only answers requests."""
+    ASKING = "asking"
+    """D requests and reports."""
+    DONE = "done"
+    """D has everything it needs."""
+    WATCHING = "watching"
+    """S has announced everything and waits for changes."""
+    CLOSED = "closed"
+    """Nothing may follow."""
+
+
+SOURCE, DESTINATION = (Role.SOURCE,), (Role.DESTINATION,)
+EITHER = SOURCE + DESTINATION
+GREETING, OPENING, LISTING, SERVING = State.GREETING, State.OPENING, State.LISTING, State.SERVING
+ASKING, DONE, WATCHING, CLOSED = State.ASKING, State.DONE, State.WATCHING, State.CLOSED
+ANSWERING = (LISTING, SERVING)
+UNTIL_CLOSED = tuple(state for state in State if state is not CLOSED)
+
+STATES: Mapping[Role, tuple[State, ...]] = {
+    Role.SOURCE: (GREETING, OPENING, LISTING, SERVING, WATCHING, CLOSED),
+    Role.DESTINATION: (GREETING, OPENING, ASKING, DONE, CLOSED),
+}
+"""The states of each role. Up to OPENING, no side needs to know its own."""
+
+WORKING: Mapping[Role, State] = {Role.SOURCE: LISTING, Role.DESTINATION: ASKING}
+"""The state of each role once the session is open."""
+
+
+class Illegal(Exception):  # noqa: N818 - not an error until the connection knows whose fault it is
+    """The sender must not send this message now; `str()` says why."""
+
+
+@records.dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a message in a session."""
+
+    by: tuple[Role, ...]
+    """The roles that send it. A side has a role for one turn."""
+    when: tuple[State, ...]
+    """The states of the sender in which it may send it; only those of its role count."""
+    then: State | Mapping[Role, State] | None
+    """The sender's next state, or that of each role; None for the same one."""
+    needs: State | None
+    """The state that the OTHER side must be in."""
+    moves: tuple[State, State] | None
+    """The state from which, and to which, it moves the OTHER side as well."""
+    asks: str | None
+    """Of a request: the field that names what it asks for. Its ordinals are pending until they are answered.
+    The field "file" is one; others are as many as they have items, but a request that names none is one, too.
+    """
+    answers: tuple[type[Message], ...]
+    """Of an answer: the requests that it may answer."""
+    purpose: Purpose
+    """What its bytes are for."""
+    feature: str | None
+    """The name of the feature without which a session does not have it."""
+    since: int | None
+    """The first version of the protocol that has it; None for all."""
+
+    def after(self, role: Role, state: State) -> State:
+        """The state of a sender that was in `state`."""
+        if self.then is None:
+            return state
+        return self.then if isinstance(self.then, State) else self.then[role]
+
+    def transitions(self) -> Iterator[tuple[Role, State, State]]:
+        """Each role and state in which it may be sent, and the state after that."""
+        for role in self.by:
+            for state in self.when:
+                if state in STATES[role]:
+                    yield role, state, self.after(role, state)
+
+
+class Message:
+    """Base of all messages; the decorator message() sets `kind`, `name` and `place`.
 
     Comparison and repr are defined once here. Generated by dataclass for each class, they would take a tenth
     of rdc's start-up time.
@@ -49,6 +142,7 @@ class WireMessage:
     __slots__ = ()
     kind: ClassVar[int]
     name: ClassVar[str]
+    place: ClassVar[Place]
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._values() == other._values()
@@ -69,14 +163,14 @@ class WireMessage:
         return None
 
 
-M = TypeVar("M", bound=type[WireMessage])
+M = TypeVar("M", bound=Message)
 
 
 class _Shape:
     """The wire form of one message class."""
 
     def __init__(
-        self, message: type[WireMessage], keys: tuple[str, ...] | None, longest: int, grows: bool
+        self, message: type[Message], keys: tuple[str, ...] | None, longest: int, grows: bool
     ) -> None:
         self.message = message
         self.keys = keys
@@ -109,7 +203,7 @@ class _Shape:
     # field without a check costs no call.
 
     @cached_property
-    def values(self) -> Callable[[WireMessage], tuple[Any, ...]]:
+    def values(self) -> Callable[[Message], tuple[Any, ...]]:
         """A function that returns the fields of a message."""
         names = [name for name, _ in self.fields]
         if len(names) > 1:
@@ -144,7 +238,7 @@ class _Shape:
     @cached_property
     def checks(self) -> bool:
         """Whether the class checks its fields against each other."""
-        return self.message.check is not WireMessage.check
+        return self.message.check is not Message.check
 
 
 _AS_IS = (Integer, Flag, Path, Word)
@@ -163,31 +257,70 @@ _unpack = partial(
 )
 
 
-def wire(
-    kind: int, keys: tuple[str, ...] | None = None, longest: int = FRAME_BYTES, grows: bool = False
-) -> Callable[[M], M]:
-    """Class decorator that declares a message: its type number, and its keys if the payload is a map.
+_record = records.dataclass(frozen=True, slots=True, eq=False, repr=False)
 
+
+@dataclass_transform(eq_default=False, frozen_default=True)
+def message(
+    kind: int,
+    *,
+    by: tuple[Role, ...],
+    when: State | tuple[State, ...],
+    then: State | Mapping[Role, State] | None = None,
+    needs: State | None = None,
+    moves: tuple[State, State] | None = None,
+    asks: str | None = None,
+    answers: type[Message] | tuple[type[Message], ...] = (),
+    purpose: Purpose = Purpose.OVERHEAD,
+    feature: str | None = None,
+    since: int | None = None,
+    keys: tuple[str, ...] | None = None,
+    longest: int = FRAME_BYTES,
+    grows: bool = False,
+) -> Callable[[type[M]], type[M]]:
+    """Class decorator that declares a message, and makes its class a frozen record.
+
+    kind: its type number. by ... since: its place, as in Place. keys: those of a payload that is a map.
     longest: bytes of a payload. grows: later versions may append fields.
 
-    The class is a dataclass. Each field is annotated with its codec, Annotated[type, codec]; the order of the
-    fields is the order on the wire.
+    Each field is annotated with its codec, Annotated[type, codec]; the order of the fields is the order on
+    the wire.
     """
+    place = Place(
+        by,
+        when if isinstance(when, tuple) else (when,),
+        then,
+        needs,
+        moves,
+        asks,
+        answers if isinstance(answers, tuple) else (answers,),
+        purpose,
+        feature,
+        since,
+    )
 
-    def register(cls: M) -> M:
+    def register(cls: type[M]) -> type[M]:
         if kind in _SHAPES:
             raise TypeError(f"type {kind} of {cls.__name__} is taken")
+        cls = _record(cls)
         _SHAPES[kind] = _Shape(cls, keys, longest, grows)
         cls.kind = kind
         cls.name = cls.__name__
+        cls.place = place
         return cls
 
     return register
 
 
-def registered() -> dict[int, type[WireMessage]]:
+def message_kinds() -> dict[int, type[Message]]:
     """Type number to class, for every declared message."""
     return {kind: shape.message for kind, shape in _SHAPES.items()}
+
+
+def answers_to(*requests: type[Message]) -> tuple[type[Message], ...]:
+    """The messages that answer any of these requests."""
+    kinds = message_kinds().values()
+    return tuple(kind for kind in kinds if not set(requests).isdisjoint(kind.place.answers))
 
 
 def field_names(kind: int) -> tuple[str, ...]:
@@ -195,16 +328,14 @@ def field_names(kind: int) -> tuple[str, ...]:
     return tuple(name for name, _ in _SHAPES[kind].fields)
 
 
-def encode_payload(message: WireMessage, packer: msgpack.Packer | None = None) -> bytes:
+def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     """The payload of a message. ValueError if it exceeds the protocol's limits, which is the caller's
     mistake."""
     head, content = encode_parts(message, packer)
     return b"".join((head, content)) if content else head
 
 
-def encode_parts(
-    message: WireMessage, packer: msgpack.Packer | None = None
-) -> tuple[bytes, bytes | memoryview]:
+def encode_parts(message: Message, packer: msgpack.Packer | None = None) -> tuple[bytes, bytes | memoryview]:
     """The payload in two parts: the packed fields, and the message's own content without a copy."""
     shape = _SHAPES[message.kind]
     problem = message.check() if shape.checks else None
@@ -229,9 +360,11 @@ def encode_parts(
     return payload, content
 
 
-def decode_payload(kind: int, payload: bytes | memoryview) -> WireMessage:
-    """The message of a payload, with every field checked. ProtocolError names the message and the field."""
-    # long because it checks a peer's bytes field by field, each check before the next read
+def decode(kind: int, payload: bytes | memoryview) -> Message:
+    """The message of a payload, with every field checked: a frozen value that the rest of rdc trusts.
+
+    ProtocolError names the message and the field.
+    """
     # One function on purpose: a session decodes thousands of messages, and each call costs as much as a
     # field.
     shape = _SHAPES.get(kind)

@@ -1,39 +1,31 @@
-"""Codecs of message fields with one value, each with the checks that a received value must pass.
+"""Codecs of message fields, each with the checks that a received value must pass.
 
-The codecs of columns are in column_fields.py, the codecs of options and metadata in record_fields.py. Every
-`unpack` raises ValueError with the reason; rdc/protocol/wire/codec.py adds the names of message and field.
+Most have one value; columns have many integers or byte strings. The codecs of options and metadata are in
+record_fields.py, those of listings in rdc/protocol/messages/listings.py. Every `unpack` raises ValueError
+with the reason; codec.py adds the names of message and field.
+
+Times are packed times (rdc.model.times), and after a column of them come the times of its stamps. A time from
+1678 to 2261 takes what an integer takes. A distant time is 12 bytes: seconds (i64) and nanoseconds (u32),
+from which the receiver computes the stamp.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 from rdc.errors import one_line, printable
 from rdc.limits.paths import PATH_BYTES, PATH_DEPTH
 from rdc.limits.wire import SIZE_LIMIT, TOTAL_BYTES, TOTAL_LIMIT
+from rdc.model.entries import little_endian_integers
+from rdc.model.times import END_NS, FIRST_NS, STAMPED_BYTES, is_distant, stamped, time_of_stamped
+from rdc.protocol.wire.integers import pack_column, pack_gaps, unpack_column, unpack_gaps
 from rdc.records import dataclass
 from rdc.typed import Generic, Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-__all__ = [
-    "Blob",
-    "Codec",
-    "Codes",
-    "Content",
-    "Flag",
-    "Integer",
-    "Member",
-    "Path",
-    "Text",
-    "Total",
-    "Word",
-    "check_inner",
-    "of_items",
-    "of_type",
-]
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -272,3 +264,158 @@ def of_items(raw: object, *kinds: type) -> tuple[Any, ...]:
     if tuple(map(type, items)) != kinds:
         raise ValueError(f"expected ({', '.join(kind.__name__ for kind in kinds)})")
     return items
+
+
+# Many values
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Strictly increasing integers as a column of gaps; at least one, unless may_be_empty."""
+
+    count: int
+    limit: int
+    may_be_empty: bool = False
+
+    def pack(self, value: Sequence[int]) -> object:
+        at_most(self.count, value)
+        return pack_gaps(value)
+
+    def unpack(self, raw: object) -> tuple[int, ...]:
+        if raw == b"" and self.may_be_empty:
+            return ()
+        return unpack_gaps(of_type(raw, bytes), self.count, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Integers in any order."""
+
+    count: int
+    lowest: int = 0
+    highest: int = SIZE_LIMIT
+
+    def pack(self, value: Sequence[int]) -> object:
+        at_most(self.count, value)
+        return pack_column(value)
+
+    def unpack(self, raw: object) -> tuple[int, ...]:
+        values = tuple(unpack_column(of_type(raw, bytes), self.count))
+        if values and not (self.lowest <= min(values) and max(values) <= self.highest):
+            raise ValueError(f"an item is not in {self.lowest}..{self.highest}")
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Byte strings: a column of their lengths, then the strings without separators."""
+
+    count: int
+    longest: int
+
+    def pack(self, value: Sequence[bytes]) -> object:
+        at_most(self.count, value)
+        return [pack_column([len(part) for part in value]), b"".join(value)]
+
+    def unpack(self, raw: object) -> tuple[bytes, ...]:
+        lengths, blob = of_items(raw, bytes, bytes)
+        sizes = unpack_column(lengths, self.count)
+        if sum(sizes) != len(blob):
+            raise ValueError(f"lengths add up to {sum(sizes)}, {len(blob)} bytes are there")
+        if sizes and max(sizes) > self.longest:
+            raise ValueError(f"an item of {max(sizes)} bytes, the limit is {self.longest}")
+        parts = []
+        start = 0
+        for size in sizes:
+            parts.append(blob[start : start + size])
+            start += size
+        return tuple(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Byte strings without NUL, each followed by a NUL. An optional column may be empty."""
+
+    count: int
+    total: int
+    """Limit in bytes for all strings together. A single string may be longer."""
+    longest: int = PATH_BYTES
+
+    def pack(self, value: Sequence[bytes]) -> object:
+        at_most(self.count, value)
+        return b"".join(part + b"\0" for part in value)
+
+    def unpack(self, raw: object) -> tuple[bytes, ...]:
+        blob = of_type(raw, bytes)
+        if blob.count(0) > self.count:
+            raise ValueError(f"more than {self.count} strings")
+        if blob and blob[-1]:
+            raise ValueError("the last string does not end in NUL")
+        parts = tuple(blob.split(b"\0")[:-1])
+        if len(blob) > self.total and len(parts) > 1:
+            raise ValueError(f"{len(blob)} bytes, the limit is {self.total}")
+        if max(map(len, parts), default=0) > self.longest:
+            raise ValueError(f"a string of more than {self.longest} bytes")
+        return parts
+
+
+def at_most(count: int, values: Sequence[object]) -> None:
+    # A sender may exceed this limit by mistake; the receiver checks all others.
+    if len(values) > count:
+        raise ValueError(f"{len(values)} items, the limit is {count}")
+
+
+# Times
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A packed time: an integer, or the bytes of a distant time."""
+
+    optional: bool = False
+
+    def pack(self, value: int | None) -> object:
+        return value if value is None or not is_distant(value) else stamped(value)
+
+    def unpack(self, raw: object) -> int | None:
+        if raw is None and self.optional:
+            return None
+        if type(raw) is bytes:
+            if len(raw) != STAMPED_BYTES:
+                raise ValueError(f"a time of {len(raw)} bytes, expected {STAMPED_BYTES}")
+            return time_of_stamped(raw)
+        value = of_type(raw, int)
+        if is_distant(value):
+            raise ValueError(f"{value} ns are a distant time, expected its {STAMPED_BYTES} bytes")
+        return value
+
+
+def column_with_times(column: bytes) -> bytes:
+    """Return a column of packed times (i64) as it is sent: with the times of its stamps, in order."""
+    times = little_endian_integers("q", column)
+    if not times or (min(times) >= FIRST_NS and max(times) < END_NS):
+        return column
+    return column + b"".join([stamped(time) for time in times if is_distant(time)])
+
+
+def column_without_times(sent: bytes, count: int) -> bytes:
+    """Return the column of `count` packed times that was sent, or an empty one.
+
+    Raises ValueError if the bytes are too few or too many for the times of its stamps, or a stamp is not that
+    of its time.
+    """
+    if not sent:
+        return sent
+    column, rest = sent[: 8 * count], sent[8 * count :]
+    if len(column) != 8 * count:
+        raise ValueError(f"mtimes of {len(sent)} bytes for {count} rows")
+    times = little_endian_integers("q", column)
+    if not rest and (not times or (min(times) >= FIRST_NS and max(times) < END_NS)):
+        return column
+    stamps = [time for time in times if is_distant(time)]
+    if len(rest) != STAMPED_BYTES * len(stamps):
+        raise ValueError(f"mtimes with {len(rest)} bytes for {len(stamps)} distant times")
+    for number, stamp in enumerate(stamps):
+        if time_of_stamped(rest[STAMPED_BYTES * number : STAMPED_BYTES * (number + 1)]) != stamp:
+            raise ValueError("mtimes: a stamp is not that of its time")
+    return column

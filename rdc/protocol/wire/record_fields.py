@@ -10,8 +10,7 @@ from rdc.model.entries import Kind, Metadata
 from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
 from rdc.model.preserved import ALL_MODES, GRANULARITIES, Granularity, Preserved, Rounding
 from rdc.model.sync import SyncOptions
-from rdc.protocol.wire.fields import Codec, Flag, Integer, of_type
-from rdc.protocol.wire.time_fields import Time
+from rdc.protocol.wire.fields import Codec, Flag, Integer, Time, of_type
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

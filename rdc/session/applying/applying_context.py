@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.session.applying.blocked_entries import BlockedEntries
     from rdc.session.applying.extraneous_entries import ExtraneousEntries
     from rdc.session.applying.file_router import FileRouter

@@ -11,25 +11,7 @@ from rdc.errors import ProtocolError, one_line
 from rdc.files.replace.replacement import KEEP_BYTES
 from rdc.limits.sessions import BUNDLE_FILES_LEAST, BUNDLED_FILE_BYTES
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import (
-    BlockAnswer,
-    Code,
-    Correction,
-    Data,
-    DigestAnswer,
-    FileBatch,
-    FileEnd,
-    FileFailed,
-    Holes,
-    Literals,
-    NodeAnswer,
-    Resized,
-    RootAnswer,
-    Table,
-    Targets,
-    TraitsAnswer,
-    TreeAnswer,
-)
+from rdc.protocol import messages
 from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
@@ -37,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from rdc.protocol.messages.registry import Message
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages.content import FileMessage
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.renames.deferred_files import DeferredFiles
     from rdc.session.renames.local_content import LocalContent
@@ -47,7 +29,6 @@ if TYPE_CHECKING:
     from rdc.session.transfer.bundles import Bundles
     from rdc.session.transfer.content_checks import ContentChecks
     from rdc.session.transfer.delta_files import DeltaFiles
-    from rdc.session.transfer.file_message import FileMessage
     from rdc.session.transfer.whole_files import WholeFiles
 
 __all__ = ["FileRouter"]
@@ -74,10 +55,6 @@ class _Part(Generic[P]):
         if self.made is None:
             self.made = self._make()
         return self.made
-
-
-_ABOUT_DELTAS = (TreeAnswer, NodeAnswer, BlockAnswer, Correction, Targets, Literals, Code, Table)
-"""Answers about files that come by delta."""
 
 
 class FileRouter:
@@ -308,47 +285,47 @@ class FileRouter:
         if not (yield from self._deltas().take(message, round_)):
             raise ProtocolError(f"{type(message).__name__} of file {message.file}, which was not asked for")
 
-    def _take_data(self, message: Data, round_: int) -> Conversation[None]:
+    def _take_data(self, message: messages.Data, round_: int) -> Conversation[None]:
         """Takes literals of a file by delta, or content of a whole file."""
         deltas = self._deltas.made
         if deltas is None or not (yield from deltas.take(message, round_)):
             self._wholes().take_data(message)
 
-    def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
+    def _take_end(self, message: messages.FileEnd, round_: int) -> Conversation[None]:
         """Takes the end of a file's literals or of a whole file."""
         deltas = self._deltas.made
         if (deltas is None or not (yield from deltas.take(message, round_))) and message.digest:
             self._wholes().take_end(message)
 
-    def _take_batch(self, message: FileBatch, _: int) -> Conversation[None]:
+    def _take_batch(self, message: messages.FileBatch, _: int) -> Conversation[None]:
         self._wholes().take_batch(message)
         yield from ()
 
-    def _take_holes(self, message: Holes, round_: int) -> Conversation[None]:
+    def _take_holes(self, message: messages.Holes, round_: int) -> Conversation[None]:
         """Takes what is said of a file with holes, before its tree or its content."""
         deltas = self._deltas.made
         if deltas is None or not (yield from deltas.take(message, round_)):
             self._wholes().take_holes(message)
 
-    def _take_size(self, message: Resized, _: int) -> Conversation[None]:
+    def _take_size(self, message: messages.Resized, _: int) -> Conversation[None]:
         self._wholes().take_size(message)
         yield from ()
 
-    def _take_roots(self, message: RootAnswer, round_: int) -> Conversation[None]:
+    def _take_roots(self, message: messages.RootAnswer, round_: int) -> Conversation[None]:
         return self._checks().take(message, round_)
 
-    def _take_digest(self, message: DigestAnswer, round_: int) -> Conversation[None]:
+    def _take_digest(self, message: messages.DigestAnswer, round_: int) -> Conversation[None]:
         return self._asked_local_content(message).take_digest(message, round_)
 
-    def _take_traits(self, message: TraitsAnswer, round_: int) -> Conversation[None]:
+    def _take_traits(self, message: messages.TraitsAnswer, round_: int) -> Conversation[None]:
         return self._asked_local_content(message).take_traits(message, round_)
 
-    def _asked_local_content(self, message: Message) -> LocalContent:
+    def _asked_local_content(self, message: messages.Message) -> LocalContent:
         if self._local_content is None:
             raise ProtocolError(f"a destination was sent {type(message).__name__}")
         return self._local_content
 
-    def _take_failure(self, message: FileFailed, round_: int) -> Conversation[None]:
+    def _take_failure(self, message: messages.FileFailed, round_: int) -> Conversation[None]:
         """Passes the source's failure to read a file to the part that asked, and reports it."""
         file = message.file
         deltas, checks, local_content = self._deltas.made, self._checks.made, self._local_content
@@ -370,16 +347,22 @@ class FileRouter:
                 part.close()
 
 
-_TAKES: dict[type[Message], Callable[[FileRouter, Any, int], Conversation[None]]] = {
-    **dict.fromkeys(_ABOUT_DELTAS, FileRouter._take_delta),
-    Data: FileRouter._take_data,
-    FileEnd: FileRouter._take_end,
-    FileFailed: FileRouter._take_failure,
-    FileBatch: FileRouter._take_batch,
-    Resized: FileRouter._take_size,
-    Holes: FileRouter._take_holes,
-    RootAnswer: FileRouter._take_roots,
-    DigestAnswer: FileRouter._take_digest,
-    TraitsAnswer: FileRouter._take_traits,
+_TAKES: dict[type[messages.Message], Callable[[FileRouter, Any, int], Conversation[None]]] = {
+    **dict.fromkeys(
+        messages.answers_to(
+            messages.TreeRequest, messages.NodeRequest, messages.BlockRequest, messages.RangeRequest
+        ),
+        FileRouter._take_delta,
+    ),
+    # These answer whole files, too.
+    messages.Data: FileRouter._take_data,
+    messages.FileEnd: FileRouter._take_end,
+    messages.FileFailed: FileRouter._take_failure,
+    messages.FileBatch: FileRouter._take_batch,
+    messages.Resized: FileRouter._take_size,
+    messages.Holes: FileRouter._take_holes,
+    messages.RootAnswer: FileRouter._take_roots,
+    messages.DigestAnswer: FileRouter._take_digest,
+    messages.TraitsAnswer: FileRouter._take_traits,
 }
 """Who takes an answer, by its type. Answers about bundles are sorted out before."""

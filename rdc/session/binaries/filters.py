@@ -25,7 +25,7 @@ from rdc.kernel import (
     relative_displacements,
     sum_words,
 )
-from rdc.protocol.messages.registry import Code, Data, Table
+from rdc.protocol.messages import Code, Data, Table
 from rdc.session.binaries.x86_check_blocks import (
     MASK_BYTES,
     Displacements,

@@ -17,7 +17,7 @@ from rdc.kernel import (
     put_displacements,
     take_displacements,
 )
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session.binaries.x86_masking import CHECK_FILLER
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.check import Aspect, EntryDiffers
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import (
+from rdc.protocol.messages import (
     Describe,
     EntryAttributes,
     HardLinks,
@@ -20,7 +20,7 @@ from rdc.protocol.messages.registry import (
     MountPoints,
     TopTier,
 )
-from rdc.protocol.messages.registry import Manifest as ManifestMessage
+from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.records import dataclass, replace
 from rdc.session.checking.content_comparison import ContentComparison, chosen_files
 from rdc.session.checking.further_comparison import compare_attributes, compare_links

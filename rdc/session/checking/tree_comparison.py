@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.plan.clamped_times import TimeLimits
     from rdc.plan.compare import Decision
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.tree.manifest import Manifest
 
 __all__ = ["TreeComparison"]

@@ -19,8 +19,8 @@ from rdc.limits.chunks import BLOCK_SIZE_MAX
 from rdc.limits.wire import NODES_PER_MESSAGE
 from rdc.plan.block_search import NOWHERE, BlockSearch
 from rdc.plan.descent import Descent, Fetch, literal_rows
+from rdc.protocol.messages import BlockRequest, NodeRequest, TreeRequest
 from rdc.protocol.messages.comparison import LEAF_WIDTH
-from rdc.protocol.messages.registry import BlockRequest, NodeRequest, TreeRequest
 from rdc.session.binaries.filters import looks_like, mask_ranges, mask_ranges_into
 from rdc.session.runtime.commands import Send
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rdc.plan.block_search import GapSearch
     from rdc.plan.descent import Part
     from rdc.plan.large_gaps import Step, Window
-    from rdc.protocol.messages.registry import NodeAnswer, TreeAnswer
+    from rdc.protocol.messages import NodeAnswer, TreeAnswer
     from rdc.session.delta.bases import SignedFile
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation

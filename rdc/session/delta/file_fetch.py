@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.root.source_file import SourceFile
-    from rdc.protocol.messages.registry import Code, Correction, Data, Literals, RangeRequest, Table, Targets
+    from rdc.protocol.messages import Code, Correction, Data, Literals, RangeRequest, Table, Targets
     from rdc.session.delta.bases import Recipe
     from rdc.session.delta.range_requests import Corrections
     from rdc.session.landing.transfer_context import TransferContext

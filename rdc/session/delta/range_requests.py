@@ -17,9 +17,9 @@ from rdc.plan.base_reads import by_base
 from rdc.plan.check_blocks import check_block_digests, divided, divided_wholly, unverified_check_blocks
 from rdc.plan.descent import literal_rows
 from rdc.plan.known_context import context_rows, known_matches
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims, rests
-from rdc.protocol.messages.registry import RangeRequest
-from rdc.protocol.wire.context_compression import unpack
+from rdc.protocol.messages import RangeRequest
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims, rests
+from rdc.protocol.wire.stream import unpack_literals
 from rdc.records import dataclass
 from rdc.session.binaries.filters import (
     LOOK_AHEAD,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.files.root.source_file import SourceFile
-    from rdc.protocol.messages.registry import Correction, RangeRequest, Targets
+    from rdc.protocol.messages import Correction, RangeRequest, Targets
     from rdc.session.delta.bases import Recipe
     from rdc.session.landing.transfer_context import TransferContext
 
@@ -366,7 +366,7 @@ def unpacked(
     )
     size = sum(literal_rows(recipe.parts)[1::2])
     try:
-        return unpack(packed, context, size)
+        return unpack_literals(packed, context, size)
     except ValueError as error:
         raise MismatchError(recipe.path, f"{printable(recipe.path)}: {error}") from error
 

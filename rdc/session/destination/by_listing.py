@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
-    from rdc.protocol.messages.registry import ListingPart
+    from rdc.protocol.messages import ListingPart
     from rdc.session.destination.compared_directories import ComparedDirectories, ListedTree
     from rdc.session.trees.directory_links import DirectoryLinks
     from rdc.session.trees.owner_mapping import OwnerMapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import ProtocolError, printable
 from rdc.files.base.umask import process_umask
 from rdc.model.entries import EMPTY_LISTING, Kind
-from rdc.protocol.wire.columns import increasing
+from rdc.protocol.wire.integers import increasing
 from rdc.records import dataclass, replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.destination.manifest_exchange import discover
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
-    from rdc.protocol.messages.registry import Manifest as ManifestMessage
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Manifest as ManifestMessage
+    from rdc.protocol.messages import Start
     from rdc.session.destination.compared_directories import BeyondMounts, ComparedDirectories
     from rdc.session.destination.own_tree import OwnTree
     from rdc.session.runtime.commands import Conversation

@@ -12,7 +12,7 @@ from rdc.files.names.entry_names import Moved, make_durable, move_directory, mov
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
 from rdc.progress import ItemChanged, Problem
-from rdc.protocol.messages.registry import Changed, Done, Renamed, TurnEnd
+from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
 from rdc.records import replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.writing_code import writing_code

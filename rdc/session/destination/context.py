@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.session.destination.in_sync_pairs import InSyncStore
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.destination_root import DestinationRoot, Site

@@ -13,18 +13,7 @@ from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
-from rdc.protocol.messages.registry import (
-    Describe,
-    Done,
-    EntryAttributes,
-    HardLinks,
-    ListingEnd,
-    ListingPart,
-    MountPoints,
-    Owners,
-    TopTier,
-)
-from rdc.protocol.messages.registry import Manifest as ManifestMessage
+from rdc.protocol import messages
 from rdc.records import dataclass
 from rdc.session.destination.in_sync_pairs import InSyncPair
 from rdc.session.destination.manifest_exchange import receive_offer, receive_owners
@@ -189,7 +178,7 @@ class Destination:
         errors = 0 if self._totals is None else self._totals.read_errors
         return incomplete(errors) if self._parts is None else self._extraneous.withheld(errors)
 
-    def run(self, round_: int) -> Conversation[Done]:
+    def run(self, round_: int) -> Conversation[messages.Done]:
         """Compares, fetches what differs, deletes, and ends with the totals of the run."""
         try:
             if self._owners is not None:
@@ -225,7 +214,7 @@ class Destination:
             self._in_sync.remember_in_sync(self._wanted, self._own, self._directories.changed)
         yield from self._events.send_waiting(round_)
         if parts is None:
-            done = Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
+            done = messages.Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
         else:
             done = parts.account(ExitCode.OK)
         yield Send(done, round_)
@@ -273,19 +262,19 @@ class Destination:
                 continue
             round_ = max(round_, received.round + 1)
             message = received.message
-            if isinstance(message, ListingPart):
+            if isinstance(message, messages.ListingPart):
                 self._listing_intake.take(message)
-            elif isinstance(message, HardLinks) and self._links is not None:
+            elif isinstance(message, messages.HardLinks) and self._links is not None:
                 self._links.extend(message.files, message.firsts)
-            elif isinstance(message, EntryAttributes) and self._xattrs is not None:
+            elif isinstance(message, messages.EntryAttributes) and self._xattrs is not None:
                 self._xattrs.extend(message)
-            elif isinstance(message, Owners) and self._owners is not None:
+            elif isinstance(message, messages.Owners) and self._owners is not None:
                 self._owners.take(message)
-            elif isinstance(message, MountPoints):
+            elif isinstance(message, messages.MountPoints):
                 self._in_sync.note_mount_points(message.paths)
-            elif isinstance(message, (TopTier, ManifestMessage)):
+            elif isinstance(message, (messages.TopTier, messages.Manifest)):
                 pass  # offered unasked, but this side asked for a listing
-            elif isinstance(message, ListingEnd):
+            elif isinstance(message, messages.ListingEnd):
                 self._listing_intake.end()
                 self._pass_guard(None)
                 self._compare_unlisted()
@@ -422,7 +411,7 @@ class Destination:
         self._in_sync.again(source_root, own_root)
         return True
 
-    def _is_manifest_worthwhile(self, offered: ManifestMessage) -> bool:
+    def _is_manifest_worthwhile(self, offered: messages.Manifest) -> bool:
         """Whether asking for the source's manifest can work and costs less than asking for its listing."""
         return (
             self._name is None  # a manifest does not show one file under another name
@@ -434,7 +423,7 @@ class Destination:
         """Falls back to the source's full listing."""
         # Each directory is read again when its listing comes: the walk is old by then.
         self._own = None
-        yield Send(Describe(True, self._context.described), round_)
+        yield Send(messages.Describe(True, self._context.described), round_)
         return (yield from self._receive_until_done(round_))
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 
 from rdc.errors import ExitCode, RdcError
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Done
+from rdc.protocol.messages import Done
 from rdc.session.applying.applying_context import ApplyingContext
 from rdc.session.applying.blocked_entries import BlockedEntries
 from rdc.session.applying.deletion import Deletion
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import Metadata
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.session.applying.hard_links import HardLinks
     from rdc.session.destination.context import DestinationContext
     from rdc.session.destination.guarded_changes import GuardedChanges

@@ -6,7 +6,7 @@ import os
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.files.base.known_devices import same_entry
-from rdc.protocol.messages.registry import Describe, TopTier, Turn
+from rdc.protocol.messages import Describe, TopTier, Turn
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.destination.context import destination_context
 from rdc.session.destination.conversation import Destination
@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.file_system_facts import FileSystemFacts
     from rdc.model.preserved import Preserved
-    from rdc.protocol.messages.registry import Done, Message, Start, Watch
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Done, Message, Start, Watch
     from rdc.session.destination.context import SessionTerms
     from rdc.session.runtime.commands import Conversation
     from rdc.session.trees.destination_root import DestinationRoot, Site

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
 

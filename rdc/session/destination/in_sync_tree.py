@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Listing, PackedListing
     from rdc.model.preserved import Preserved
     from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.tree.filters import FilterList
 
 __all__ = ["InSyncTree"]

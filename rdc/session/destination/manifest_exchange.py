@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, ProtocolError
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Manifest as ManifestMessage
-from rdc.protocol.messages.registry import (
-    MountPoints,
-    Owners,
-    RowsPart,
-    RowsRequest,
-    TierAnswer,
-    TierRequest,
-    TopTier,
-)
+from rdc.protocol.messages import Manifest as ManifestMessage
+from rdc.protocol.messages import MountPoints, Owners, RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
 from rdc.records import dataclass, replace
 from rdc.session.runtime.commands import Receive, Send
 
@@ -22,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.model.preserved import Preserved
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
     from rdc.session.destination.context import DestinationContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay

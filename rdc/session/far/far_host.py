@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rdc.errors import RdcError
     from rdc.model.location import Location, RemoteShell
-    from rdc.protocol.rules.connection import Connection
+    from rdc.protocol.connection import Connection
     from rdc.transport.keys import Certificate, KeyRing
     from rdc.transport.pipes import PipeTransport
     from rdc.transport.stdio import ChildTransport

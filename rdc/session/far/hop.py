@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rdc.errors import ProtocolError, RdcError, StreamError, one_line
 from rdc.limits.wire import RAW_BLOCK_BYTES
-from rdc.protocol.messages.registry import Refused
-from rdc.protocol.rules.connection import Connection, LocalProtocolError
+from rdc.protocol.connection import Connection, LocalProtocolError
+from rdc.protocol.messages import Refused
 from rdc.session.runtime.byte_link import ByteLink
 from rdc.session.runtime.compression_policy import CompressionPolicy
 from rdc.session.runtime.runner import RefusedError, unknown_there
@@ -13,9 +13,9 @@ from rdc.session.runtime.runner import RefusedError, unknown_there
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import StopSignal
-    from rdc.protocol.messages.registry import Hello, Message
-    from rdc.protocol.rules.connection import Received
-    from rdc.protocol.rules.dialect import Dialect
+    from rdc.protocol.connection import Received
+    from rdc.protocol.dialect import Dialect
+    from rdc.protocol.messages import Hello, Message
     from rdc.session.far.far_host import FarHost, Traffic, Wire
 
 __all__ = ["Hop"]

@@ -11,7 +11,7 @@ import time
 
 from rdc.errors import RdcError, StoppedError
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.messages.registry import Code, Data, FileBatch, Literals, Table
+from rdc.protocol.messages import Code, Data, FileBatch, Literals, Table
 from rdc.session.runtime.byte_link import BEATS
 from rdc.session.runtime.compression_policy import Content
 from rdc.session.source.range_answers import HARD_BYTES
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rdc.progress import StopSignal
-    from rdc.protocol.messages.registry import Message
-    from rdc.protocol.rules.connection import Received
-    from rdc.protocol.rules.pending_requests import AskedRanges
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Message
+    from rdc.protocol.pending import AskedRanges
     from rdc.session.far.hop import Hop
 
 __all__ = ["Junction", "Relay"]

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, ProtocolError, one_line
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import (
-    Condition,
-    Done,
-    Follow,
-    Hello,
-    ListingEnd,
-    Manifest,
-    Notice,
-    Opened,
-    Start,
-    Watch,
-)
+from rdc.protocol import messages
 from rdc.session.trees.announced_entries import announced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
     from rdc.session.far.hop import Hop
     from rdc.session.runtime.event_relay import EventRelay
 
 __all__ = ["SyncJunction", "problem_at"]
 
 
-def problem_at(hop: Hop, notice: Notice) -> Problem:
+def problem_at(hop: Hop, notice: messages.Notice) -> Problem:
     """The problem that a host tells of, with its name: a path alone could be on either."""
     message = one_line(notice.message)
     return Problem(ExitCode(notice.code), notice.path, f"{message} (on {hop.name})")
@@ -44,7 +33,7 @@ class SyncJunction:
         self._destination = destination
         self._events = events
         self._asked = asked
-        self.done: Done | None = None
+        self.done: messages.Done | None = None
         self.files = 0
         """Regular files of the source after filters, as it announced them last."""
         self.total_bytes = 0
@@ -59,31 +48,31 @@ class SyncJunction:
 
     def from_source(self, received: Received) -> Iterator[Received]:
         message = received.message
-        if isinstance(message, (Hello, Opened)):
+        if isinstance(message, (messages.Hello, messages.Opened)):
             return
-        if isinstance(message, Notice):
+        if isinstance(message, messages.Notice):
             self._events.report(problem_at(self._source, message))
             return
-        if isinstance(message, (Watch, Condition)):
+        if isinstance(message, (messages.Watch, messages.Condition)):
             raise ProtocolError(f"the far side sent {message.name}, and nothing is watched")
-        if isinstance(message, Start):
+        if isinstance(message, messages.Start):
             # The destination takes any Start of a dialler. This machine's user asked for one entry.
             announced(received, self._asked)
-        elif isinstance(message, (Manifest, ListingEnd)):
+        elif isinstance(message, (messages.Manifest, messages.ListingEnd)):
             self.files, self.total_bytes = message.files, message.bytes
         yield received
 
     def from_destination(self, received: Received) -> Iterator[Received]:
         message = received.message
-        if isinstance(message, (Hello, Opened)):
+        if isinstance(message, (messages.Hello, messages.Opened)):
             return
-        if isinstance(message, Follow):
+        if isinstance(message, messages.Follow):
             raise ProtocolError("the far side asks to follow the source, and nothing is watched")
-        if isinstance(message, Notice):
+        if isinstance(message, messages.Notice):
             self._events.report(problem_at(self._destination, message))
             return
         if self._events.take(message):
             return
         yield received
-        if isinstance(message, Done):
+        if isinstance(message, messages.Done):
             self.done = message

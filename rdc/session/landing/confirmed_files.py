@@ -11,7 +11,7 @@ from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.model.entries import NODES, Kind
 from rdc.plan.modify_window import with_equal_times
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Landed, Removed
+from rdc.protocol.messages import Landed, Removed
 from rdc.session.runtime.commands import Receive, Send
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from collections import deque
 
 from rdc.errors import ProtocolError
 from rdc.files.base.known_devices import is_unchanged
-from rdc.protocol.messages.registry import DigestRequest, TraitsRequest
+from rdc.protocol.messages import DigestRequest, TraitsRequest
 from rdc.session.renames.removed_contents import RemovedContents
 from rdc.session.renames.rename_guess import RenameGuess
 from rdc.session.renames.renames import Rename, Renames
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.model.entries import Identity
-    from rdc.protocol.messages.registry import DigestAnswer, TraitsAnswer
+    from rdc.protocol.messages import DigestAnswer, TraitsAnswer
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.renames.deferred_files import DeferredFiles
     from rdc.session.renames.removed_files import RemovedFiles

@@ -11,13 +11,13 @@ from itertools import groupby
 from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.limits.wire import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.messages.registry import Refused
+from rdc.protocol.messages import Refused
 from rdc.transport.base import Exchange, timed_out, waitable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import StopSignal
-    from rdc.protocol.rules.connection import Connection
+    from rdc.protocol.connection import Connection
     from rdc.session.runtime.bandwidth import TokenBucket
     from rdc.session.runtime.commands import Idle
     from rdc.transport.base import Transport

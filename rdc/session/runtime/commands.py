@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from rdc.protocol.rules.connection import Received
+from rdc.protocol.connection import Received
 from rdc.records import dataclass
 from rdc.typed import TypeVar
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from rdc.protocol.messages.registry import Message
+    from rdc.protocol.messages import Message
     from rdc.session.runtime.compression_policy import Content
 
 __all__ = [

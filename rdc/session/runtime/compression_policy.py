@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from enum import Enum
 
-from rdc.protocol.wire.compression_level import HARD, PLAIN, QUICK, QUICKEST
+from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.protocol.wire.compression_level import CompressionLevel
+    from rdc.protocol.wire.stream import CompressionLevel
 
 __all__ = ["Content", "CompressionPolicy"]
 

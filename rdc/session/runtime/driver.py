@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from rdc.progress import StopSignal
-    from rdc.protocol.rules.connection import Connection
+    from rdc.protocol.connection import Connection
     from rdc.session.runtime.commands import Conversation
     from rdc.transport.base import Transport
 

@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, one_line
 from rdc.limits.sessions import PROBLEMS_WAITING, SHORT_PATH
 from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
-from rdc.protocol.messages.registry import Items, Notice, Plan, Progress
+from rdc.protocol.messages import Items, Notice, Plan, Progress
 from rdc.records import dataclass
 from rdc.session.runtime.commands import Send
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.progress import Event, Reporter
-    from rdc.protocol.messages.registry import Message
+    from rdc.protocol.messages import Message
     from rdc.session.runtime.commands import Conversation
 
 __all__ = ["EventRelay", "TransferProgress"]

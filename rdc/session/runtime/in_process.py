@@ -20,12 +20,12 @@ from collections import deque
 from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.limits.wire import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
-from rdc.protocol.messages.registry import Data, FileBatch, Rules, Selected, decode, encode
-from rdc.protocol.rules.connection import Received
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.accounts import cost_of, dearest_first
+from rdc.protocol.connection import Received
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, encode
 from rdc.protocol.wire.added_options import rule_bytes
-from rdc.protocol.wire.costs import cost_of, dearest_first
-from rdc.protocol.wire.frames import frame_head
+from rdc.protocol.wire.stream import frame_head
 from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
 from rdc.typed import Generic, TypeVar
 
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync_report import MessageCost
     from rdc.progress import StopSignal
-    from rdc.protocol.messages.registry import Message
+    from rdc.protocol.messages import Message
     from rdc.session.runtime.bandwidth import TokenBucket
     from rdc.session.runtime.commands import Command, Conversation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from rdc.errors import ProtocolError, RdcError, StreamError
-from rdc.protocol.messages.registry import Refused
+from rdc.protocol.messages import Refused
 from rdc.session.runtime.commands import AskAgreement, Flush, Idle, Pace, Receive, Send, SetCompression
 from rdc.session.runtime.compression_policy import CompressionPolicy
 from rdc.typed import Generic, TypeVar
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from rdc.errors import ExitCode
-    from rdc.protocol.rules.connection import Connection, Received
+    from rdc.protocol.connection import Connection, Received
     from rdc.session.runtime.commands import Command, Conversation
     from rdc.session.runtime.keepalive import Keepalive
 

@@ -7,26 +7,8 @@ from blake3 import blake3
 from rdc.errors import FileChangedError, FileError, ProtocolError, printable
 from rdc.kernel import block_fingerprints
 from rdc.limits.wire import NODES_PER_ANSWER
-from rdc.protocol.messages.comparison import LEAF_WIDTH
-from rdc.protocol.messages.origins import COARSE_BELOW, COARSE_FROM
-from rdc.protocol.messages.registry import (
-    NO_TRAITS,
-    BlockAnswer,
-    BlockRequest,
-    BundleRequest,
-    DigestAnswer,
-    DigestRequest,
-    FileFailed,
-    NodeAnswer,
-    NodeRequest,
-    RangeRequest,
-    RootAnswer,
-    RootRequest,
-    TraitsAnswer,
-    TraitsRequest,
-    TreeAnswer,
-    TreeRequest,
-)
+from rdc.protocol import messages
+from rdc.protocol.messages.comparison import COARSE_BELOW, COARSE_FROM, LEAF_WIDTH
 from rdc.session.runtime.commands import Send
 from rdc.session.source.file_roots import FileRoots
 from rdc.session.source.holes import announced_holes
@@ -40,7 +22,6 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.root import Root
     from rdc.files.root.source_file import SourceFile
-    from rdc.protocol.messages.registry import Message
     from rdc.session.runtime.commands import Conversation
     from rdc.session.source.bundle_answers import BundleAnswers
     from rdc.session.source.demand import Demand
@@ -79,39 +60,39 @@ class FileAnswers:
         self._files = SourceSignatures(root, description, signer)
         self._roots = FileRoots(root, description, signer, self._files)
         self._bundles: BundleAnswers | None = None
-        self._senders: Mapping[type[Message], Callable[..., Conversation[None]]] = {
-            BlockRequest: self._answer_blocks,
-            BundleRequest: self._answer_bundle,
-            DigestRequest: self._send_digest,
-            NodeRequest: self._answer_nodes,
-            RangeRequest: self._answer_ranges,
-            RootRequest: self._send_roots,
-            TraitsRequest: self._send_traits,
-            TreeRequest: self._answer_trees,
+        self._senders: Mapping[type[messages.Message], Callable[..., Conversation[None]]] = {
+            messages.BlockRequest: self._answer_blocks,
+            messages.BundleRequest: self._answer_bundle,
+            messages.DigestRequest: self._send_digest,
+            messages.NodeRequest: self._answer_nodes,
+            messages.RangeRequest: self._answer_ranges,
+            messages.RootRequest: self._send_roots,
+            messages.TraitsRequest: self._send_traits,
+            messages.TreeRequest: self._answer_trees,
         }
 
-    def answer(self, message: Message, round_: int) -> Conversation[None]:
+    def answer(self, message: messages.Message, round_: int) -> Conversation[None]:
         """Answers one request. Raises ProtocolError for messages that are no request about files."""
         send = self._senders.get(type(message))
         if send is None:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
         yield from send(message, round_)
 
-    def _answer_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
+    def _answer_blocks(self, message: messages.BlockRequest, round_: int) -> Conversation[None]:
         return self._for_one(message.file, self._send_blocks(message, round_), round_)
 
-    def _answer_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
+    def _answer_ranges(self, message: messages.RangeRequest, round_: int) -> Conversation[None]:
         yield from self._for_one(message.file, self._send_ranges(message, round_), round_)
         self._forget(message.file)
 
-    def _answer_bundle(self, message: BundleRequest, round_: int) -> Conversation[None]:
+    def _answer_bundle(self, message: messages.BundleRequest, round_: int) -> Conversation[None]:
         return self._for_one(message.bundle, self._send_bundle(message, round_), round_)
 
-    def _answer_trees(self, message: TreeRequest, round_: int) -> Conversation[None]:
+    def _answer_trees(self, message: messages.TreeRequest, round_: int) -> Conversation[None]:
         for file in message.files:
             yield from self._for_one(file, self._send_tree(file, message, round_), round_)
 
-    def _answer_nodes(self, message: NodeRequest, round_: int) -> Conversation[None]:
+    def _answer_nodes(self, message: messages.NodeRequest, round_: int) -> Conversation[None]:
         return self._for_one(message.file, self._send_nodes(message, round_), round_)
 
     def _for_one(self, file: int, answer: Conversation[None], round_: int) -> Conversation[None]:
@@ -120,9 +101,9 @@ class FileAnswers:
             yield from answer
         except FileError as error:
             self._forget(file)
-            yield Send(FileFailed(file, error.code, str(error)), round_)
+            yield Send(messages.FileFailed(file, error.code, str(error)), round_)
 
-    def _send_roots(self, message: RootRequest, round_: int) -> Conversation[None]:
+    def _send_roots(self, message: messages.RootRequest, round_: int) -> Conversation[None]:
         # Short references ask about files that were only touched. They are rarely compared again with the
         # same ctimes, so catalog rows for them would cost more than they save.
         found = yield from self._roots.find(message.files, round_, keep=message.width > SHORT_REFERENCE_BYTES)
@@ -130,14 +111,14 @@ class FileAnswers:
             references = group_references(found.roots, self._secret, message.width, message.group)
             sends_sizes = message.group == 1 and message.width > SHORT_REFERENCE_BYTES
             sizes = tuple(found.sizes) if sends_sizes else ()
-            yield Send(RootAnswer(tuple(found.files), sizes, references, message.group), round_)
+            yield Send(messages.RootAnswer(tuple(found.files), sizes, references, message.group), round_)
 
-    def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
+    def _send_digest(self, message: messages.DigestRequest, round_: int) -> Conversation[None]:
         found = yield from self._roots.find(message.files, round_, keep=True)
         if found.files:
-            yield Send(DigestAnswer(blake3(found.roots).digest()), round_)
+            yield Send(messages.DigestAnswer(blake3(found.roots).digest()), round_)
 
-    def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
+    def _send_traits(self, message: messages.TraitsRequest, round_: int) -> Conversation[None]:
         from rdc.similarity.coarse import coarse_traits
 
         files, sizes, roots, traits, coarse = [], [], bytearray(), bytearray(), bytearray()
@@ -148,19 +129,19 @@ class FileAnswers:
                     near = COARSE_FROM <= tree.size < COARSE_BELOW
                     larger = coarse_traits(source.pread(0, tree.size)) if near else b""
             except FileError as error:
-                yield Send(FileFailed(file, error.code, str(error)), round_)
+                yield Send(messages.FileFailed(file, error.code, str(error)), round_)
                 continue
             files.append(file)
             sizes.append(tree.size)
             roots += root_reference(tree.root, self._secret, SHORT_REFERENCE_BYTES)
-            traits += tree.traits or NO_TRAITS
+            traits += tree.traits or messages.NO_TRAITS
             if near:
-                coarse += larger or NO_TRAITS
+                coarse += larger or messages.NO_TRAITS
         if files:
             columns = bytes(roots), bytes(traits), bytes(coarse)
-            yield Send(TraitsAnswer(tuple(files), tuple(sizes), *columns), round_)
+            yield Send(messages.TraitsAnswer(tuple(files), tuple(sizes), *columns), round_)
 
-    def _send_tree(self, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
+    def _send_tree(self, file: int, asked: messages.TreeRequest, round_: int) -> Conversation[None]:
         fingerprints = b""
         entry = self._files.entry(file)
         with self._root.open_read(entry.path) as source:
@@ -180,17 +161,17 @@ class FileAnswers:
         # The mtime of the version that was read, if it is not the listed one.
         found = signed.identity.mtime_ns
         mtime = None if entry.metadata.mtime_ns == found else found
-        answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
+        answer = messages.TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
         yield Send(answer, round_)
 
-    def _send_bundle(self, message: BundleRequest, round_: int) -> Conversation[None]:
+    def _send_bundle(self, message: messages.BundleRequest, round_: int) -> Conversation[None]:
         if self._bundles is None:
             from rdc.session.source.bundle_answers import BundleAnswers
 
             self._bundles = BundleAnswers(self._root, self._secret, self._signer.params)
         yield Send(self._bundles.describe(message, self._description.manifest), round_)
 
-    def _send_nodes(self, message: NodeRequest, round_: int) -> Conversation[None]:
+    def _send_nodes(self, message: messages.NodeRequest, round_: int) -> Conversation[None]:
         if message.file not in self._files:
             self._demand.compare(self._files.entry(message.file).size)
         levels = self._files.signed(message.file).tree.levels
@@ -205,9 +186,9 @@ class FileAnswers:
             records = tuple(
                 encode_records(level, above.children(node), self._secret, message.width) for node in nodes
             )
-            yield Send(NodeAnswer(message.file, message.level, nodes, records), round_)
+            yield Send(messages.NodeAnswer(message.file, message.level, nodes, records), round_)
 
-    def _send_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
+    def _send_blocks(self, message: messages.BlockRequest, round_: int) -> Conversation[None]:
         from rdc.session.source.range_answers import cached_fingerprints, read_fingerprints
 
         content = self._files.content(message.file)
@@ -217,9 +198,9 @@ class FileAnswers:
         else:
             with self._opened_again(message) as source:
                 found = read_fingerprints(source, message, self._secret)
-        yield Send(BlockAnswer(message.file, found), round_)
+        yield Send(messages.BlockAnswer(message.file, found), round_)
 
-    def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
+    def _send_ranges(self, message: messages.RangeRequest, round_: int) -> Conversation[None]:
         from rdc.session.source.range_answers import packed_ranges, ranges
 
         with self._opened_again(message) as source:
@@ -228,7 +209,7 @@ class FileAnswers:
             else:
                 yield from ranges(source, message, self._secret, round_, code=self._pack, listen=self._listen)
 
-    def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
+    def _opened_again(self, message: messages.BlockRequest | messages.RangeRequest) -> SourceFile:
         """Opens the file or bundle of a request. Raises FileError if it changed since it was signed, or is
         too short."""
         from rdc.session.source.range_answers import end_of

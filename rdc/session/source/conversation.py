@@ -7,7 +7,8 @@ from collections import deque
 from rdc.errors import ProtocolError
 from rdc.limits.wire import HEARD_NUMBERS
 from rdc.model.attributes import AttributeKinds
-from rdc.protocol.messages.registry import (
+from rdc.protocol.dialect import SPECIALS, knows
+from rdc.protocol.messages import (
     Describe,
     Done,
     FileRequest,
@@ -19,7 +20,6 @@ from rdc.protocol.messages.registry import (
     RowsRequest,
     TierRequest,
 )
-from rdc.protocol.rules.dialect import SPECIALS, knows
 from rdc.records import replace
 from rdc.session.runtime.commands import Flush, Receive, Send
 from rdc.session.source.tree_description import Description
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.preserved import Preserved
-    from rdc.protocol.messages.registry import Start
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Start
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.source.answers import FileAnswers

@@ -18,30 +18,17 @@ from rdc.limits.wire import (
     PACKED_CONTEXT_BYTES,
     SENT_TIMES,
 )
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
-from rdc.protocol.messages.registry import (
-    BlockRequest,
-    BundleRequest,
-    DigestRequest,
-    FileRequest,
-    NodeRequest,
-    RangeRequest,
-    RootRequest,
-    TraitsRequest,
-    TreeRequest,
-)
+from rdc.protocol import messages
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, AboutFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.protocol.messages.registry import Message
     from rdc.tree.manifest import Manifest
 
 __all__ = ["CLOSE_BYTES", "Demand"]
 
 CLOSE_BYTES = 16 << 10
 """Bytes between two ranges of a file that cost less to read than a separate read costs."""
-
-_ABOUT_FILES = (RootRequest, DigestRequest, TraitsRequest, TreeRequest)
 
 
 class Demand:
@@ -62,25 +49,25 @@ class Demand:
         self.compared = 0
         """Bytes to read for comparisons requested so far."""
 
-    def take(self, message: Message) -> None:
+    def take(self, message: messages.Message) -> None:
         """Charges a request."""
-        if isinstance(message, FileRequest):
+        if isinstance(message, messages.FileRequest):
             self._send(self._bytes_of(message.files))
-        elif isinstance(message, RangeRequest):
+        elif isinstance(message, messages.RangeRequest):
             self._send(sum(message.lengths))
             around = min(PACKED_CONTEXT_BYTES, self._size(message.file)) if message.pack else 0
             self.compare(self._read(message) + around + len(message.claims.cells) * CHECK_BLOCK_BYTES)
-        elif isinstance(message, BlockRequest):
+        elif isinstance(message, messages.BlockRequest):
             self.compare(self._read(message))
-        elif isinstance(message, _ABOUT_FILES):
-            self.compare(self._bytes_of(message.files))
-        elif isinstance(message, NodeRequest):
+        elif isinstance(message, messages.NodeRequest):
             self.compare(ASKED_FILE_BYTES + len(message.nodes) * ASKED_NODE_BYTES)
-        elif isinstance(message, BundleRequest):
+        elif isinstance(message, messages.BundleRequest):
             size = self._bundles[message.bundle] = self._bytes_of(message.files)
             if len(self._bundles) > BUNDLES_IN_FLIGHT:
                 self._bundles.popitem(last=False)
             self.compare(size)
+        elif isinstance(message, AboutFiles):
+            self.compare(self._bytes_of(message.files))
 
     def compare(self, size: int) -> None:
         """Charges `size` bytes that are about to be read for a comparison."""
@@ -127,7 +114,7 @@ class Demand:
             return self._grown.get(file, 0) or self._manifest.sizes_of((file,))[0]
         return self._bundles.get(file, 0)
 
-    def _read(self, message: BlockRequest | RangeRequest) -> int:
+    def _read(self, message: messages.BlockRequest | messages.RangeRequest) -> int:
         """Returns the cost of reading ranges and the short gaps between them. A bundle may be read whole."""
         if message.file >= len(self._manifest):
             return ASKED_FILE_BYTES + self._bundles.get(message.file, 0)

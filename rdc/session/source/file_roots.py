@@ -9,7 +9,7 @@ from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import take_rows
 from rdc.limits.sessions import OPENED_FILES_LEAST, ROOTS_REMEMBERED
 from rdc.model.entries import Kind
-from rdc.protocol.messages.registry import FileFailed
+from rdc.protocol.messages import FileFailed
 from rdc.records import dataclass
 from rdc.session.runtime.commands import Send
 from rdc.session.source.no_file import no_file

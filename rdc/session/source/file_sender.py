@@ -11,7 +11,7 @@ from rdc.files.bulk.read_listed import ListedFiles, read_together
 from rdc.limits.sessions import SMALL_FILE_BYTES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH
 from rdc.model.entries import Kind
-from rdc.protocol.messages.registry import FileBatch, FileEnd, FileFailed, Resized
+from rdc.protocol.messages import FileBatch, FileEnd, FileFailed, Resized
 from rdc.session.runtime.commands import Send, SetCompression
 from rdc.session.runtime.compression_policy import Content
 from rdc.session.source.holes import SentContent

@@ -7,7 +7,7 @@ from collections import deque
 from rdc.errors import ExitCode, RdcError
 from rdc.limits.sessions import MOUNT_POINTS
 from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE
-from rdc.protocol.messages.registry import MountPoints
+from rdc.protocol.messages import MountPoints
 from rdc.session.runtime.commands import Send
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import os
 from rdc.errors import ExitCode, RdcError
 from rdc.limits.wire import OWNER_NAME_BYTES, OWNERS, OWNERS_PER_MESSAGE
 from rdc.model.entries import little_endian_integers
-from rdc.protocol.messages.registry import Owners
+from rdc.protocol.messages import Owners
 from rdc.session.runtime.commands import Send
 
 TYPE_CHECKING = False

@@ -21,9 +21,9 @@ from rdc.kernel import (
 from rdc.limits.wire import CHECK_BLOCKS_PER_ANSWER, DATA_BYTES
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, rests
-from rdc.protocol.messages.registry import Correction, Data, FileEnd, Literals, RangeRequest, Targets
-from rdc.protocol.wire.context_compression import pack
+from rdc.protocol import messages
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, rests
+from rdc.protocol.wire.stream import pack_literals
 from rdc.records import dataclass
 from rdc.session.binaries.filters import (
     LOOK_AHEAD,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from rdc.files.root.source_file import SourceFile
-    from rdc.protocol.messages.registry import BlockRequest, Code, RangeRequest, Table
     from rdc.session.runtime.commands import Conversation
 
 __all__ = ["corrections", "end_of", "cached_fingerprints", "packed_ranges", "ranges", "read_fingerprints"]
@@ -76,7 +75,9 @@ class _CheckBlocks:
         )
 
 
-def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Iterator[Correction | Targets]:
+def corrections(
+    source: SourceFile, message: messages.RangeRequest, secret: bytes
+) -> Iterator[messages.Correction | messages.Targets]:
     """Yields what answers the claims of `message`, before its ranges are sent. `secret`: the session's.
 
     Check blocks that lie wholly in requested ranges have no claim. Raises FileChangedError if the file is
@@ -98,10 +99,10 @@ def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Ite
             yield from _correction(source, message, [blocks.numbers[row] for row in wrong])
         displacements = blocks.displacements_without(wrong) if blocks.displacements else b""
         if displacements:
-            yield Targets(message.file, displacements)
+            yield messages.Targets(message.file, displacements)
 
 
-def _claimed_blocks(source: SourceFile, message: RangeRequest) -> Iterator[_CheckBlocks]:
+def _claimed_blocks(source: SourceFile, message: messages.RangeRequest) -> Iterator[_CheckBlocks]:
     """Yields all claimed check blocks, CHECK_BLOCKS_PER_ANSWER at a time."""
     ends = array("Q", (0, *accumulate(map(add, message.gaps, message.lengths))))
     known = array("Q", bytes(32 * len(ends)))
@@ -124,13 +125,15 @@ def _claimed_blocks(source: SourceFile, message: RangeRequest) -> Iterator[_Chec
             yield _CheckBlocks(numbers, assemble(sources, content, bytes(requested)))
 
 
-def _correction(source: SourceFile, message: RangeRequest, wrong: list[int]) -> Iterator[Correction]:
+def _correction(
+    source: SourceFile, message: messages.RangeRequest, wrong: list[int]
+) -> Iterator[messages.Correction]:
     """Yields one correction for the `wrong` check blocks, or none if there is nothing to correct."""
     found = list(rests(message.rows, wrong, source.size))
     numbers = tuple(sorted({number for number, _, _ in found}))
     if numbers:
         payload = b"".join(source.pread(offset, length) for _, offset, length in found)
-        yield Correction(message.file, numbers, payload)
+        yield messages.Correction(message.file, numbers, payload)
 
 
 HARD_BYTES = 128 << 10
@@ -141,15 +144,15 @@ RANGES_AT_ONCE = 2048
 """Ranges masked at a time. Each needs at most 1.1 KB of surroundings: little more than 2 MB in all."""
 
 
-def end_of(message: BlockRequest | RangeRequest) -> int:
+def end_of(message: messages.BlockRequest | messages.RangeRequest) -> int:
     """Returns the smallest size in bytes of a file that has all that the request names."""
     end = message.end
-    if isinstance(message, RangeRequest) and message.claims.cells:
+    if isinstance(message, messages.RangeRequest) and message.claims.cells:
         end = max(end, message.claims.cells[-1] * CHECK_BLOCK_BYTES + 1)
     return end
 
 
-def cached_fingerprints(content: bytes, message: BlockRequest, secret: bytes) -> bytes:
+def cached_fingerprints(content: bytes, message: messages.BlockRequest, secret: bytes) -> bytes:
     """Returns the requested fingerprints of a file that is in memory. `secret`: the session's."""
     rows = message.rows
     if message.blank:
@@ -160,7 +163,7 @@ def cached_fingerprints(content: bytes, message: BlockRequest, secret: bytes) ->
     return block_fingerprints(secret, ranges, message.size, message.width, rows[1::2])
 
 
-def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) -> bytes:
+def read_fingerprints(source: SourceFile, message: messages.BlockRequest, secret: bytes) -> bytes:
     """Returns the requested fingerprints of an open file. `secret`: the session's.
 
     This function and those below raise FileChangedError if the file changed since it was opened.
@@ -178,7 +181,7 @@ def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) 
 
 
 def packed_ranges(
-    source: SourceFile, message: RangeRequest, secret: bytes, round_: int
+    source: SourceFile, message: messages.RangeRequest, secret: bytes, round_: int
 ) -> Conversation[None]:
     """Sends all ranges in one message, compressed with the bytes around them, which the destination has."""
     answers = list(corrections(source, message, secret))
@@ -189,12 +192,12 @@ def packed_ranges(
     source.check_unchanged()
     for answer in answers:
         yield Send(answer, round_)
-    yield Send(Literals(message.file, pack(literals, context)), round_)
+    yield Send(messages.Literals(message.file, pack_literals(literals, context)), round_)
 
 
 def ranges(
     source: SourceFile,
-    message: RangeRequest,
+    message: messages.RangeRequest,
     secret: bytes,
     round_: int,
     *,
@@ -227,13 +230,15 @@ def ranges(
     if unsent:
         yield Send(_data(message.file, unsent, offsets), round_)
     # There is no digest: the destination knows the root.
-    yield Send(FileEnd(message.file, total), round_)
+    yield Send(messages.FileEnd(message.file, total), round_)
 
 
-def _data(file: int, content: bytearray, offsets: RangeOffsets | None) -> Data | Code | Table:
+def _data(
+    file: int, content: bytearray, offsets: RangeOffsets | None
+) -> messages.Data | messages.Code | messages.Table:
     """Returns the next bytes of ranges as a message, encoded if there are `offsets`."""
     if offsets is None:
-        return Data(file, memoryview(content))
+        return messages.Data(file, memoryview(content))
     return encode(file, content, offsets.take(len(content)))
 
 

@@ -21,19 +21,8 @@ from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import NODES, Kind
 from rdc.model.preserved import Preserved
 from rdc.progress import Problem
-from rdc.protocol.messages.listings import slice_listing
-from rdc.protocol.messages.registry import (
-    EntryAttributes,
-    HardLinks,
-    ListingEnd,
-    ListingPart,
-    RowsRequest,
-    TierAnswer,
-    TierRequest,
-    TopTier,
-)
-from rdc.protocol.messages.registry import Manifest as ManifestMessage
-from rdc.protocol.messages.rows import Segment
+from rdc.protocol import messages
+from rdc.protocol.messages.listings import Segment, slice_listing
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.source.rows_message import RowsMessage
 from rdc.tree.fold import GROUPS, Fold, Group
@@ -172,7 +161,9 @@ class Description:
         pairs = self._links.between(start, stop)
         for at in range(pairs.start, pairs.stop, FILES_PER_MESSAGE):
             some = slice(at, min(at + FILES_PER_MESSAGE, pairs.stop))
-            yield Send(HardLinks(tuple(self._links.files[some]), tuple(self._links.firsts[some])), round_)
+            yield Send(
+                messages.HardLinks(tuple(self._links.files[some]), tuple(self._links.firsts[some])), round_
+            )
 
     def _send_attributes(self, sets: Sequence[EntrySet], round_: int) -> Conversation[None]:
         """Sends the extended attributes of entries that are sent next."""
@@ -189,7 +180,7 @@ class Description:
                 ordinals.append(one.ordinal)
                 numbers.append(distinct.setdefault(one.packed, len(distinct)))
             at += len(ordinals)
-            yield Send(EntryAttributes(tuple(ordinals), tuple(numbers), tuple(distinct)), round_)
+            yield Send(messages.EntryAttributes(tuple(ordinals), tuple(numbers), tuple(distinct)), round_)
 
     def _send_mount_points(self, round_: int) -> Conversation[None]:
         if self._boundary is not None:
@@ -241,7 +232,7 @@ class Description:
                 while sets and sets[0].ordinal <= at + len(part):
                     these.append(sets.popleft())
                 yield from self._send_attributes(these, round_)
-                yield Send(ListingPart(directories, path, at, i == len(parts) - 1, part), round_)
+                yield Send(messages.ListingPart(directories, path, at, i == len(parts) - 1, part), round_)
                 at += len(part)
             directories += 1
             yield from self._events.send_waiting(round_)
@@ -251,7 +242,7 @@ class Description:
         yield from self._events.send_waiting(round_)
         yield from self._send_mount_points(round_)
         totals = (directories, len(self.manifest), self.files, self.total_bytes, self.read_errors)
-        yield Send(ListingEnd(*totals), round_)
+        yield Send(messages.ListingEnd(*totals), round_)
 
     def offer(
         self,
@@ -291,19 +282,19 @@ class Description:
         further = further_digest(links, None if self._attributes is None else self._attributes.digest())
         root = covering_root(self.manifest.root(top, compared), further)
         totals = (len(self.manifest), self.files, self.total_bytes, self.read_errors)
-        yield Send(ManifestMessage(root, *totals, preserved, further[:FURTHER_BYTES]), round_)
+        yield Send(messages.Manifest(root, *totals, preserved, further[:FURTHER_BYTES]), round_)
         if len(self.manifest) > SMALL_MANIFEST and not again:
             # An equal tree needs no more than the root, so the root is sent before the fold is computed.
             yield Flush()
             yield Send(self._top(), round_)
         return True
 
-    def _top(self) -> TopTier:
+    def _top(self) -> messages.TopTier:
         """Returns the largest tier with at most TOP_NODES nodes."""
         tiers = self._tiers()
         level = next(level for level, tier in enumerate(tiers) if len(tier) <= TOP_NODES)
         references = tiers[level].references(Group.WHOLE, self._secret, range(len(tiers[level])))
-        return TopTier(level, references)
+        return messages.TopTier(level, references)
 
     def _tiers(self) -> list[Tier]:
         """Returns the tiers of nodes over the manifest. They are computed at the first request."""
@@ -311,7 +302,7 @@ class Description:
             self._fold = Fold(self.manifest, self._preserved.at_source)
         return self._fold.tiers
 
-    def send_tier(self, message: TierRequest, round_: int) -> Conversation[None]:
+    def send_tier(self, message: messages.TierRequest, round_: int) -> Conversation[None]:
         """Sends references of requested nodes. Raises ProtocolError if there are no such nodes."""
         tiers = self._tiers()
         if not tiers or (message.nodes and message.level + 1 >= len(tiers)):
@@ -338,9 +329,9 @@ class Description:
             for span in spans
         )
         firsts, counts = tuple(span.start for span in spans), tuple(map(len, spans))
-        yield Send(TierAnswer(level, firsts, counts, references), round_)
+        yield Send(messages.TierAnswer(level, firsts, counts, references), round_)
 
-    def send_rows(self, message: RowsRequest, round_: int) -> Conversation[None]:
+    def send_rows(self, message: messages.RowsRequest, round_: int) -> Conversation[None]:
         """Sends the entries of requested nodes. Raises ProtocolError if there are no such nodes."""
         tiers = self._tiers()
         if message.level >= len(tiers) or message.nodes[-1] >= len(tiers[message.level]):

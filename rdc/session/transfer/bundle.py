@@ -14,10 +14,10 @@ from rdc.limits.wire import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
+from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
-from rdc.protocol.messages.registry import RangeRequest
-from rdc.protocol.wire.context_compression import unpack
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
+from rdc.protocol.wire.stream import unpack_literals
 from rdc.records import dataclass
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.file_comparison import Gaps
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.bulk.snapshot import Snapshot
-    from rdc.protocol.messages.registry import BundleAnswer, BundleRequest, Code, Correction, Data, Table
+    from rdc.protocol.messages import BundleAnswer, BundleRequest, Code, Correction, Data, Table
     from rdc.session.runtime.commands import Conversation
 
 __all__ = ["Bundle", "Rebuilt"]
@@ -224,7 +224,7 @@ class Bundle:
         image, _ = self._assemble(bytes(wanted))
         context = take_ranges(self._context, 0, image)
         try:
-            self._literals += unpack(packed, context, wanted)
+            self._literals += unpack_literals(packed, context, wanted)
         except ValueError as error:
             raise MismatchError(b"", str(error)) from error
 

@@ -19,19 +19,7 @@ from rdc.limits.sessions import (
     BUNDLES_IN_FLIGHT,
 )
 from rdc.plan.bundle import BundleLayout
-from rdc.protocol.messages.registry import (
-    BlockAnswer,
-    BundleAnswer,
-    BundleRequest,
-    Code,
-    Correction,
-    Data,
-    FileEnd,
-    FileFailed,
-    Literals,
-    Table,
-    Targets,
-)
+from rdc.protocol import messages
 from rdc.session.binaries.filters import looks_like
 from rdc.session.delta.file_comparison import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.runtime.commands import Flush, Send, agreed_features
@@ -44,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.files.bulk.snapshot import Look
-    from rdc.protocol.messages.registry import Message
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundle import Rebuilt
@@ -52,7 +39,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Bundles"]
 
-_ABOUT_FILES = (BlockAnswer, Correction, Targets, Literals, Data, Code, Table, FileEnd, FileFailed)
+_ABOUT_FILES = (
+    messages.BlockAnswer,
+    messages.Correction,
+    messages.Targets,
+    messages.Literals,
+    messages.Data,
+    messages.Code,
+    messages.Table,
+    messages.FileEnd,
+    messages.FileFailed,
+)
 """Messages that name a file or a bundle."""
 
 
@@ -157,7 +154,7 @@ class Bundles:
         identities = [identity for identity in found.identities if identity is not None]
         base = Snapshot(context.root, paths, identities, found.content)
         width = min(SHORT_REFERENCE_BYTES, reference_width(BUNDLE_BYTES, params.mean))
-        request = BundleRequest(len(context.entries) + self._made, tuple(files), width, LEAF_BLOCK)
+        request = messages.BundleRequest(len(context.entries) + self._made, tuple(files), width, LEAF_BLOCK)
         self._made += 1
         bundle = self._bundles[request.bundle] = Bundle(request, sizes, base, context.secret, params)
         self._cache(base)
@@ -179,15 +176,15 @@ class Bundles:
             base.drop()
         self._cached += base.cached_bytes
 
-    def concerns(self, message: Message) -> bool:
+    def concerns(self, message: messages.Message) -> bool:
         """Tells whether a message is about a bundle. Bundles have numbers beyond those of all entries."""
         if isinstance(message, _ABOUT_FILES):
             return message.file >= len(self._context.entries)
-        return isinstance(message, BundleAnswer)
+        return isinstance(message, messages.BundleAnswer)
 
-    def take(self, message: Message, round_: int) -> Conversation[None]:
+    def take(self, message: messages.Message, round_: int) -> Conversation[None]:
         """Takes a message about a bundle. Raises ProtocolError if no such message was requested."""
-        if isinstance(message, BundleAnswer):
+        if isinstance(message, messages.BundleAnswer):
             yield from self._take_description(message, round_)
             return
         if not isinstance(message, _ABOUT_FILES):
@@ -195,22 +192,22 @@ class Bundles:
         bundle = self._bundles.get(message.file)
         if bundle is None:
             raise ProtocolError(f"an answer about bundle {message.file}, of which nothing was asked")
-        if isinstance(message, BlockAnswer):
+        if isinstance(message, messages.BlockAnswer):
             yield from self._take_blocks(bundle, message.fingerprints, round_)
-        elif isinstance(message, Correction):
+        elif isinstance(message, messages.Correction):
             bundle.take_correction(message)
-        elif isinstance(message, FileFailed):
+        elif isinstance(message, messages.FileFailed):
             self._take_failure(bundle)
-        elif isinstance(message, Literals):
+        elif isinstance(message, messages.Literals):
             self._take_literals(bundle, message.packed)
-        elif isinstance(message, FileEnd):
+        elif isinstance(message, messages.FileEnd):
             self._finish(bundle)
-        elif isinstance(message, Targets):
+        elif isinstance(message, messages.Targets):
             raise ProtocolError(f"targets of bundle {message.file}, whose blocks have theirs")
         else:
             bundle.take_data(message)
 
-    def _take_description(self, message: BundleAnswer, round_: int) -> Conversation[None]:
+    def _take_description(self, message: messages.BundleAnswer, round_: int) -> Conversation[None]:
         bundle = self._bundles[message.bundle]
         for row in message.without:
             self._delta_files.add(bundle.request.files[row])

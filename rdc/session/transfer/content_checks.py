@@ -12,7 +12,7 @@ from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import put_rows, take_rows
 from rdc.limits.sessions import OPENED_FILES_LEAST
 from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
-from rdc.protocol.messages.registry import RootRequest
+from rdc.protocol.messages import RootRequest
 from rdc.session.delta.bases import sign_file
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.file_queue import FileQueue
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rdc.model.entries import Identity
-    from rdc.protocol.messages.registry import RootAnswer
+    from rdc.protocol.messages import RootAnswer
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundles import Bundles

@@ -14,7 +14,7 @@ from functools import partial
 
 from rdc.errors import FileError
 from rdc.limits.sessions import EQUAL_ROOTS, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
-from rdc.protocol.messages.registry import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer
+from rdc.protocol.messages import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer
 from rdc.records import dataclass
 from rdc.session.delta.bases import SignedFile, sign_file
 
@@ -22,10 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rdc.protocol.messages.content import FileMessage
     from rdc.session.delta.bases import Bases
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.transfer.file_message import FileMessage
     from rdc.session.transfer.whole_files import WholeFiles
 
 __all__ = ["DeltaContext", "DuplicateContents", "DuplicateFile", "Room", "StaleAnswers"]

@@ -15,20 +15,7 @@ from contextlib import contextmanager
 
 from rdc.errors import FileError, ProtocolError
 from rdc.plan.descent import Reuse
-from rdc.protocol.messages.registry import (
-    BlockAnswer,
-    Code,
-    Correction,
-    Data,
-    FileEnd,
-    Holes,
-    Literals,
-    NodeAnswer,
-    Table,
-    Targets,
-    TreeAnswer,
-    TreeRequest,
-)
+from rdc.protocol import messages
 from rdc.records import dataclass
 from rdc.session.delta.bases import ChangedBaseError, FileBases, Recipe
 from rdc.session.delta.file_comparison import FEW_FILES, FileComparison
@@ -45,12 +32,11 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Metadata
     from rdc.plan.descent import Part
-    from rdc.protocol.messages.registry import RangeRequest
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages.content import FileMessage
     from rdc.session.delta.bases import SignedFile
     from rdc.session.delta.rebuild import Rebuild
     from rdc.session.transfer.delta_context import DeltaContext
-    from rdc.session.transfer.file_message import FileMessage
 
 __all__ = ["NEXT_ANSWER", "Answer", "DeltaFile", "NextAnswer", "Steps"]
 
@@ -153,7 +139,7 @@ class DeltaFile:
     def _try_with_digests(self) -> Steps[None]:
         """The second attempt; after that the file comes whole."""
         self.width = DIGEST_BYTES
-        yield Send(TreeRequest((self.file,), self.width), self._round)
+        yield Send(messages.TreeRequest((self.file,), self.width), self._round)
         if not (yield from self._attempt(self._compare_and_fetch())):
             self._fetch_whole()
 
@@ -202,12 +188,12 @@ class DeltaFile:
             yield from self._search_blocks(comparison)
         return (yield from self._fetch_and_rebuild(comparison.parts, masked=comparison.masked))
 
-    def _take_tree(self) -> Steps[TreeAnswer]:
+    def _take_tree(self) -> Steps[messages.TreeAnswer]:
         tree = yield from self._next()
-        if isinstance(tree, Holes):
+        if isinstance(tree, messages.Holes):
             self.allocated = tree.data
             tree = yield from self._next()
-        if not isinstance(tree, TreeAnswer):
+        if not isinstance(tree, messages.TreeAnswer):
             raise ProtocolError(f"expected the tree of file {self.file}, found {type(tree).__name__}")
         self.root, self.size = tree.root, tree.size
         self.metadata = self._listed
@@ -246,7 +232,7 @@ class DeltaFile:
         self._shared.transfer.progress.advance(self.size)
         return True
 
-    def _waits_for_duplicate(self, tree: TreeAnswer) -> bool:
+    def _waits_for_duplicate(self, tree: messages.TreeAnswer) -> bool:
         """Whether another file with this content is on its way; then this one is copied from it later."""
         duplicates = self._shared.duplicates
         if self.width == DIGEST_BYTES or not duplicates.waits(self.file, tree.size, tree.root, tree.mtime_ns):
@@ -260,7 +246,7 @@ class DeltaFile:
             complete = False
             while not complete:
                 nodes = yield from self._next()
-                if not isinstance(nodes, NodeAnswer):
+                if not isinstance(nodes, messages.NodeAnswer):
                     raise ProtocolError(f"expected nodes of file {self.file}, found {type(nodes).__name__}")
                 complete = comparison.take_nodes(nodes)
 
@@ -272,7 +258,7 @@ class DeltaFile:
             self.open_requests = asked
             while self.open_requests:
                 blocks = yield from self._next()
-                if not isinstance(blocks, BlockAnswer):
+                if not isinstance(blocks, messages.BlockAnswer):
                     raise ProtocolError(f"expected blocks of file {self.file}, found {type(blocks).__name__}")
                 self.open_requests -= 1
                 with self._reading_bases():
@@ -307,7 +293,7 @@ class DeltaFile:
         room.grow(fetch.mask_bytes)
         yield from self._send(requests)
 
-    def _send(self, requests: Sequence[RangeRequest]) -> Steps[None]:
+    def _send(self, requests: Sequence[messages.RangeRequest]) -> Steps[None]:
         for request in requests:
             self.open_requests += 1
             yield Send(request, self._round)
@@ -316,20 +302,20 @@ class DeltaFile:
         """One message of the answer to the oldest request."""
         message = yield from self._next()
         progress = self._shared.transfer.progress
-        if isinstance(message, Data | Code | Table):
+        if isinstance(message, messages.Data | messages.Code | messages.Table):
             fetch.take_data(message)
             self._shared.bases.outgrow(self.bases, fetch.written)
             progress.arriving(fetch.written)
-        elif isinstance(message, FileEnd):
+        elif isinstance(message, messages.FileEnd):
             self.open_requests -= 1
             fetch.take_end()
-        elif isinstance(message, Literals):
+        elif isinstance(message, messages.Literals):
             self.open_requests -= 1
             fetch.take_literals(message)
             progress.arriving(fetch.written)
-        elif isinstance(message, Correction):
+        elif isinstance(message, messages.Correction):
             fetch.take_correction(message)
-        elif isinstance(message, Targets):
+        elif isinstance(message, messages.Targets):
             fetch.take_displacements(message)
         else:
             raise ProtocolError(f"expected literals of file {self.file}, found {type(message).__name__}")
@@ -382,7 +368,9 @@ class DeltaFile:
         """Drops the answers to the requests of a failed attempt."""
         while self.open_requests:
             message = yield from self._next()
-            self.open_requests -= isinstance(message, BlockAnswer | Literals | FileEnd)
+            self.open_requests -= isinstance(
+                message, messages.BlockAnswer | messages.Literals | messages.FileEnd
+            )
 
     def _next(self) -> Steps[FileMessage]:
         answer = yield NEXT_ANSWER

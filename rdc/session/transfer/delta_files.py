@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain
 
 from rdc.limits.wire import FILES_PER_MESSAGE
-from rdc.protocol.messages.registry import TreeRequest
+from rdc.protocol.messages import TreeRequest
 from rdc.session.delta.bases import Bases
 from rdc.session.delta.file_comparison import LEAF_BLOCK
 from rdc.session.runtime.commands import Flush, Send
@@ -22,11 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rdc.protocol.messages.content import FileMessage
     from rdc.session.delta.bases import SignedFile
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.delta_file import Steps
-    from rdc.session.transfer.file_message import FileMessage
     from rdc.session.transfer.whole_files import WholeFiles
 
 __all__ = ["DeltaFiles"]

@@ -12,7 +12,7 @@ from rdc.files.bulk.read_listed import ListedFiles
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
 from rdc.limits.sessions import EQUAL_FILES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH, FILES_PER_MESSAGE
-from rdc.protocol.messages.registry import FileRequest
+from rdc.protocol.messages import FileRequest
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.file_queue import FileQueue
 from rdc.session.transfer.whole_file_writer import WholeFileWriter
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.replace.replacement import Replacement
-    from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, Holes, Resized
+    from rdc.protocol.messages import Data, FileBatch, FileEnd, Holes, Resized
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.threads import Threads

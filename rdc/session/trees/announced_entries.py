@@ -12,14 +12,14 @@ import os
 from rdc.errors import ProtocolError, printable
 from rdc.files.base.relative_path import join
 from rdc.model.entries import Kind
-from rdc.protocol.messages.registry import Start
+from rdc.protocol.messages import Start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from rdc.model.entries import Listing
-    from rdc.protocol.rules.connection import Received
+    from rdc.protocol.connection import Received
     from rdc.tree.filters import FilterList
     from rdc.tree.selection import Selection
 

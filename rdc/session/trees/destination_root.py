@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.model.sync import Backup, SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.protocol.messages import Start
     from rdc.session.trees.alternate_directories import AlternateDirectories
     from rdc.session.trees.directory_links import DirectoryLinks
 

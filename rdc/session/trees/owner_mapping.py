@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Listing, Metadata
     from rdc.model.owner_maps import OwnerRule
     from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Owners
+    from rdc.protocol.messages import Owners
     from rdc.tree.manifest import Manifest
 
 __all__ = ["IdMapping", "OwnerMapping", "owner_mapping"]

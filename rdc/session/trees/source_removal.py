@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedInodes
     from rdc.progress import Reporter
-    from rdc.protocol.messages.registry import Landed
+    from rdc.protocol.messages import Landed
     from rdc.tree.manifest import Manifest
 
 __all__ = ["SourceRemoval"]

@@ -11,7 +11,7 @@ from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
-from rdc.protocol.messages.registry import Start
+from rdc.protocol.messages import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.destination_root import ANYWHERE, served_path

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rdc.plan.compare import Comparison
-    from rdc.protocol.messages.registry import EntryAttributes
+    from rdc.protocol.messages import EntryAttributes
     from rdc.session.trees.tree_xattrs import EntrySet
     from rdc.tree.manifest import Manifest
     from rdc.tree.row_map import RowMap

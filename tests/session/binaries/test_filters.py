@@ -11,7 +11,7 @@ import pytest
 
 import rdc
 from rdc.errors import ProtocolError
-from rdc.protocol.messages.registry import Code, Data, Table
+from rdc.protocol.messages import Code, Data, Table
 from rdc.session.binaries.filters import RangeOffsets, decode, encode
 
 PACKAGE = Path(rdc.__file__).parent

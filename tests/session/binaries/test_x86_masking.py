@@ -17,8 +17,8 @@ from rdc.plan import check_blocks as cells_module
 from rdc.plan.block_search import BlockSearch
 from rdc.plan.check_blocks import divided_wholly
 from rdc.plan.descent import Fetch, Patch, Repeat
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
-from rdc.protocol.messages.registry import BlockRequest, RangeRequest, Targets
+from rdc.protocol.messages import BlockRequest, RangeRequest, Targets
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.session.binaries.x86_masking import (
     CHECK_FILLER,
     LOOK_AHEAD,

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from rdc.limits.wire import DATA_BYTES
-from rdc.protocol.messages.registry import Data
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.wire.compression_level import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Data
+from rdc.protocol.wire.stream import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel
 from rdc.session.runtime import compression_policy as pressure_module
 from rdc.session.runtime.commands import Send, SetCompression
 from rdc.session.runtime.compression_policy import FAST, HARD_FIRST, SLOW, CompressionPolicy, Content

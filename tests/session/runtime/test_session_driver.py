@@ -15,21 +15,8 @@ from rdc.errors import (
 from rdc.limits.wire import DATA_BYTES, INBOUND_BYTES
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
-from rdc.protocol.messages.registry import (
-    Data,
-    Describe,
-    Done,
-    FileEnd,
-    FileRequest,
-    ListingEnd,
-    ListingPart,
-    Message,
-    Notice,
-    Opened,
-    Role,
-    Start,
-)
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol import messages
+from rdc.protocol.connection import Connection
 from rdc.session.runtime.commands import Flush, Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.transport.base import Exchange
@@ -50,8 +37,8 @@ from tests.support.running.run_pair import run_pair
 from tests.support.wire.wire_script import HELLO, PAYLOAD, PREAMBLE, listing, opening, raw, script
 
 
-@pytest.mark.parametrize("dialler", list(Role))
-def test_a_pair_in_turns(dialler: Role) -> None:
+@pytest.mark.parametrize("dialler", list(messages.Role))
+def test_a_pair_in_turns(dialler: messages.Role) -> None:
     first, second = Connection(True, HELLO), Connection(False, HELLO)
     came = run_pair(follow(dialler, True), first, follow(dialler, False), second)
     lines = script(dialler)
@@ -66,15 +53,15 @@ def test_a_pair_in_turns(dialler: Role) -> None:
 def test_a_pair_is_deterministic() -> None:
     def once() -> tuple[int, int]:
         first, second = Connection(True, HELLO), Connection(False, HELLO)
-        run_pair(follow(Role.SOURCE, True), first, follow(Role.SOURCE, False), second)
+        run_pair(follow(messages.Role.SOURCE, True), first, follow(messages.Role.SOURCE, False), second)
         return first.bytes_sent, second.bytes_sent
 
     assert once() == once()
 
 
 @pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("dialler", list(Role))
-def test_two_threads(link: str, dialler: Role) -> None:
+@pytest.mark.parametrize("dialler", list(messages.Role))
+def test_two_threads(link: str, dialler: messages.Role) -> None:
     near, far = both_threads(follow(dialler, True), follow(dialler, False), LINKS[link]())
     assert (near, far) == run_pair(
         follow(dialler, True), Connection(True, HELLO), follow(dialler, False), Connection(False, HELLO)
@@ -86,8 +73,8 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from tests.support.running.driven_pairs import follow
 from tests.support.wire.wire_script import HELLO
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Role
 from rdc.session.runtime.driver import run
 from rdc.transport.stdio import StdioTransport
 transport = StdioTransport()
@@ -99,7 +86,7 @@ sys.exit(5)
 
 def test_two_processes() -> None:
     transport = ChildTransport([sys.executable, "-c", CHILD, str(TOP)])
-    assert run(follow(Role.DESTINATION, True), Connection(True, HELLO), transport, timeout=LIMIT) > 1
+    assert run(follow(messages.Role.DESTINATION, True), Connection(True, HELLO), transport, timeout=LIMIT) > 1
     assert transport.wait() == 5
     transport.close()
 
@@ -109,21 +96,21 @@ def test_two_processes() -> None:
 
 def source(count: int, poll: bool) -> Talk:
     """Dials as the source, sends one file of `count` full messages; returns what it heard meanwhile."""
-    yield Send(opening(Role.DESTINATION), 1)
+    yield Send(opening(messages.Role.DESTINATION), 1)
     assert wanted((yield Receive())) == HELLO
-    assert isinstance(wanted((yield Receive())), Opened)
-    assert isinstance(wanted((yield Receive())), Describe)
-    yield Send(Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0)), 1)
-    yield Send(ListingPart(0, b"", 0, True, listing(b"big")), 1)
-    yield Send(ListingEnd(1, 1, 1, 1000, 0), 1)
-    assert isinstance(wanted((yield Receive())), FileRequest)
+    assert isinstance(wanted((yield Receive())), messages.Opened)
+    assert isinstance(wanted((yield Receive())), messages.Describe)
+    yield Send(messages.Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0)), 1)
+    yield Send(messages.ListingPart(0, b"", 0, True, listing(b"big")), 1)
+    yield Send(messages.ListingEnd(1, 1, 1, 1000, 0), 1)
+    assert isinstance(wanted((yield Receive())), messages.FileRequest)
     heard = 0
     for _ in range(count):
-        yield Send(Data(0, bytes(DATA_BYTES)), 1)
+        yield Send(messages.Data(0, bytes(DATA_BYTES)), 1)
         if poll and (yield Receive(wait=False)) is not None:
             heard += 1
-    yield Send(FileEnd(0, count * DATA_BYTES, bytes(32)), 1)
-    while not isinstance(wanted((yield Receive())), Done):
+    yield Send(messages.FileEnd(0, count * DATA_BYTES, bytes(32)), 1)
+    while not isinstance(wanted((yield Receive())), messages.Done):
         heard += 1
     return heard
 
@@ -132,18 +119,18 @@ def destination(count: int, notices: int) -> Talk:
     """Answers, asks for the file, and has `notices` to tell before it takes the first byte."""
     assert wanted((yield Receive())) == HELLO
     yield Receive()
-    yield Send(Opened(), 1)
-    yield Send(Describe(True, Preserved(True)), 1)
-    while not isinstance(wanted((yield Receive())), ListingEnd):
+    yield Send(messages.Opened(), 1)
+    yield Send(messages.Describe(True, Preserved(True)), 1)
+    while not isinstance(wanted((yield Receive())), messages.ListingEnd):
         pass
-    yield Send(FileRequest((0,)), 1)
+    yield Send(messages.FileRequest((0,)), 1)
     for row in range(notices):
-        yield Send(Notice(ExitCode.OK, b"%d" % row, "x" * 4000), 1)
+        yield Send(messages.Notice(ExitCode.OK, b"%d" % row, "x" * 4000), 1)
     size = 0
-    while isinstance(message := wanted((yield Receive())), Data):
+    while isinstance(message := wanted((yield Receive())), messages.Data):
         size += len(message.payload)
     assert size == count * DATA_BYTES
-    yield Send(Done(1, 0, 0, size, 0, 0, ExitCode.OK), 1)
+    yield Send(messages.Done(1, 0, 0, size, 0, 0, ExitCode.OK), 1)
     return size
 
 
@@ -172,10 +159,10 @@ def test_both_ends_send_megabytes_at_once(link: str, poll: bool) -> None:
 
 def test_what_is_queued_is_bounded_and_leaves_before_a_wait() -> None:
     def talk() -> Talk:
-        yield Send(opening(Role.DESTINATION), 1)
+        yield Send(opening(messages.Role.DESTINATION), 1)
         for row in range(200):
-            yield Send(Notice(ExitCode.OK, b"d" * row, "n" * 200), 1)
-            yield Send(Notice(ExitCode.OK, b"x" * 60_000, ""), 1)
+            yield Send(messages.Notice(ExitCode.OK, b"d" * row, "n" * 200), 1)
+            yield Send(messages.Notice(ExitCode.OK, b"x" * 60_000, ""), 1)
             assert connection.pending <= (256 << 10) + 70_000
         yield Receive()
 
@@ -200,9 +187,9 @@ class Flood(Meter):
 
 def test_input_is_left_alone_past_its_bound() -> None:
     def talk() -> Talk:
-        yield Send(opening(Role.DESTINATION), 1)
+        yield Send(opening(messages.Role.DESTINATION), 1)
         for _ in range(20):
-            yield Send(Notice(ExitCode.OK, b"x" * 60_000, ""), 1)
+            yield Send(messages.Notice(ExitCode.OK, b"x" * 60_000, ""), 1)
             assert connection.buffered <= INBOUND_BYTES + 300_000
         assert connection.buffered >= INBOUND_BYTES
         return "sent"
@@ -223,7 +210,7 @@ def test_a_pair_that_waits_for_each_other_is_noticed() -> None:
 def test_a_glance_sees_what_is_there_and_does_not_wait() -> None:
     def talk() -> Talk:
         yield Send(opening(), 1)
-        seen: list[Message] = []
+        seen: list[messages.Message] = []
         while len(seen) < 2:
             received = yield Receive(wait=False)
             if received is not None:
@@ -231,7 +218,7 @@ def test_a_glance_sees_what_is_there_and_does_not_wait() -> None:
         assert (yield Receive(wait=False)) is None
         return seen
 
-    stream = PREAMBLE + raw(HELLO) + raw(Opened(), 1)
+    stream = PREAMBLE + raw(HELLO) + raw(messages.Opened(), 1)
 
     class Slow(Recorded):
         def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
@@ -239,7 +226,7 @@ def test_a_glance_sees_what_is_there_and_does_not_wait() -> None:
                 return Exchange(len(outgoing), b"", False)
             return super().exchange(outgoing, want_input, timeout)
 
-    assert run(talk(), Connection(True, HELLO), Slow(stream, 5)) == [HELLO, Opened()]
+    assert run(talk(), Connection(True, HELLO), Slow(stream, 5)) == [HELLO, messages.Opened()]
 
 
 @pytest.mark.parametrize("link", ["memory", "pipes"])
@@ -248,13 +235,13 @@ def test_a_flush_lets_the_far_side_begin_before_long_work(link: str) -> None:
     heard = threading.Event()
 
     def working() -> Talk:
-        yield Send(opening(Role.DESTINATION), 0)
+        yield Send(opening(messages.Role.DESTINATION), 0)
         yield Flush()
         return heard.wait(LIMIT)
 
     def listening() -> Talk:
         assert wanted((yield Receive())) == HELLO
-        assert wanted((yield Receive())) == opening(Role.DESTINATION)
+        assert wanted((yield Receive())) == opening(messages.Role.DESTINATION)
         heard.set()
         return None
 
@@ -266,7 +253,7 @@ def test_a_flush_lets_the_far_side_begin_before_long_work(link: str) -> None:
 def test_a_flush_in_turns_has_nothing_to_wait_for() -> None:
     def talk(dials: bool) -> Talk:
         if dials:
-            yield Send(opening(Role.DESTINATION), 0)
+            yield Send(opening(messages.Role.DESTINATION), 0)
         yield Flush()
         yield Flush()
         return wanted((yield Receive()))

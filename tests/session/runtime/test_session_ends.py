@@ -16,13 +16,8 @@ from rdc.errors import (
     RdcError,
     StreamError,
 )
-from rdc.protocol.messages.registry import (
-    Done,
-    Notice,
-    Refused,
-    Role,
-)
-from rdc.protocol.rules.connection import Connection, LocalProtocolError
+from rdc.protocol.connection import Connection, LocalProtocolError
+from rdc.protocol.messages import Done, Notice, Refused, Role
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.transport.base import Exchange

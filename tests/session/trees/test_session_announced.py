@@ -16,8 +16,8 @@ from rdc.model.location import Location
 from rdc.model.preserved import Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event
-from rdc.protocol.messages.registry import Changed, Message, Renamed, Role, Start
-from rdc.protocol.rules.connection import Received
+from rdc.protocol.connection import Received
+from rdc.protocol.messages import Changed, Message, Renamed, Role, Start
 from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.destination.context import SessionTerms, destination_context

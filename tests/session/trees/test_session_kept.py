@@ -23,7 +23,7 @@ from rdc.model.entries import Kind
 from rdc.model.file_system_facts import PLAIN
 from rdc.model.preserved import GRANULARITIES, Granularity, Preserved, Rounding, granularity_of
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.syncing import Run
 from tests.support.trees.trees import LONG_AGO, File, Tree, tree, write_tree

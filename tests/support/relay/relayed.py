@@ -18,10 +18,10 @@ from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
 from rdc.progress import Event, silent
-from rdc.protocol.messages.registry import Message, encode
-from rdc.protocol.rules.connection import Connection, Received
-from rdc.protocol.wire.frames import frame_head
-from rdc.protocol.wire.varint import encode_varint
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.messages import Message, encode
+from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.stream import frame_head
 from rdc.session import between_hosts
 from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.driver import run

@@ -15,8 +15,8 @@ from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import DIALECT, Dialect
+from rdc.protocol.connection import Connection
+from rdc.protocol.dialect import DIALECT, Dialect
 from rdc.session.check import CheckRun, operands_of
 from rdc.session.serve import answer
 from tests.support.running.run_pair import run_pair

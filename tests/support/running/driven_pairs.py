@@ -10,11 +10,8 @@ from typing import Any
 from rdc.errors import (
     RdcError,
 )
-from rdc.protocol.messages.registry import (
-    Message,
-    Role,
-)
-from rdc.protocol.rules.connection import Connection, Received
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.messages import Message, Role
 from rdc.session.runtime.commands import Command, Conversation, Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.transport.base import Exchange, Transport

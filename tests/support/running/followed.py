@@ -12,8 +12,8 @@ from rdc.catalog.store import NoCatalog
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import WatchEvent, WatchOptions
 from rdc.progress import Event, Problem
-from rdc.protocol.messages.registry import Open, Opened, Role
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Open, Opened, Role
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer, greeting

@@ -11,9 +11,9 @@ from rdc.catalog.store import NoCatalog
 from rdc.chunking.params import ChunkParams
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.connection import Connection
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Role
 from rdc.session.runtime.commands import Conversation
 from rdc.session.serve import answer
 from rdc.session.sync_run import SyncRun

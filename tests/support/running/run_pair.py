@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from rdc.errors import RdcError
-from rdc.protocol.messages.registry import Refused
+from rdc.protocol.messages import Refused
 from rdc.session.runtime.runner import Runner, unknown_there
 
 if TYPE_CHECKING:
-    from rdc.protocol.rules.connection import Connection
+    from rdc.protocol.connection import Connection
     from rdc.session.runtime.commands import Conversation
 
 A = TypeVar("A")

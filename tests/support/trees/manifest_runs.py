@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from tests.support.running.syncing import Run
 from tests.support.trees.trees import Tree, describe, read_tree, tree
 

@@ -11,18 +11,9 @@ from rdc.limits.wire import TIER_NODES
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import Ask, ManifestDescent
-from rdc.protocol.messages.registry import (
-    Message,
-    RowsPart,
-    RowsRequest,
-    TierAnswer,
-    TierRequest,
-    decode,
-    encode,
-)
-from rdc.protocol.messages.rows import Rows, Segment
-from rdc.protocol.wire.codec import WireMessage
-from rdc.protocol.wire.frames import frame_head
+from rdc.protocol.messages import Message, RowsPart, RowsRequest, TierAnswer, TierRequest, decode, encode
+from rdc.protocol.messages.listings import Rows, Segment
+from rdc.protocol.wire.stream import frame_head
 from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Entry, Manifest
 from tests.support.trees.manifests import build, parent_of
@@ -138,9 +129,9 @@ class Driven:
     asked: list[Ask] | None = None
 
 
-def travelled(message: WireMessage) -> tuple[Message, int]:
+def travelled(message: Message) -> tuple[Message, int]:
     """What arrives of a message, and the bytes of its frame."""
-    payload = encode(message)  # type: ignore[arg-type]
+    payload = encode(message)
     return decode(message.kind, payload), len(frame_head(message.kind, 5, len(payload))) + len(payload)
 
 

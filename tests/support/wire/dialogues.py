@@ -5,8 +5,8 @@ from __future__ import annotations
 from rdc.errors import ExitCode
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
-from rdc.protocol.messages.claims import Claims
-from rdc.protocol.messages.registry import (
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.messages import (
     Describe,
     Done,
     ListingEnd,
@@ -15,13 +15,13 @@ from rdc.protocol.messages.registry import (
     Message,
     Opened,
     Role,
-    RowsPart,
     RowsRequest,
     Start,
     TierAnswer,
     TierRequest,
+    answers_to,
 )
-from rdc.protocol.rules.connection import Connection, Received
+from rdc.protocol.messages.field_types import Claims
 from tests.support.wire.wire_script import (
     HELLO,
     PREAMBLE,
@@ -62,7 +62,7 @@ RESULT = (Done(0, 0, 0, 0, 0, 0, ExitCode.OK), 1)
 CLAIMS = Claims((0, 2, 9), b"aabbcc")
 
 
-LOOKS = {TierRequest, RowsRequest, TierAnswer, RowsPart}
+LOOKS: set[type[Message]] = {TierRequest, RowsRequest, *answers_to(TierRequest, RowsRequest)}
 """What belongs to a manifest; the other requests and answers to a listing."""
 
 

@@ -24,7 +24,8 @@ from rdc.model.filter_rules import (
 )
 from rdc.model.preserved import Preserved
 from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
-from rdc.protocol.messages.registry import (
+from rdc.protocol.connection import Received
+from rdc.protocol.messages import (
     Changed,
     Describe,
     HardLinks,
@@ -42,8 +43,7 @@ from rdc.protocol.messages.registry import (
     decode,
     encode,
 )
-from rdc.protocol.rules.connection import Received
-from rdc.protocol.wire.frames import Frame
+from rdc.protocol.wire.stream import Frame
 from rdc.records import replace
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.serve import Admission, answer

@@ -13,10 +13,10 @@ import rdc.session.runtime.bandwidth
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Open, Role
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.wire.frames import frame_head
-from rdc.protocol.wire.varint import encode_varint
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Open, Role
+from rdc.protocol.wire.integers import encode_varint
+from rdc.protocol.wire.stream import frame_head
 from rdc.session.runtime.bandwidth import TokenBucket
 from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing

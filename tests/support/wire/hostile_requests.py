@@ -21,10 +21,8 @@ from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import (
-    Role,
-)
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Role
 from rdc.session.access import Access
 from rdc.session.serve import Admission, answer, greeting
 from rdc.session.served_directory import KEY_TITLE, admission

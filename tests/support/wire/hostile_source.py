@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Describe, ListingPart, Message, Open, Opened, Role, Start
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Describe, ListingPart, Message, Open, Opened, Role, Start
 from rdc.session.serve import greeting
 from tests.session.test_entries_memory import below, listing, names
 

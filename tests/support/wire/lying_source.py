@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rdc.protocol.messages.registry import Message
-from rdc.protocol.rules.connection import Received
+from rdc.protocol.connection import Received
+from rdc.protocol.messages import Message
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.conversation import Source
 

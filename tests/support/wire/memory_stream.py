@@ -14,7 +14,7 @@ from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
 from rdc.progress import silent
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
 from rdc.session.runtime.driver import run
 from rdc.session.serve import answer, greeting
 from rdc.session.sync_run import SyncRun

@@ -18,73 +18,8 @@ from rdc.model.filter_rules import (
     RuleSyntax,
 )
 from rdc.model.sync import Alternates, AlternateUse, Backup
-from rdc.protocol.messages.registry import (
-    BlockAnswer,
-    BlockRequest,
-    BundleAnswer,
-    BundleRequest,
-    Changed,
-    Code,
-    Condition,
-    Correction,
-    Data,
-    Describe,
-    DigestAnswer,
-    DigestRequest,
-    Done,
-    EntryAttributes,
-    FileBatch,
-    FileEnd,
-    FileFailed,
-    FileRequest,
-    Follow,
-    HardLinks,
-    Hello,
-    Holes,
-    Items,
-    Landed,
-    ListingEnd,
-    ListingPart,
-    Literals,
-    Manifest,
-    Message,
-    MountPoints,
-    NodeAnswer,
-    NodeRequest,
-    Notice,
-    Open,
-    Opened,
-    Owners,
-    Plan,
-    Progress,
-    RangeRequest,
-    Refused,
-    Removed,
-    Renamed,
-    Resized,
-    Role,
-    RootAnswer,
-    RootRequest,
-    RowsPart,
-    RowsRequest,
-    Rules,
-    Selected,
-    SourceState,
-    Start,
-    Table,
-    Targets,
-    TierAnswer,
-    TierRequest,
-    TopTier,
-    TraitsAnswer,
-    TraitsRequest,
-    TreeAnswer,
-    TreeRequest,
-    Turn,
-    TurnEnd,
-    Watch,
-)
-from rdc.protocol.messages.rows import ALL_GROUPS
+from rdc.protocol import messages
+from rdc.protocol.messages.listings import ALL_GROUPS
 from rdc.protocol.wire.added_options import NamedValues
 from tests.support.wire.wire_strategies import (
     batches,
@@ -128,19 +63,19 @@ RULES = (
 
 
 @st.composite
-def owners(draw: st.DrawFn) -> Owners:
+def owners(draw: st.DrawFn) -> messages.Owners:
     def named() -> tuple[tuple[int, ...], tuple[bytes, ...]]:
         ids = draw(st.lists(st.integers(0, 2**32 - 1), max_size=5, unique=True).map(sorted))
         return tuple(ids), tuple(draw(st.sampled_from((b"", b"root", b"\xff"))) for _ in ids)
 
-    return Owners(*named(), *named())
+    return messages.Owners(*named(), *named())
 
 
-BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
-    Hello: hellos,
-    Open: st.builds(
-        Open,
-        st.sampled_from(list(Role)),
+BY_KIND: dict[type[messages.Message], st.SearchStrategy[messages.Message]] = {
+    messages.Hello: hellos,
+    messages.Open: st.builds(
+        messages.Open,
+        st.sampled_from(list(messages.Role)),
         paths,
         st.binary(min_size=16, max_size=16),
         options,
@@ -171,18 +106,20 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
             )
         ),
     ),
-    Rules: st.builds(Rules, st.lists(st.sampled_from(RULES), max_size=4).map(tuple), st.booleans()),
-    Selected: st.builds(
-        Selected,
+    messages.Rules: st.builds(
+        messages.Rules, st.lists(st.sampled_from(RULES), max_size=4).map(tuple), st.booleans()
+    ),
+    messages.Selected: st.builds(
+        messages.Selected,
         paths,
         st.lists(st.sampled_from((b".", b"a", b"./a/b", b"d/", b"\xff/x")), max_size=4).map(tuple),
         st.booleans(),
     ),
-    Opened: st.builds(Opened),
-    Refused: st.builds(Refused, failures, lines),
-    Describe: st.builds(Describe, st.booleans(), kept),
-    Manifest: st.builds(
-        Manifest,
+    messages.Opened: st.builds(messages.Opened),
+    messages.Refused: st.builds(messages.Refused, failures, lines),
+    messages.Describe: st.builds(messages.Describe, st.booleans(), kept),
+    messages.Manifest: st.builds(
+        messages.Manifest,
         roots,
         ordinals,
         sizes,
@@ -191,114 +128,122 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         kept,
         st.just(b"") | st.binary(min_size=8, max_size=8),
     ),
-    TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
-    TierAnswer: tier_answers(),
-    MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
-    HardLinks: hard_links(),
-    EntryAttributes: entry_attributes(),
-    Owners: owners(),
-    TopTier: st.builds(
-        TopTier,
+    messages.TierRequest: st.builds(
+        messages.TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)
+    ),
+    messages.TierAnswer: tier_answers(),
+    messages.MountPoints: st.builds(messages.MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
+    messages.HardLinks: hard_links(),
+    messages.EntryAttributes: entry_attributes(),
+    messages.Owners: owners(),
+    messages.TopTier: st.builds(
+        messages.TopTier,
         st.integers(0, 24),
         st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=64).map(b"".join),
     ),
-    RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
-    RowsPart: rows_parts(),
-    Start: st.builds(
-        Start,
+    messages.RowsRequest: st.builds(
+        messages.RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)
+    ),
+    messages.RowsPart: rows_parts(),
+    messages.Start: st.builds(
+        messages.Start,
         st.just(b"only"),
         st.sampled_from(list(Kind)),
         metadata,
         kept,
     ),
-    ListingPart: st.builds(
-        ListingPart,
+    messages.ListingPart: st.builds(
+        messages.ListingPart,
         ordinals,
         inner_paths,
         st.integers(0, ORDINAL_LIMIT - 12),
         st.just(True),
         listings(),
     ),
-    ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, totals, sizes),
-    RootRequest: st.builds(RootRequest, files, widths, st.integers(1, 64)),
-    RootAnswer: root_answers(),
-    DigestRequest: st.builds(DigestRequest, files),
-    DigestAnswer: st.builds(DigestAnswer, roots),
-    TraitsRequest: st.builds(TraitsRequest, files),
-    Landed: st.builds(Landed, files, st.binary(min_size=16, max_size=16)),
-    Removed: st.builds(Removed, st.integers(0, 16_384)),
-    TraitsAnswer: traits_answers(),
-    TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
-    TreeAnswer: st.builds(
-        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
+    messages.ListingEnd: st.builds(messages.ListingEnd, sizes, sizes, sizes, totals, sizes),
+    messages.RootRequest: st.builds(messages.RootRequest, files, widths, st.integers(1, 64)),
+    messages.RootAnswer: root_answers(),
+    messages.DigestRequest: st.builds(messages.DigestRequest, files),
+    messages.DigestAnswer: st.builds(messages.DigestAnswer, roots),
+    messages.TraitsRequest: st.builds(messages.TraitsRequest, files),
+    messages.Landed: st.builds(messages.Landed, files, st.binary(min_size=16, max_size=16)),
+    messages.Removed: st.builds(messages.Removed, st.integers(0, 16_384)),
+    messages.TraitsAnswer: traits_answers(),
+    messages.TreeRequest: st.builds(
+        messages.TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)
     ),
-    BundleRequest: st.builds(
-        BundleRequest,
+    messages.TreeAnswer: st.builds(
+        messages.TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
+    ),
+    messages.BundleRequest: st.builds(
+        messages.BundleRequest,
         ordinals,
         files.map(lambda some: some[:256]),
         st.integers(4, 8),
         st.integers(256, 65_536),
     ),
-    BundleAnswer: st.builds(
-        BundleAnswer,
+    messages.BundleAnswer: st.builds(
+        messages.BundleAnswer,
         ordinals,
         st.sets(st.integers(0, 255)).map(lambda some: tuple(sorted(some))),
         roots,
         st.lists(st.integers(1, 1 << 62), max_size=9).map(tuple),
         *[st.binary(max_size=99)] * 2,
     ),
-    NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
-    NodeAnswer: node_answers(),
-    RangeRequest: range_requests(),
-    Code: st.builds(Code, ordinals, st.binary(min_size=1, max_size=99)),
-    Correction: corrections(),
-    Table: st.builds(Table, ordinals, st.sampled_from([4, 24, 64]), st.binary(min_size=1, max_size=99)),
-    Targets: st.builds(Targets, ordinals, st.binary(min_size=1, max_size=99)),
-    Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
-    BlockRequest: block_requests(),
-    BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),
-    FileRequest: st.builds(FileRequest, files),
-    Resized: st.builds(Resized, ordinals, sizes),
-    Holes: st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(1, 1 << 40)), max_size=9).flatmap(
+    messages.NodeRequest: st.builds(messages.NodeRequest, ordinals, st.integers(0, 24), files, widths),
+    messages.NodeAnswer: node_answers(),
+    messages.RangeRequest: range_requests(),
+    messages.Code: st.builds(messages.Code, ordinals, st.binary(min_size=1, max_size=99)),
+    messages.Correction: corrections(),
+    messages.Table: st.builds(
+        messages.Table, ordinals, st.sampled_from([4, 24, 64]), st.binary(min_size=1, max_size=99)
+    ),
+    messages.Targets: st.builds(messages.Targets, ordinals, st.binary(min_size=1, max_size=99)),
+    messages.Literals: st.builds(messages.Literals, ordinals, st.binary(min_size=1, max_size=99)),
+    messages.BlockRequest: block_requests(),
+    messages.BlockAnswer: st.builds(messages.BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),
+    messages.FileRequest: st.builds(messages.FileRequest, files),
+    messages.Resized: st.builds(messages.Resized, ordinals, sizes),
+    messages.Holes: st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(1, 1 << 40)), max_size=9).flatmap(
         lambda some: st.builds(
-            Holes,
+            messages.Holes,
             ordinals,
             sizes,
             st.just(tuple(gap for gap, _ in some)),
             st.just(tuple(length for _, length in some)),
         )
     ),
-    Data: data(),
-    FileBatch: batches(),
-    FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes)
-    | st.builds(FileEnd, st.integers(0, 9), sizes, roots, mtimes, st.integers(10, 99)),
-    FileFailed: st.builds(FileFailed, ordinals, failures, lines),
-    Notice: st.builds(Notice, codes, paths, lines),
-    Items: items(),
-    Progress: st.builds(
-        Progress, st.sampled_from(["compare", "transfer", "delete"]), totals, st.none() | totals
+    messages.Data: data(),
+    messages.FileBatch: batches(),
+    messages.FileEnd: st.builds(messages.FileEnd, ordinals, sizes, roots | st.just(b""), mtimes)
+    | st.builds(messages.FileEnd, st.integers(0, 9), sizes, roots, mtimes, st.integers(10, 99)),
+    messages.FileFailed: st.builds(messages.FileFailed, ordinals, failures, lines),
+    messages.Notice: st.builds(messages.Notice, codes, paths, lines),
+    messages.Items: items(),
+    messages.Progress: st.builds(
+        messages.Progress, st.sampled_from(["compare", "transfer", "delete"]), totals, st.none() | totals
     ),
-    Plan: st.builds(Plan, sizes, totals, sizes),
-    Done: st.builds(Done, sizes, sizes, sizes, totals, totals, sizes, codes),
-    Watch: st.builds(Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
-    Follow: st.builds(
-        Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)
+    messages.Plan: st.builds(messages.Plan, sizes, totals, sizes),
+    messages.Done: st.builds(messages.Done, sizes, sizes, sizes, totals, totals, sizes, codes),
+    messages.Watch: st.builds(messages.Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
+    messages.Follow: st.builds(
+        messages.Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)
     ),
-    Condition: st.builds(
-        Condition, st.sampled_from(list(SourceState)), lines, st.integers(0, RESCAN_SECONDS)
+    messages.Condition: st.builds(
+        messages.Condition, st.sampled_from(list(messages.SourceState)), lines, st.integers(0, RESCAN_SECONDS)
     ),
-    Turn: st.builds(Turn, st.booleans()),
-    Renamed: st.builds(
-        Renamed,
+    messages.Turn: st.builds(messages.Turn, st.booleans()),
+    messages.Renamed: st.builds(
+        messages.Renamed,
         inner_paths.map(lambda path: b"old/" + path if path else b"old"),
         inner_paths.map(lambda path: b"new/" + path if path else b"new"),
         st.sampled_from([Kind.FILE, Kind.DIRECTORY]),
         sizes,
         metadata,
     ),
-    Changed: changes(),
-    TurnEnd: st.builds(TurnEnd, sizes, sizes, sizes),
+    messages.Changed: changes(),
+    messages.TurnEnd: st.builds(messages.TurnEnd, sizes, sizes, sizes),
 }
 
 
-messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())
+any_message: st.SearchStrategy[messages.Message] = st.one_of(*BY_KIND.values())

@@ -19,9 +19,9 @@ from rdc.model.check import CheckOptions
 from rdc.model.location import Location
 from rdc.model.sync import Backup, SyncOptions
 from rdc.model.watch import WatchOptions
-from rdc.protocol.messages.registry import Open, Opened, Role
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.connection import Connection
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Open, Opened, Role
 from rdc.records import replace
 from rdc.session.check import CheckRun, operands_of
 from rdc.session.runtime.commands import Conversation, Receive, Send

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rdc.chunking.params import SYNC_PARAMS
-from rdc.protocol.messages.registry import Message, Turn
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Message, Turn
 from rdc.session.runtime.commands import Conversation
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import greeting

@@ -21,10 +21,10 @@ import msgpack
 
 from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Open, Role, decode
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.wire.frames import Frame, FrameReader
-from rdc.protocol.wire.varint import decode_varint, encode_varint
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Open, Role, decode
+from rdc.protocol.wire.integers import decode_varint, encode_varint
+from rdc.protocol.wire.stream import Frame, FrameReader
 from tests.support.running import paired_sync
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.programs import functions, linked

@@ -11,11 +11,10 @@ from typing import NoReturn
 import msgpack
 
 from rdc.errors import RdcError
-from rdc.protocol.messages.registry import Hello, Literals, Open, message_kinds
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import DIALECT
-from rdc.protocol.wire.frames import FrameReader
-from rdc.protocol.wire.stream_blocks import BlockReader
+from rdc.protocol.connection import Connection
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Hello, Literals, Open, message_kinds
+from rdc.protocol.wire.stream import BlockReader, FrameReader
 
 __all__ = ["Line", "RecordedEnd", "Recording", "read_transcript", "write_transcript"]
 

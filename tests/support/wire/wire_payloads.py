@@ -9,18 +9,8 @@ import msgpack
 
 from rdc.limits.wire import FRAME_BYTES
 from rdc.model.entries import Kind, Listing
-from rdc.protocol.messages.registry import (
-    Code,
-    Correction,
-    Data,
-    FileBatch,
-    ListingPart,
-    Message,
-    Table,
-    Targets,
-    encode,
-)
-from rdc.protocol.wire.varint import decode_varint, encode_varint
+from rdc.protocol import messages
+from rdc.protocol.wire.integers import decode_varint, encode_varint
 
 __all__ = ["LISTING", "PART", "joined", "parted"]
 
@@ -34,13 +24,21 @@ LISTING = Listing(
     array("I", (3, 4, 0xFFFF_FFFF)),
     (b"../x",),
 )
-PART = ListingPart(0, b"", 0, True, LISTING)
+PART = messages.ListingPart(0, b"", 0, True, LISTING)
 
 
-def parted(message: Message) -> tuple[Any, bytes | None]:
+def parted(message: messages.Message) -> tuple[Any, bytes | None]:
     """The payload's fields, and the content behind them where there is any."""
-    payload = encode(message)
-    if not isinstance(message, Data | Code | FileBatch | Correction | Targets | Table):
+    payload = messages.encode(message)
+    if not isinstance(
+        message,
+        messages.Data
+        | messages.Code
+        | messages.FileBatch
+        | messages.Correction
+        | messages.Targets
+        | messages.Table,
+    ):
         return msgpack.unpackb(payload), None
     found = decode_varint(payload, 0, FRAME_BYTES, "a length")
     assert found is not None

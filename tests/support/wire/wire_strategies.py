@@ -20,25 +20,9 @@ from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import ALL_MODES, GRANULARITIES, Granularity, Preserved, Rounding
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.model.times import packed_time
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
-from rdc.protocol.messages.registry import (
-    BlockRequest,
-    Changed,
-    Correction,
-    Data,
-    EntryAttributes,
-    FileBatch,
-    HardLinks,
-    Hello,
-    Items,
-    NodeAnswer,
-    RangeRequest,
-    RootAnswer,
-    RowsPart,
-    TierAnswer,
-    TraitsAnswer,
-)
-from rdc.protocol.messages.rows import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
+from rdc.protocol import messages
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
+from rdc.protocol.messages.listings import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
 from tests.support.kernel.range_rows import rows_of
 
 ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
@@ -131,16 +115,16 @@ options = st.builds(
     min_size=st.just(0) | sizes,
     max_size=st.none() | sizes,
 )
-hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
+hellos = st.builds(messages.Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
 
 @st.composite
-def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
+def traits_answers(draw: st.DrawFn) -> messages.TraitsAnswer:
     named = draw(files)
     count = len(named)
     held = draw(st.lists(sizes | st.integers(20_000, 70_000), min_size=count, max_size=count))
     near = sum(24_576 <= size < 65_536 for size in held)
-    return TraitsAnswer(
+    return messages.TraitsAnswer(
         named,
         tuple(held),
         draw(st.binary(min_size=8 * count, max_size=8 * count)),
@@ -150,13 +134,15 @@ def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
 
 
 @st.composite
-def root_answers(draw: st.DrawFn) -> RootAnswer:
+def root_answers(draw: st.DrawFn) -> messages.RootAnswer:
     named = draw(files)
     count = len(named)
     group = draw(st.integers(1, 64))
     if group > 1:
-        return RootAnswer(named, (), draw(st.binary(min_size=8, max_size=8)) * -(-count // group), group)
-    return RootAnswer(
+        return messages.RootAnswer(
+            named, (), draw(st.binary(min_size=8, max_size=8)) * -(-count // group), group
+        )
+    return messages.RootAnswer(
         named,
         tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
         draw(st.binary(min_size=32 * count, max_size=32 * count)),
@@ -164,51 +150,51 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> FileBatch:
+def batches(draw: st.DrawFn) -> messages.FileBatch:
     named = draw(files)
     lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
-    return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
+    return messages.FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
 
 
 @st.composite
-def items(draw: st.DrawFn) -> Items:
+def items(draw: st.DrawFn) -> messages.Items:
     count = draw(st.integers(1, 5))
     codes = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11)
     named = st.lists(paths, min_size=count, max_size=count).map(tuple)
-    return Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
+    return messages.Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
 
 
 @st.composite
-def node_answers(draw: st.DrawFn) -> NodeAnswer:
+def node_answers(draw: st.DrawFn) -> messages.NodeAnswer:
     nodes = draw(files)
     count = len(nodes)
     records = draw(st.lists(st.binary(max_size=50), min_size=count, max_size=count))
-    return NodeAnswer(draw(ordinals), draw(st.integers(0, 24)), nodes, tuple(records))
+    return messages.NodeAnswer(draw(ordinals), draw(st.integers(0, 24)), nodes, tuple(records))
 
 
 @st.composite
-def range_requests(draw: st.DrawFn) -> RangeRequest:
+def range_requests(draw: st.DrawFn) -> messages.RangeRequest:
     ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
     pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
     pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
     cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CHECK_BLOCK_BYTES), max_size=9))))
     digests = draw(st.binary(min_size=2 * len(cells), max_size=2 * len(cells)))
     blank = bool(cells) and not pack and draw(st.booleans())
-    return RangeRequest.of(
+    return messages.RangeRequest.of(
         draw(ordinals), rows_of(pairs), pack=pack, claims=Claims(cells, digests), blank=blank
     )
 
 
 @st.composite
-def corrections(draw: st.DrawFn) -> Correction:
+def corrections(draw: st.DrawFn) -> messages.Correction:
     cells = tuple(
         sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CHECK_BLOCK_BYTES), min_size=1, max_size=64)))
     )
-    return Correction(draw(ordinals), cells, draw(st.binary(max_size=300)))
+    return messages.Correction(draw(ordinals), cells, draw(st.binary(max_size=300)))
 
 
 @st.composite
-def block_requests(draw: st.DrawFn) -> BlockRequest:
+def block_requests(draw: st.DrawFn) -> messages.BlockRequest:
     lengths = st.integers(1, 300_000)
     gaps = st.integers(0, SIZE_LIMIT >> 6)
     found, end = [], 0
@@ -216,7 +202,7 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
         found.append((end + gap, length))
         end += gap + length
     size = draw(st.sampled_from([16, 64, 1000, 65_536]))
-    return BlockRequest.of(
+    return messages.BlockRequest.of(
         draw(ordinals),
         tuple(found[: 3 if size == 16 else 20]),
         size,
@@ -226,13 +212,13 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
 
 
 @st.composite
-def data(draw: st.DrawFn) -> Data:
+def data(draw: st.DrawFn) -> messages.Data:
     payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
-    return Data(draw(ordinals), payload)
+    return messages.Data(draw(ordinals), payload)
 
 
 @st.composite
-def rows_parts(draw: st.DrawFn) -> RowsPart:
+def rows_parts(draw: st.DrawFn) -> messages.RowsPart:
     """Any groups of the entries of one to three directories."""
     groups = draw(st.integers(1, ALL_GROUPS))
     found = [
@@ -256,14 +242,14 @@ def rows_parts(draw: st.DrawFn) -> RowsPart:
         column("mtimes", groups & MTIMES),
     )
     counts = tuple(len(part) for _, part in found)
-    return RowsPart(draw(st.sampled_from((counts, (rows.count,)))), draw(st.booleans()), rows)
+    return messages.RowsPart(draw(st.sampled_from((counts, (rows.count,)))), draw(st.booleans()), rows)
 
 
 @st.composite
-def tier_answers(draw: st.DrawFn) -> TierAnswer:
+def tier_answers(draw: st.DrawFn) -> messages.TierAnswer:
     firsts = draw(st.lists(ordinals, min_size=1, max_size=20))
     counts = draw(st.lists(st.integers(1, 300), min_size=len(firsts), max_size=len(firsts)))
-    return TierAnswer(
+    return messages.TierAnswer(
         draw(st.integers(0, 24)), tuple(firsts), tuple(counts), draw(st.binary(min_size=1, max_size=99))
     )
 
@@ -279,26 +265,28 @@ mtimes = st.none() | times
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> Changed:
+def changes(draw: st.DrawFn) -> messages.Changed:
     gone = b"".join(name + b"\0" for name in sorted(draw(st.sets(component, max_size=5))))
     listing = draw(listings())
     doubtful = tuple(row for row in listing.rows_of(Kind.FILE) if draw(st.booleans()))
     first = draw(st.integers(0, ORDINAL_LIMIT - 12))
-    return Changed(draw(inner_paths), draw(metadata), first, gone, listing, doubtful)
+    return messages.Changed(draw(inner_paths), draw(metadata), first, gone, listing, doubtful)
 
 
 @st.composite
-def hard_links(draw: st.DrawFn) -> HardLinks:
+def hard_links(draw: st.DrawFn) -> messages.HardLinks:
     named = tuple(sorted(draw(st.sets(st.integers(1, 1 << 31), min_size=1, max_size=5))))
-    return HardLinks(named, tuple(draw(st.integers(0, file - 1)) for file in named))
+    return messages.HardLinks(named, tuple(draw(st.integers(0, file - 1)) for file in named))
 
 
 @st.composite
-def entry_attributes(draw: st.DrawFn) -> EntryAttributes:
+def entry_attributes(draw: st.DrawFn) -> messages.EntryAttributes:
     names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and name != ACCESS_TIME)
     time = st.dictionaries(st.just(ACCESS_TIME), st.binary(min_size=8, max_size=8), max_size=1)
     pairs = st.builds(or_, st.dictionaries(names, st.binary(max_size=20), min_size=1, max_size=3), time)
     packed = pairs.map(lambda given: pack_attributes(tuple(given.items())))
     sets = tuple(draw(st.lists(packed | st.just(UNREADABLE), min_size=1, max_size=3)))
     entries = tuple(sorted(draw(st.sets(st.integers(0, 1 << 31), min_size=1, max_size=5))))
-    return EntryAttributes(entries, tuple(draw(st.integers(0, len(sets) - 1)) for _ in entries), sets)
+    return messages.EntryAttributes(
+        entries, tuple(draw(st.integers(0, len(sets) - 1)) for _ in entries), sets
+    )

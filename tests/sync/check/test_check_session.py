@@ -20,8 +20,11 @@ from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.check import CheckOptions
 from rdc.model.location import Location
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
-from rdc.protocol.messages.registry import Done, FileFailed, Message, RootAnswer
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages.comparison import RootAnswer
+from rdc.protocol.messages.content import FileFailed
+from rdc.protocol.messages.turns import Done
+from rdc.protocol.wire.codec import Message
 from rdc.signature.tree import SignatureTree
 from tests.support.running.checking import Checked, check_in_turns, run_check, snapshot
 from tests.support.running.syncing import Way, contents_of

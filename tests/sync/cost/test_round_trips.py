@@ -20,8 +20,8 @@ from rdc.errors import ExitCode
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
-from rdc.protocol.messages.registry import Done, Role
-from rdc.protocol.rules.connection import Connection
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Done, Role
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer, greeting
 from rdc.session.sync_run import SyncRun

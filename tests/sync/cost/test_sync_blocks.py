@@ -7,20 +7,15 @@ import random
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
-from rdc.protocol.messages.registry import (
-    Data,
-    Message,
-    TreeAnswer,
-    TreeRequest,
-)
+from rdc.protocol.messages import Data, Message, TreeAnswer, TreeRequest
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
+from rdc.records import replace
 from rdc.session.delta import file_comparison as gaps_module
 from rdc.session.delta import range_requests as literal_requests_module
 from rdc.session.runtime.commands import Conversation, Send
@@ -302,12 +297,11 @@ def test_only_one_chunk_needs_no_records(
 
 def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a record the root alone says what the chunk is; it is looked at before the rename."""
-    answer = TreeAnswer
 
-    def other(file: int, size: int, root: bytes, *rest: Any) -> TreeAnswer:
-        return answer(file, size, b"r" * 32, *rest)
+    def other(message: Message, round_: int) -> Send:
+        return Send(replace(message, root=b"r" * 32) if isinstance(message, TreeAnswer) else message, round_)
 
-    monkeypatch.setattr(file_answers_module, "TreeAnswer", other)
+    monkeypatch.setattr(file_answers_module, "Send", other)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
     run = sync_in_turns(source, destination)
     assert counts(run)["TreeAnswer"] == 2  # then it comes whole, with a digest of its own

@@ -18,8 +18,8 @@ from rdc.files.bulk.snapshot import Look
 from rdc.files.root.root import Root
 from rdc.limits.sessions import BUNDLE_BYTES, BUNDLED_FILE_BYTES
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
-from rdc.protocol.messages.registry import BundleRequest, Message
+from rdc.protocol.messages import BundleRequest, Message
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session import sync_run
 from rdc.session.delta.file_comparison import MASKING_BYTES
 from rdc.session.runtime.commands import Send

@@ -11,7 +11,7 @@ import pytest
 
 from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import run_sync
 from tests.support.trees.big_file import MIB, make_versions, sync_measured

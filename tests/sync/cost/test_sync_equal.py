@@ -9,7 +9,7 @@ import pytest
 
 from rdc.errors import ExitCode, FileChangedError, ProtocolError
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import RangeRequest
+from rdc.protocol.messages import RangeRequest
 from rdc.session.runtime.commands import Conversation
 from rdc.session.source import sent_contents
 from rdc.session.source.answers import FileAnswers

@@ -10,13 +10,8 @@ from typing import Any
 import pytest
 
 from rdc.errors import ProtocolError
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES, Claims
-from rdc.protocol.messages.registry import (
-    BlockAnswer,
-    Correction,
-    Message,
-    RangeRequest,
-)
+from rdc.protocol.messages import BlockAnswer, Correction, Message, RangeRequest
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.session.runtime.commands import Send
 from rdc.session.source import answers as file_answers_module
 from rdc.session.source import range_answers as cell_checks_module

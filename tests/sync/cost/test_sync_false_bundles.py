@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ProtocolError
-from rdc.protocol.messages.registry import BlockAnswer, BundleAnswer, Message
+from rdc.protocol.messages import BlockAnswer, BundleAnswer, Message
 from rdc.session.runtime.commands import Send
 from rdc.session.source import answers as file_answers_module
 from tests.support.running.paired_sync import sync_in_turns

@@ -12,8 +12,8 @@ import pytest
 from rdc import kernel
 from rdc.model.sync import SyncOptions
 from rdc.plan import check_blocks as cells_module
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
-from rdc.protocol.messages.registry import Correction, Role, Targets
+from rdc.protocol.messages import Correction, Role, Targets
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session.binaries.x86_masking import (
     SEARCH_FILLER,
     looks_like,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
-from rdc.protocol.messages.registry import Items, Notice, decode, encode
-from rdc.protocol.rules.connection import Connection
-from rdc.protocol.rules.dialect import DIALECT
+from rdc.protocol.connection import Connection
+from rdc.protocol.dialect import DIALECT
+from rdc.protocol.messages import Items, Notice, decode, encode
 from rdc.session.runtime import bandwidth
 from rdc.session.runtime.bandwidth import TokenBucket
 from rdc.session.runtime.commands import Conversation, Pace, Receive, Send

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rdc.kernel import _kernel
-from rdc.protocol.messages.registry import Data, Table
+from rdc.protocol.messages import Data, Table
 from rdc.session.binaries import filters as filters_module
 from rdc.session.binaries.filters import STRIDES, decode_table, encode_table
 from rdc.session.source import range_answers as range_answers_module

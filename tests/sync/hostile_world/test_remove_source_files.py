@@ -13,7 +13,7 @@ from rdc.errors import ExitCode, ProtocolError, RdcError, TrustError
 from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Landed, Open, Role
+from rdc.protocol.messages import Landed, Open, Role
 from rdc.session.access import Access, granted_options
 from rdc.session.landing import confirmed_files
 from rdc.session.landing.confirmed_files import ConfirmedFiles

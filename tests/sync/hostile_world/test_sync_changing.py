@@ -15,7 +15,7 @@ from rdc.errors import ExitCode, FileChangedError, ProtocolError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import NodeRequest
+from rdc.protocol.messages import NodeRequest
 from rdc.session.delta import file_comparison as file_comparison_module
 from rdc.session.runtime.commands import Conversation
 from rdc.session.source import signed_files as asked_files_module

@@ -28,9 +28,9 @@ from rdc.model.attributes import (
 )
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import EVERYTHING
-from rdc.protocol.messages.registry import Describe, EntryAttributes, Start, encode
-from rdc.protocol.rules.states import Illegal
-from rdc.protocol.rules.tree_totals import TreeTotals
+from rdc.protocol.messages import Describe, EntryAttributes, Start, encode
+from rdc.protocol.sequence import TreeTotals
+from rdc.protocol.wire.codec import Illegal
 from rdc.session.trees.wanted_xattrs import WantedXattrs
 from tests.sync.options.test_sync_attributes import (
     ALL,

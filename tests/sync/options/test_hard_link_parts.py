@@ -17,9 +17,9 @@ from rdc.files.root.root import Root
 from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.model.entries import Kind, Metadata, PackedInodes
 from rdc.model.preserved import EVERYTHING
-from rdc.protocol.messages.registry import Describe, HardLinks, Start, encode
-from rdc.protocol.rules.states import Illegal
-from rdc.protocol.rules.tree_totals import TreeTotals
+from rdc.protocol.messages import Describe, HardLinks, Start, encode
+from rdc.protocol.sequence import TreeTotals
+from rdc.protocol.wire.codec import Illegal
 from rdc.tree.hard_links import LinkTable
 from tests.support.trees.trees import (
     Directory,

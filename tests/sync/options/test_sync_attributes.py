@@ -22,7 +22,7 @@ from rdc.model.attributes import (
     Attributes,
 )
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from rdc.session.trees.wanted_xattrs import WantedXattrs
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.syncing import Way, run_sync

@@ -16,7 +16,7 @@ from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.plan.modify_window import with_equal_time, with_equal_times
-from rdc.protocol.messages.registry import Open, Role
+from rdc.protocol.messages import Open, Role
 from rdc.session.access import Access, granted_options
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Node, describe, read_tree, tree, write_tree

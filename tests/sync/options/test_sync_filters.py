@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from rdc.errors import ExitCode, ProtocolError
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from rdc.tree.filters import FilterList
 from rdc.tree.unbound_filters import UnboundFilters
 from tests.support.oracle.cases import Case

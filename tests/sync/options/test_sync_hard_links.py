@@ -18,7 +18,7 @@ from rdc.files.base.temporary_names import temporary_name
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.plan.compare import Decision
-from rdc.protocol.messages.registry import HardLinks, Role
+from rdc.protocol.messages import HardLinks, Role
 from rdc.session.landing.file_commits import FileCommits
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source.tree_description import Description

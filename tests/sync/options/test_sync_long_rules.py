@@ -11,9 +11,9 @@ from rdc.limits.paths import FILTER_RULES
 from rdc.limits.wire import RULES_BYTES
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Notice, Open, Role, Rules
-from rdc.protocol.rules.sequence_rules import SequenceRules
-from rdc.protocol.rules.states import Illegal
+from rdc.protocol.messages import Notice, Open, Role, Rules
+from rdc.protocol.sequence import SequenceRules
+from rdc.protocol.wire.codec import Illegal
 from tests.support.relay.two_hosts import between
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import read_tree, tree, write_tree

@@ -17,9 +17,10 @@ from rdc.model.entries import Kind, Metadata
 from rdc.model.location import Location
 from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Describe, MountPoints, Role, Start
-from rdc.protocol.rules.states import Illegal
-from rdc.protocol.rules.tree_totals import TreeTotals
+from rdc.protocol.messages.description import MountPoints, Start
+from rdc.protocol.messages.opening import Describe
+from rdc.protocol.sequence import TreeTotals
+from rdc.protocol.wire.codec import Illegal, Role
 from tests.support.running.paired_sync import Remembering, kinds, sync_in_turns
 from tests.support.running.syncing import Way, command, contents_of, run_sync, shell
 from tests.support.trees.loop_images import memory_mounted

@@ -15,7 +15,7 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages.registry import Role
+from rdc.protocol.messages import Role
 from tests.support.running.paired_sync import Remembering, sync_in_turns
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import (

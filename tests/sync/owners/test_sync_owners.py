@@ -15,7 +15,7 @@ from rdc.limits.wire import OWNERS
 from rdc.model.entries import little_endian
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Owners
+from rdc.protocol.messages import Owners
 from rdc.session.source.owner_names import OwnerNames
 from rdc.session.trees import owner_mapping as mapping_module
 from rdc.session.trees.owner_mapping import owner_mapping

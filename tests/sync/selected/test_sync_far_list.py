@@ -15,7 +15,7 @@ from rdc.limits import paths as limits
 from rdc.model.location import FarList, Location
 from rdc.model.selection import SelectedPaths
 from rdc.model.sync import FileList, SyncOptions
-from rdc.protocol.messages.registry import Open, Role
+from rdc.protocol.messages import Open, Role
 from rdc.session.access import Access, granted_options
 from rdc.session.listed_source import open_listed
 from tests.cli.test_serve_root import forced

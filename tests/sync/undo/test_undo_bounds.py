@@ -13,7 +13,7 @@ from rdc.files.root.root import Root
 from rdc.model.sync import Backup, KeepUndo, SyncOptions
 from rdc.model.undo import parse_keep_undo
 from rdc.progress import Problem
-from rdc.protocol.messages.registry import Open, Role
+from rdc.protocol.messages import Open, Role
 from rdc.session.access import Access, granted_options
 from rdc.undoing.keeper import SyncUndo
 from rdc.undoing.undo import list_syncs

@@ -12,31 +12,26 @@ import msgpack
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
 from rdc.limits.wire import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync_report import MessageCost
-from rdc.protocol.messages.registry import (
-    Describe,
-    Hello,
-    Message,
-    Open,
-    Refused,
-    Role,
-    decode,
-    encode_parts,
+from rdc.protocol.accounts import Costs, EntriesAccount
+from rdc.protocol.dialect import DIALECT, Agreement, Dialect, agree
+from rdc.protocol.messages import Describe, Hello, Message, Open, Refused, Role, State, decode, encode_parts
+from rdc.protocol.sequence import SequenceRules
+from rdc.protocol.wire.codec import Illegal
+from rdc.protocol.wire.stream import (
+    PLAIN,
+    RAW,
+    BlockReader,
+    BlockWriter,
+    CompressionLevel,
+    Frame,
+    FrameReader,
+    frame_head,
 )
-from rdc.protocol.rules.dialect import DIALECT, Agreement, Dialect, agree
-from rdc.protocol.rules.entries_account import EntriesAccount
-from rdc.protocol.rules.sequence_rules import SequenceRules
-from rdc.protocol.rules.states import Illegal, State
-from rdc.protocol.wire.compression_level import PLAIN, RAW, CompressionLevel
-from rdc.protocol.wire.costs import Costs
-from rdc.protocol.wire.frames import Frame, FrameReader, frame_head
-from rdc.protocol.wire.stream_blocks import BlockReader, BlockWriter
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.protocol.rules.pending_requests import AskedRanges
-
-__all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
+    from rdc.protocol.pending import AskedRanges
 
 MAGIC = b"RDC"
 
@@ -90,12 +85,12 @@ class Connection:
         self._greeting = bytearray()
         """Received bytes of a preamble that is not complete."""
         self._preamble_seen = False
-        self._blocks_in = BlockReader(self._costs.received)
+        self._blocks_in = BlockReader(self._costs.received.block)
         self._frames_in = FrameReader()
         self._eof = False
         self._failure: RdcError | None = None
         self._preamble: bytes = MAGIC + bytes((NEGOTIATING,))
-        self._blocks_out = BlockWriter(RAW, self._costs.sent)
+        self._blocks_out = BlockWriter(RAW, self._costs.sent.block)
         self.send(hello, 0)
         self._blocks_out.flush()
         self._compress = compress
@@ -103,7 +98,7 @@ class Connection:
 
     @property
     def role(self) -> Role | None:
-        """This side's role; None until Open states it."""
+        """This side's role in the current turn; None until Open states it."""
         return self._rules.role
 
     # Sending

@@ -8,14 +8,12 @@ have.
 from __future__ import annotations
 
 from rdc.errors import IncompatiblePeerError
-from rdc.protocol.messages.registry import BundleAnswer, BundleRequest, Hello, Message
+from rdc.protocol.messages import Hello, Message, message_kinds
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["DIALECT", "READS_ANEW", "SPECIALS", "Agreement", "Dialect", "agree", "knows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +76,21 @@ SPECIALS = "specials"
 """The feature of a side that knows fifos, sockets and devices as kinds of entries. Without it on both sides
 they are announced as SPECIAL, and left alone."""
 
+
+def _features(*without_messages: str) -> dict[str, tuple[type[Message], ...]]:
+    """The features that messages name, and those that have none."""
+    found: dict[str, tuple[type[Message], ...]] = dict.fromkeys(without_messages, ())
+    for kind in message_kinds().values():
+        if kind.place.feature is not None:
+            found[kind.place.feature] = (*found.get(kind.place.feature, ()), kind)
+    return found
+
+
 DIALECT = Dialect(
     oldest=9,
     newest=9,
-    features={"bundles": (BundleRequest, BundleAnswer), READS_ANEW: (), SPECIALS: ()},
-    since={},
+    features=_features(READS_ANEW, SPECIALS),
+    since={kind: kind.place.since for kind in message_kinds().values() if kind.place.since is not None},
     until={},
 )
 """What this rdc speaks."""

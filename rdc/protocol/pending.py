@@ -1,7 +1,8 @@
 """Requests without a complete answer, oldest first; an answer without a request or out of order is refused.
 
 Both sides keep this list: the source of requests received, the destination of requests sent. Requests are
-answered in the order in which they were sent. The files of one request are answered in any order.
+answered in the order in which they were sent. The files of one request are answered in any order. Which
+messages answer a request is declared at them; here is what they must say.
 """
 
 from __future__ import annotations
@@ -9,66 +10,17 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from functools import partial
 
 from rdc.limits.wire import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
-from rdc.protocol.messages.claims import CHECK_BLOCK_BYTES
-from rdc.protocol.messages.registry import (
-    BlockAnswer,
-    BlockRequest,
-    BundleAnswer,
-    BundleRequest,
-    Code,
-    Correction,
-    Data,
-    DigestAnswer,
-    DigestRequest,
-    FileBatch,
-    FileEnd,
-    FileFailed,
-    FileRequest,
-    Holes,
-    Landed,
-    Literals,
-    Message,
-    NodeAnswer,
-    NodeRequest,
-    RangeRequest,
-    Removed,
-    Resized,
-    RootAnswer,
-    RootRequest,
-    RowsPart,
-    RowsRequest,
-    Table,
-    Targets,
-    TierAnswer,
-    TierRequest,
-    TraitsAnswer,
-    TraitsRequest,
-    TreeAnswer,
-    TreeRequest,
-)
-from rdc.protocol.rules.states import Illegal
+from rdc.protocol import messages
+from rdc.protocol.messages import FileFailed, Message
+from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, AboutFiles
+from rdc.protocol.wire.codec import Illegal
 from rdc.records import dataclass
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeAlias
-
-__all__ = ["Answer", "PendingRequests", "Request"]
-
-Request: TypeAlias = (
-    RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
-    | TierRequest | RowsRequest | DigestRequest | TraitsRequest | BundleRequest | Landed
-)  # fmt: skip
-Answer: TypeAlias = (
-    RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | Correction | Targets | Literals | Code | Table | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
-    | BundleAnswer | Resized | Holes | Removed
-)  # fmt: skip
+    from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +49,7 @@ class PendingRequests:
         oldest = self._pending[0] if self._pending else None
         return oldest.asked if isinstance(oldest, _Ranges) else None
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: Message) -> None:
         """Add a request. Illegal if too many are outstanding; a destination then waits for answers first."""
         if len(self._pending) >= OUTSTANDING_REQUESTS:
             raise Illegal(f"more than {OUTSTANDING_REQUESTS} requests are unanswered")
@@ -107,33 +59,55 @@ class PendingRequests:
         self._ordinals += pending.ordinals
         self._pending.append(pending)
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: Message) -> None:
         """Record an answer. Illegal unless it belongs to the oldest request."""
         if not self._pending:
             raise Illegal("no request is unanswered")
         oldest = self._pending[0]
+        if oldest.kind not in answer.place.answers:
+            raise oldest.refusal()
         if oldest.accept(answer):
             self._pending.popleft()
             self._ordinals -= oldest.ordinals
 
 
-class _Pending(Protocol):
-    @property
-    def ordinals(self) -> int: ...
-
-    def accept(self, answer: Answer) -> bool:
-        """Record an answer. True: the request is now complete."""
+def _ordinals(request: Message) -> int:
+    """Number of files or nodes that a request names; a whole tier is one."""
+    asks = request.place.asks
+    return 1 if asks is None or asks == "file" else len(getattr(request, asks)) or 1
 
 
-class _Files:
+class _Pending:
+    """A request, and how much of its answer came."""
+
+    __slots__ = ("kind", "ordinals")
+
+    def __init__(self, request: Any) -> None:
+        self.kind: type[Message] = type(request)
+        self.ordinals = _ordinals(request)
+
+    def accept(self, answer: Any) -> bool:
+        """Record an answer of a kind that the request may have. True: the request is now complete."""
+        raise NotImplementedError
+
+    def wanted(self) -> str:
+        """What the request asks for."""
+        raise NotImplementedError
+
+    def refusal(self) -> Illegal:
+        """The refusal of an answer to anything else."""
+        return Illegal(f"the oldest request asks for {self.wanted()}")
+
+
+class _Files(_Pending):
     """A request that names several files. The first answer turns its names into the set `_remaining`."""
 
-    __slots__ = ("_names", "_remaining", "ordinals")
+    __slots__ = ("_names", "_remaining")
 
-    def __init__(self, files: tuple[int, ...]) -> None:
-        self._names = array("I", files)
+    def __init__(self, request: AboutFiles) -> None:
+        super().__init__(request)
+        self._names = array("I", request.files)
         self._remaining: set[int] | None = None
-        self.ordinals = len(files)
 
     def has(self, file: int) -> bool:
         return file in self._open()
@@ -153,39 +127,49 @@ class _Files:
         return self._remaining
 
 
-class _Batch(_Files):
-    """A RootRequest or TreeRequest. The TreeAnswer of a file with holes comes right after its Holes."""
+class _Roots(_Files):
+    """A RootRequest: each file is answered once, in any number of answers."""
 
-    __slots__ = ("_group", "_holes", "_wanted", "_width")
+    __slots__ = ("_group", "_width")
 
-    def __init__(self, request: RootRequest | TreeRequest, wanted: type[Message]) -> None:
-        super().__init__(request.files)
-        self._wanted = wanted
-        self._width = request.width
-        self._group = request.group if isinstance(request, RootRequest) else 1
+    def __init__(self, request: messages.RootRequest) -> None:
+        super().__init__(request)
+        self._width, self._group = request.width, request.group
+
+    def wanted(self) -> str:
+        return "RootAnswer"
+
+    def accept(self, answer: messages.RootAnswer | FileFailed) -> bool:
+        if isinstance(answer, FileFailed):
+            return self.acknowledge(answer.file)
+        if (answer.width, answer.group) != (self._width, self._group):
+            raise Illegal(f"roots of {answer.width} bytes, {self._width} were asked for, or of other groups")
+        return self.acknowledge(*answer.files)
+
+
+class _Trees(_Files):
+    """A TreeRequest. The TreeAnswer of a file with holes comes right after its Holes."""
+
+    __slots__ = ("_holes",)
+
+    def __init__(self, request: messages.TreeRequest) -> None:
+        super().__init__(request)
         self._holes: int | None = None
         """The file whose Holes were the last answer."""
 
-    def accept(self, answer: Answer) -> bool:
-        if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
-            if (answer.width, answer.group) != (self._width, self._group):
-                raise Illegal(
-                    f"roots of {answer.width} bytes, {self._width} were asked for, or of other groups"
-                )
-            return self.acknowledge(*answer.files)
-        if isinstance(answer, FileFailed) or (
-            isinstance(answer, (TreeAnswer, Holes)) and self._wanted is TreeAnswer
-        ):
-            holes, self._holes = self._holes, None
-            if holes not in {None, answer.file}:
-                raise Illegal(f"file {answer.file} after the holes of file {holes}")
-            if isinstance(answer, Holes):
-                if holes is not None or answer.lengths or not self.has(answer.file):
-                    raise Illegal(f"holes of file {answer.file} that were not asked for, or twice")
-                self._holes = answer.file
-                return False
-            return self.acknowledge(answer.file)
-        raise Illegal(f"the oldest request asks for {self._wanted.__name__}")
+    def wanted(self) -> str:
+        return "TreeAnswer"
+
+    def accept(self, answer: messages.TreeAnswer | messages.Holes | FileFailed) -> bool:
+        holes, self._holes = self._holes, None
+        if holes not in {None, answer.file}:
+            raise Illegal(f"file {answer.file} after the holes of file {holes}")
+        if isinstance(answer, messages.Holes):
+            if holes is not None or answer.lengths or not self.has(answer.file):
+                raise Illegal(f"holes of file {answer.file} that were not asked for, or twice")
+            self._holes = answer.file
+            return False
+        return self.acknowledge(answer.file)
 
 
 class _Traits(_Files):
@@ -193,12 +177,13 @@ class _Traits(_Files):
 
     __slots__ = ()
 
-    def accept(self, answer: Answer) -> bool:
-        if isinstance(answer, TraitsAnswer):
-            return self.acknowledge(*answer.files)
+    def wanted(self) -> str:
+        return "traits"
+
+    def accept(self, answer: messages.TraitsAnswer | FileFailed) -> bool:
         if isinstance(answer, FileFailed):
             return self.acknowledge(answer.file)
-        raise Illegal("the oldest request asks for traits")
+        return self.acknowledge(*answer.files)
 
 
 class _Digest(_Files):
@@ -206,12 +191,11 @@ class _Digest(_Files):
 
     __slots__ = ()
 
-    def accept(self, answer: Answer) -> bool:
-        if isinstance(answer, DigestAnswer):
-            return True
-        if isinstance(answer, FileFailed):
-            return self.acknowledge(answer.file)
-        raise Illegal("the oldest request asks for a digest")
+    def wanted(self) -> str:
+        return "a digest"
+
+    def accept(self, answer: messages.DigestAnswer | FileFailed) -> bool:
+        return self.acknowledge(answer.file) if isinstance(answer, FileFailed) else True
 
 
 class _Whole(_Files):
@@ -224,8 +208,8 @@ class _Whole(_Files):
 
     __slots__ = ("_announced", "_current", "_hollow", "_size", "_until_hole")
 
-    def __init__(self, files: tuple[int, ...]) -> None:
-        super().__init__(files)
+    def __init__(self, request: messages.FileRequest) -> None:
+        super().__init__(request)
         self._current: int | None = None
         self._size = 0
         self._announced: int | None = None
@@ -233,23 +217,34 @@ class _Whole(_Files):
         self._until_hole = 0
         """Bytes of Data that come before the last of the announced holes."""
 
-    def accept(self, answer: Answer) -> bool:
-        if isinstance(answer, FileBatch) and self._current is None:
+    def wanted(self) -> str:
+        return "whole files"
+
+    def accept(
+        self,
+        answer: messages.FileBatch
+        | messages.Data
+        | messages.FileEnd
+        | messages.Resized
+        | messages.Holes
+        | FileFailed,
+    ) -> bool:
+        if isinstance(answer, messages.FileBatch):
+            if self._current is not None:
+                raise self.refusal()
             return self.acknowledge(*answer.files)
-        if not isinstance(answer, (Data, FileEnd, FileFailed, Resized, Holes)):
-            raise Illegal("the oldest request asks for whole files")
         begins = self._current is None
         if begins:
             self._begin(answer.file)
         elif self._current != answer.file:
             raise Illegal(f"file {self._current} has not ended")
-        if isinstance(answer, Resized):
+        if isinstance(answer, messages.Resized):
             if not begins:
                 raise Illegal(f"a size of file {answer.file} after its content began, or twice")
             self._announced = answer.size
             return False
-        if isinstance(answer, (Data, Holes)):
-            if isinstance(answer, Holes):
+        if isinstance(answer, (messages.Data, messages.Holes)):
+            if isinstance(answer, messages.Holes):
                 self._take_holes(answer)
             else:
                 self._size += len(answer.payload)
@@ -257,7 +252,7 @@ class _Whole(_Files):
             if self._announced is not None and self._size > self._announced:
                 raise Illegal(f"file {answer.file} has {self._announced} bytes, and more came")
             return False
-        if isinstance(answer, FileEnd):
+        if isinstance(answer, messages.FileEnd):
             self._check_end(answer)
         self._current = None
         return self.acknowledge(answer.file)
@@ -269,14 +264,14 @@ class _Whole(_Files):
         self._size, self._announced = 0, None
         self._hollow, self._until_hole = False, 0
 
-    def _take_holes(self, answer: Holes) -> None:
+    def _take_holes(self, answer: messages.Holes) -> None:
         if not answer.lengths or self._until_hole or (self._size and not self._hollow):
             raise Illegal(f"holes of file {answer.file} after its content began, or before the last ones")
         self._hollow = True
         self._size += sum(answer.lengths)
         self._until_hole = sum(answer.gaps)
 
-    def _check_end(self, answer: FileEnd) -> None:
+    def _check_end(self, answer: messages.FileEnd) -> None:
         """Illegal unless the content of the file agrees with its end."""
         if self._announced not in {None, answer.size}:
             raise Illegal(f"file {answer.file} has {self._announced} bytes, and ends at {answer.size}")
@@ -290,13 +285,14 @@ class _Whole(_Files):
             raise Illegal("FileEnd of a whole file needs its digest")
 
 
-class _Ranges:
+class _Ranges(_Pending):
     """A RangeRequest: first Corrections of the claimed check blocks, and Targets of others; then Data of
     exactly the requested length; then FileEnd."""
 
-    __slots__ = ("_check_blocks", "_displacements", "_file", "_left", "_pack", "_total", "asked", "ordinals")
+    __slots__ = ("_check_blocks", "_displacements", "_file", "_left", "_pack", "_total", "asked")
 
-    def __init__(self, request: RangeRequest) -> None:
+    def __init__(self, request: messages.RangeRequest) -> None:
+        super().__init__(request)
         self._pack = request.pack
         self._file = request.file
         self._left = self._total = sum(request.lengths)
@@ -305,37 +301,48 @@ class _Ranges:
         self._displacements = CHECK_BLOCK_BYTES * len(self._check_blocks) if request.blank else 0
         """Bytes of masked operands that may still arrive."""
         self.asked = AskedRanges(self._total, request.blank)
-        self.ordinals = 1
 
-    def accept(self, answer: Answer) -> bool:
-        if (
-            not isinstance(answer, (Literals, Data, Code, Table, FileEnd, Correction, Targets, FileFailed))
-            or answer.file != self._file
-        ):
-            raise Illegal(f"the oldest request asks for ranges of file {self._file}")
-        if isinstance(answer, Correction):
+    def wanted(self) -> str:
+        return f"ranges of file {self._file}"
+
+    def accept(
+        self,
+        answer: messages.Literals
+        | messages.Data
+        | messages.Code
+        | messages.Table
+        | messages.FileEnd
+        | messages.Correction
+        | messages.Targets
+        | FileFailed,
+    ) -> bool:
+        if answer.file != self._file:
+            raise self.refusal()
+        if isinstance(answer, messages.Correction):
             self._correct(answer)
             return False
-        if isinstance(answer, Targets):
+        if isinstance(answer, messages.Targets):
             self._count_displacements(answer)
             return False
-        if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
+        if isinstance(answer, messages.Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
-        if isinstance(answer, (Data, Code, Table)):
+        if isinstance(answer, (messages.Data, messages.Code, messages.Table)):
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)
             return False
-        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.digest):
+        if isinstance(answer, messages.FileEnd) and (
+            self._left or answer.size != self._total or answer.digest
+        ):
             raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a digest")
         return True
 
-    def _count_displacements(self, answer: Targets) -> None:
+    def _count_displacements(self, answer: messages.Targets) -> None:
         if self._left != self._total or len(answer.payload) > self._displacements:
             raise Illegal(f"targets in file {self._file} that were not asked for, or after data")
         self._displacements -= len(answer.payload)
 
-    def _correct(self, answer: Correction) -> None:
+    def _correct(self, answer: messages.Correction) -> None:
         if self._left != self._total:
             raise Illegal(f"a correction of file {self._file} that comes after data")
         if not set(self._check_blocks).issuperset(answer.cells):
@@ -343,135 +350,146 @@ class _Ranges:
         del self._check_blocks[: bisect_right(self._check_blocks, answer.cells[-1])]
 
 
-class _Bundle:
+class _Bundle(_Pending):
     """A BundleRequest: one answer, or one failure for all."""
 
-    __slots__ = ("_bundle", "_width", "ordinals")
+    __slots__ = ("_bundle", "_width")
 
-    def __init__(self, request: BundleRequest) -> None:
+    def __init__(self, request: messages.BundleRequest) -> None:
+        super().__init__(request)
         self._bundle = request.bundle
         self._width = request.width
-        self.ordinals = len(request.files)
 
-    def accept(self, answer: Answer) -> bool:
-        if isinstance(answer, BundleAnswer) and answer.bundle == self._bundle:
-            if answer.without and answer.without[-1] >= self.ordinals:
-                raise Illegal(f"bundle {self._bundle} without file {answer.without[-1]} of {self.ordinals}")
-            if len(answer.references) != self._width * len(answer.lengths):
-                raise Illegal(
-                    f"{len(answer.references)} bytes of references for {len(answer.lengths)} chunks"
-                )
+    def wanted(self) -> str:
+        return f"bundle {self._bundle}"
+
+    def accept(self, answer: messages.BundleAnswer | FileFailed) -> bool:
+        if (answer.file if isinstance(answer, FileFailed) else answer.bundle) != self._bundle:
+            raise self.refusal()
+        if isinstance(answer, FileFailed):
             return True
-        if isinstance(answer, FileFailed) and answer.file == self._bundle:
-            return True
-        raise Illegal(f"the oldest request asks for bundle {self._bundle}")
-
-
-class _Landed:
-    """A Landed: one answer, about at most as many entries."""
-
-    __slots__ = ("ordinals",)
-
-    def __init__(self, request: Landed) -> None:
-        self.ordinals = len(request.files)
-
-    def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, Removed) or answer.count > self.ordinals:
-            raise Illegal(f"the oldest request is about {self.ordinals} entries that may go")
+        if answer.without and answer.without[-1] >= self.ordinals:
+            raise Illegal(f"bundle {self._bundle} without file {answer.without[-1]} of {self.ordinals}")
+        if len(answer.references) != self._width * len(answer.lengths):
+            raise Illegal(f"{len(answer.references)} bytes of references for {len(answer.lengths)} chunks")
         return True
 
 
-class _Blocks:
+class _Landed(_Pending):
+    """A Landed: one answer, about at most as many entries."""
+
+    __slots__ = ()
+
+    def refusal(self) -> Illegal:
+        return Illegal(f"the oldest request is about {self.ordinals} entries that may go")
+
+    def accept(self, answer: messages.Removed) -> bool:
+        if answer.count > self.ordinals:
+            raise self.refusal()
+        return True
+
+
+class _Blocks(_Pending):
     """A BlockRequest: one answer with a fingerprint per block."""
 
-    __slots__ = ("_bytes", "_file", "ordinals")
+    __slots__ = ("_bytes", "_file")
 
-    def __init__(self, request: BlockRequest) -> None:
+    def __init__(self, request: messages.BlockRequest) -> None:
+        super().__init__(request)
         self._file = request.file
         self._bytes = request.blocks * request.width
-        self.ordinals = 1
 
-    def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, (BlockAnswer, FileFailed)) or answer.file != self._file:
-            raise Illegal(f"the oldest request asks for blocks of file {self._file}")
-        if isinstance(answer, BlockAnswer) and len(answer.fingerprints) != self._bytes:
+    def wanted(self) -> str:
+        return f"blocks of file {self._file}"
+
+    def accept(self, answer: messages.BlockAnswer | FileFailed) -> bool:
+        if answer.file != self._file:
+            raise self.refusal()
+        if isinstance(answer, messages.BlockAnswer) and len(answer.fingerprints) != self._bytes:
             raise Illegal(f"{len(answer.fingerprints)} bytes of fingerprints, {self._bytes} were asked for")
         return True
 
 
-class _Nodes:
+class _Nodes(_Pending):
     """A NodeRequest: the answers take its nodes in order."""
 
-    __slots__ = ("_done", "_file", "_level", "_nodes", "ordinals")
+    __slots__ = ("_done", "_file", "_level", "_nodes")
 
-    def __init__(self, request: NodeRequest) -> None:
+    def __init__(self, request: messages.NodeRequest) -> None:
+        super().__init__(request)
         self._file = request.file
         self._level = request.level
         self._nodes = array("I", request.nodes)
         self._done = 0
-        self.ordinals = len(request.nodes)
 
-    def accept(self, answer: Answer) -> bool:
-        if isinstance(answer, FileFailed) and answer.file == self._file:
+    def wanted(self) -> str:
+        return f"nodes of file {self._file}, level {self._level}"
+
+    def accept(self, answer: messages.NodeAnswer | FileFailed) -> bool:
+        if answer.file != self._file:
+            raise self.refusal()
+        if isinstance(answer, FileFailed):
             return True
         if (
-            not isinstance(answer, NodeAnswer)
-            or (answer.file, answer.level) != (self._file, self._level)
+            answer.level != self._level
             or array("I", answer.nodes) != self._nodes[self._done : self._done + len(answer.nodes)]
         ):
-            raise Illegal(f"the oldest request asks for nodes of file {self._file}, level {self._level}")
+            raise self.refusal()
         self._done += len(answer.nodes)
         return self._done == len(self._nodes)
 
 
-class _Tier:
+class _Tier(_Pending):
     """A TierRequest: one answer with an entry per node, or one answer for the whole tier."""
 
-    __slots__ = ("_level", "_whole", "ordinals")
+    __slots__ = ("_level", "_whole")
 
-    def __init__(self, request: TierRequest) -> None:
+    def __init__(self, request: messages.TierRequest) -> None:
+        super().__init__(request)
         self._level = request.level
         self._whole = not request.nodes
-        self.ordinals = len(request.nodes) or 1
 
-    def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, TierAnswer) or not (
-            answer.level == self._level or (self._whole and answer.level < self._level)
-        ):
-            raise Illegal(f"the oldest request asks for nodes of tier {self._level}")
+    def wanted(self) -> str:
+        return f"nodes of tier {self._level}"
+
+    def accept(self, answer: messages.TierAnswer) -> bool:
+        if answer.level > self._level or (answer.level < self._level and not self._whole):
+            raise self.refusal()
         if len(answer.counts) != self.ordinals:
             raise Illegal(f"{len(answer.counts)} entries for {self.ordinals} nodes")
         return True
 
 
-class _Rows:
+class _Rows(_Pending):
     """A RowsRequest: node after node, until the last one is complete."""
 
-    __slots__ = ("_left", "ordinals")
+    __slots__ = ("_left",)
 
-    def __init__(self, request: RowsRequest) -> None:
-        self._left = self.ordinals = len(request.nodes)
+    def __init__(self, request: messages.RowsRequest) -> None:
+        super().__init__(request)
+        self._left = self.ordinals
 
-    def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, RowsPart):
-            raise Illegal("the oldest request asks for rows")
+    def wanted(self) -> str:
+        return "rows"
+
+    def accept(self, answer: messages.RowsPart) -> bool:
         if len(answer.counts) > self._left:
             raise Illegal(f"rows of {len(answer.counts)} nodes, {self._left} are left")
         self._left -= len(answer.counts) - (not answer.last)
         return not self._left
 
 
-_PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
-    BlockRequest: _Blocks,
-    BundleRequest: _Bundle,
-    RangeRequest: _Ranges,
-    NodeRequest: _Nodes,
-    RootRequest: partial(_Batch, wanted=RootAnswer),
-    TreeRequest: partial(_Batch, wanted=TreeAnswer),
-    TraitsRequest: lambda request: _Traits(request.files),
-    DigestRequest: lambda request: _Digest(request.files),
-    FileRequest: lambda request: _Whole(request.files),
-    Landed: _Landed,
-    TierRequest: _Tier,
-    RowsRequest: _Rows,
+_PENDING: dict[type[Message], type[_Pending]] = {
+    messages.BlockRequest: _Blocks,
+    messages.BundleRequest: _Bundle,
+    messages.RangeRequest: _Ranges,
+    messages.NodeRequest: _Nodes,
+    messages.RootRequest: _Roots,
+    messages.TreeRequest: _Trees,
+    messages.TraitsRequest: _Traits,
+    messages.DigestRequest: _Digest,
+    messages.FileRequest: _Whole,
+    messages.Landed: _Landed,
+    messages.TierRequest: _Tier,
+    messages.RowsRequest: _Rows,
 }

@@ -191,7 +191,8 @@ _PUBLIC = {
     "rdc.model.similar": (
         "SimilarFile SimilarFolders SimilarGroup SimilarOptions SimilarReport SimilarSummary"
     ),
-    "rdc.model.sync": "Alternates AlternateUse Backup FileList KeepUndo SyncOptions",
+    "rdc.model.option_values": "Alternates AlternateUse Backup FileList KeepUndo",
+    "rdc.model.sync": "SyncOptions",
     "rdc.model.sync_report": "MessageCost Purpose SyncReport",
     "rdc.model.undo": "UndoableSync UndoItem UndoOptions UndoReport",
     "rdc.model.watch": "Disconnected Halted InStep Limited Resumed WatchEvent WatchOptions WatchReport",
@@ -273,6 +274,7 @@ if TYPE_CHECKING:
     )
     from rdc.model.instances import Action, DedupeOptions, DedupeReport, DuplicateListing, Instance
     from rdc.model.location import FarList, Location, RemoteShell, parse_location
+    from rdc.model.option_values import Alternates, AlternateUse, Backup, FileList, KeepUndo
     from rdc.model.scan import (
         Attribution,
         Bin,
@@ -296,14 +298,7 @@ if TYPE_CHECKING:
         SimilarReport,
         SimilarSummary,
     )
-    from rdc.model.sync import (
-        Alternates,
-        AlternateUse,
-        Backup,
-        FileList,
-        KeepUndo,
-        SyncOptions,
-    )
+    from rdc.model.sync import SyncOptions
     from rdc.model.sync_report import MessageCost, Purpose, SyncReport
     from rdc.model.undo import UndoableSync, UndoItem, UndoOptions, UndoReport
     from rdc.model.watch import (

@@ -12,14 +12,14 @@ from rdc.catalog.arguments import check_far, check_job, location_of
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.checks import check_argument, check_callable
 from rdc.errors import ExitCode, UsageError
-from rdc.model.check import CHECKED, CheckOptions, CheckReport
+from rdc.model.check import CheckOptions, CheckReport
 from rdc.model.entries import Kind
 from rdc.model.location import Location, RemoteShell
-from rdc.model.sync import SyncOptions
+from rdc.model.sync import OPTIONS
 from rdc.progress import Problem, silent, stopping
 from rdc.protocol.messages.registry import Describe, Done, Role
 from rdc.protocol.rules.dialect import READS_ANEW
-from rdc.records import dataclass, field_names, replace
+from rdc.records import dataclass, replace
 from rdc.session.asking import send_open
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Pace, Send
@@ -110,9 +110,8 @@ def check(
 
 def _check_options(options: CheckOptions) -> None:
     """Raises UsageError for an option that means nothing to a check, and for a share out of range."""
-    usual = SyncOptions()
-    for name in field_names(SyncOptions):
-        if name not in CHECKED and getattr(options.session, name) != getattr(usual, name):
+    for name, declared in OPTIONS.items():
+        if not declared.check and getattr(options.session, name) != declared.default:
             raise UsageError(f"SyncOptions.{name} means nothing to a check; leave it as it is")
     if options.sample is not None and not 0 < options.sample.share <= 1:
         raise UsageError(f"Sample.share: expected more than 0 and at most 1, found {options.sample.share}")

@@ -26,6 +26,9 @@ def sources_of(function: str, given: object) -> tuple[Location, ...]:
     return tuple(location_of(function, f"source[{number}]", one) for number, one in enumerate(given))
 
 
+_ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"
+
+
 def selected_of(
     sources: Sequence[Location], options: SyncOptions
 ) -> tuple[Location, tuple[SelectedPaths, ...] | None]:
@@ -35,7 +38,8 @@ def selected_of(
     """
     first = sources[0]
     if options.files_from is not None:
-        _check_far_list(sources, options)
+        if len(sources) > 1:
+            raise UsageError(_ONE_SOURCE)
         return first, None
     if len(sources) == 1 and _is_whole(options):
         return first, None
@@ -49,7 +53,7 @@ def selected_of(
     if options.files is None:
         selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
     elif len(sources) > 1:
-        raise UsageError("--files-from takes one SRC: the directory that the listed names are below")
+        raise UsageError(_ONE_SOURCE)
     else:
         selected = select_listed(first.inner or b".", options.files.names, relative=options.relative)
     check_bounds(selected)
@@ -60,13 +64,6 @@ def _is_whole(options: SyncOptions) -> bool:
     """Whether one SRC stands for all that it has."""
     asks_for_missing = options.delete_missing_args
     return options.recursive and not (options.relative or asks_for_missing) and options.files is None
-
-
-def _check_far_list(sources: Sequence[Location], options: SyncOptions) -> None:
-    if options.files is not None:
-        raise UsageError("two lists of paths are given; a run takes one")
-    if len(sources) > 1:
-        raise UsageError("--files-from takes one SRC: the directory that the listed names are below")
 
 
 def _module(source: Location) -> bytes:

@@ -14,8 +14,8 @@ from rdc.errors import ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.filter_rules import has_rule_files
 from rdc.model.location import RemoteShell
-from rdc.model.sync import SyncOptions
-from rdc.model.watch import UNWATCHED, Halted, Resumed, WatchOptions, WatchReport
+from rdc.model.sync import OPTIONS, SyncOptions
+from rdc.model.watch import Halted, Resumed, WatchOptions, WatchReport
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.messages.registry import Hello, Opened, Role
 from rdc.protocol.rules.connection import Connection
@@ -120,10 +120,10 @@ def watch(
 
 def _check_watched(options: SyncOptions) -> None:
     """Raises UsageError for what a watch does not take."""
-    usual = SyncOptions()
-    for name in UNWATCHED:
-        if getattr(options, name) != getattr(usual, name):
-            raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
+    for name, declared in OPTIONS.items():
+        value = getattr(options, name)
+        if not declared.watch and value != declared.default:
+            raise UsageError(f"rdc watch does not take {declared.spelling(value)}; rdc sync does")
     if has_rule_files(options.rules):
         raise UsageError(
             "rdc watch reads no rules from files of the tree, as ':', -F, -C, --gitignore and"

@@ -24,9 +24,9 @@ from rdc.protocol.messages.registry import (
 )
 from rdc.protocol.rules.connection import Connection, LocalProtocolError
 from rdc.protocol.rules.dialect import DIALECT, Dialect, agree
-from rdc.protocol.wire.added_options import ADDED_OPTIONS
 from rdc.protocol.wire.codec import ARRAY_ITEMS
 from rdc.protocol.wire.frames import frame_head
+from rdc.protocol.wire.options import ADDED_OPTIONS
 
 PARAMS = b"p" * 32
 

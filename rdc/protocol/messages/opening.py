@@ -16,21 +16,22 @@ from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
-from rdc.protocol.wire.added_options import (
+from rdc.protocol.wire.codec import WireMessage, wire
+from rdc.protocol.wire.column_fields import Strings
+from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
+from rdc.protocol.wire.options import (
     DISPENSABLE,
     RULE_PARTS,
     SELECTION,
     AddedOptions,
     NamedValues,
-    SomeRules,
+    Options,
+    RulePart,
     added_values,
     rule_bytes,
     with_added,
 )
-from rdc.protocol.wire.codec import WireMessage, wire
-from rdc.protocol.wire.column_fields import Strings
-from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
-from rdc.protocol.wire.record_fields import Options, PreservedCode
+from rdc.protocol.wire.record_fields import PreservedCode
 from rdc.records import dataclass, replace
 from rdc.typed import Annotated
 
@@ -130,7 +131,7 @@ class Open(WireMessage):
 class Rules(WireMessage):
     """Dialler, right after an Open that needs `rule_parts`: filter rules, in their order."""
 
-    rules: Annotated[tuple[FilterRule | DirectoryRules, ...], SomeRules()]
+    rules: Annotated[tuple[FilterRule | DirectoryRules, ...], RulePart()]
     last: Annotated[bool, Flag()]
     """Whether no other Rules follow."""
 

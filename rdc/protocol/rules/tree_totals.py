@@ -28,7 +28,7 @@ from rdc.protocol.messages.registry import (
     TurnEnd,
 )
 from rdc.protocol.rules.states import Illegal
-from rdc.protocol.wire.added_options import rule_bytes
+from rdc.protocol.wire.options import rule_bytes
 
 __all__ = ["TreeTotals"]
 

@@ -1,7 +1,8 @@
 """Codecs of message fields with one value, each with the checks that a received value must pass.
 
-The codecs of columns are in column_fields.py, the codecs of options and metadata in record_fields.py. Every
-`unpack` raises ValueError with the reason; rdc/protocol/wire/codec.py adds the names of message and field.
+The codecs of columns are in column_fields.py, those of metadata in record_fields.py, those of options in
+options.py. Every `unpack` raises ValueError with the reason; rdc/protocol/wire/codec.py adds the names of
+message and field.
 """
 
 from __future__ import annotations

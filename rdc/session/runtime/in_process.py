@@ -23,9 +23,9 @@ from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.messages.registry import Data, FileBatch, Rules, Selected, decode, encode
 from rdc.protocol.rules.connection import Received
 from rdc.protocol.rules.dialect import DIALECT
-from rdc.protocol.wire.added_options import rule_bytes
 from rdc.protocol.wire.costs import cost_of, dearest_first
 from rdc.protocol.wire.frames import frame_head
+from rdc.protocol.wire.options import rule_bytes
 from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
 from rdc.typed import Generic, TypeVar
 

@@ -178,15 +178,7 @@ def _replace(
 
 
 def owner_mapping(options: SyncOptions) -> OwnerMapping:
-    """The mapping that the options ask for.
-
-    Raises UsageError for a name that this machine does not have, and for what cannot be combined.
-    """
-    if options.acls:
-        raise UsageError(
-            "--acls goes with owners by number: ACLs name users by their numbers; leave out --usermap,"
-            " --groupmap, --chown and --no-numeric-ids"
-        )
+    """The mapping that the options ask for. Raises UsageError for a name that this machine does not have."""
     users = _rules("--usermap", "user", options.usermap, _look_up_user)
     groups = _rules("--groupmap", "group", options.groupmap, _look_up_group)
     by_name = options.owner_names

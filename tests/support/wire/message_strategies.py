@@ -85,7 +85,7 @@ from rdc.protocol.messages.registry import (
     Watch,
 )
 from rdc.protocol.messages.rows import ALL_GROUPS
-from rdc.protocol.wire.added_options import NamedValues
+from rdc.protocol.wire.options import NamedValues
 from tests.support.wire.wire_strategies import (
     batches,
     block_requests,

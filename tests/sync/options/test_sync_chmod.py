@@ -17,7 +17,7 @@ from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import MODE_CHANGES_BYTES
 from rdc.model.mode_changes import parse_mode_changes
 from rdc.model.sync import SyncOptions
-from rdc.protocol.wire.added_options import ADDED_OPTIONS, added_values
+from rdc.protocol.wire.options import ADDED_OPTIONS, added_values
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.share import examples
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree

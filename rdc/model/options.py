@@ -1,14 +1,9 @@
 """What an option of a sync is. Each one is declared once, at its field of SyncOptions in rdc.model.sync:
 
-    modify_window: int | None = option(
-        None,
-        COMPARING,
-        Option(("-@", "--modify-window"), "take times as equal ...", "SECONDS", note=..., rsync=...),
-        most=WINDOW_SECONDS,
-        parse=parse_window,
-        watch=False,
-    )
-    \"\"\"Whole seconds by which mtimes may differ and still be equal.\"\"\"
+    depth: int = option(0, CONNECTION,
+        Option(("--depth",), "have N calls to storage in flight ...", "N", note="...", rsync="..."),
+        most=DEPTH_LIMIT, parse=parse_depth, wire=SPARED, check=True)
+    \"\"\"Calls to storage in flight at a time, on each side.\"\"\"
 
 Name, type and default stand where a type checker reads them. The call adds what else is to be known, and
 everything that needs an option derives from it:

@@ -80,7 +80,7 @@ class GuardedChanges:
     # The decision
 
     def _count(self, directory: ComparedDirectory) -> None:
-        directory = directory.with_equal_times(self._options.modify_window)
+        directory = directory.with_equal_times(self._options)
         comparison = compare(
             directory.listing,
             directory.existing,

@@ -176,7 +176,7 @@ def read_fields(words: Words) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for given in words.given:
         name, option = _FIELDS.get(given.key, ("", None))
-        if option is None or name in _READERS:
+        if option is None or name in _READERS or name == "files":
             continue
         if option.metavar is not None:
             found[name] = given

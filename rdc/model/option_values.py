@@ -140,6 +140,34 @@ class FileList:
         check_fields(self)
 
 
+@dataclass(frozen=True, slots=True)
+class LinkChoice:
+    """The symlinks that a source takes for what they lead to."""
+
+    every: bool = False
+    """All of them."""
+    directories: bool = False
+    """Those that lead to a directory."""
+    unsafe: bool = False
+    """Those that lead out of the tree."""
+
+
+def leads_outside(target: bytes, path: bytes) -> bool:
+    """Whether the symlink at `path`, with the text `target`, leads out of the tree, by rsync's rule.
+
+    The text decides, and nothing is looked up: an absolute target leads outside, and so does one that goes up
+    further than `path` is deep. One that goes up after it went down may pass another link, so it counts too,
+    as does any that ends by going up.
+    """
+    if not target or target.startswith(b"/") or target.endswith(b"/.."):
+        return True
+    names = [name for name in target.split(b"/") if name]
+    ups = 0
+    while ups < len(names) and names[ups] == b"..":
+        ups += 1
+    return b".." in names[ups:] or ups > path.count(b"/")
+
+
 def check_path(name: str, path: bytes) -> None:
     """Raise ValueError for what is no path of a user. `name` is that of the field."""
     if not 1 <= len(path) <= PATH_BYTES:
@@ -156,14 +184,14 @@ def no_nul(path: bytes) -> None:
 
 def check_mode_changes(text: str) -> None:
     """Raise ValueError unless `text` changes permissions as --chmod does."""
-    from rdc.model.mode_changes import parse_mode_changes
+    from rdc.model.option_texts import parse_mode_changes
 
     parse_mode_changes(text)
 
 
 def check_owner_map(text: bytes) -> None:
     """Raise ValueError unless `text` is a map as of --usermap."""
-    from rdc.model.owner_maps import parse_owner_map
+    from rdc.model.option_texts import parse_owner_map
 
     parse_owner_map(text)
 
@@ -191,7 +219,7 @@ def parse_share(text: str) -> int:
 
 def parse_size_of(text: str) -> int:
     """A size such as 500M."""
-    from rdc.model.sizes import parse_size
+    from rdc.model.option_texts import parse_size
 
     size = parse_size(text)
     if size is None:
@@ -220,7 +248,7 @@ def parse_memory(text: str) -> int:
 
 def parse_rate(text: str) -> int:
     """Bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
-    from rdc.model.sizes import parse_size
+    from rdc.model.option_texts import parse_size
 
     rate = parse_size(text, unit=1024)
     if rate is None:
@@ -262,7 +290,7 @@ def parse_keep_undo(text: str) -> KeepUndo:
         if not 1 <= int(number) <= UNDO_DAYS:
             raise ValueError(f"1d to {UNDO_DAYS}d is expected")
         return KeepUndo(days=int(number))
-    from rdc.model.sizes import parse_size
+    from rdc.model.option_texts import parse_size
 
     size = parse_size(text)
     if not size:

@@ -17,7 +17,7 @@ from rdc.model.filter_rules import (
     has_rule_files,
 )
 from rdc.model.location import FarList
-from rdc.model.option_values import Alternates, AlternateUse, Backup, FileList, KeepUndo
+from rdc.model.option_values import Alternates, AlternateUse, Backup, FileList, KeepUndo, LinkChoice
 from rdc.model.options import (
     ALWAYS,
     HERE,
@@ -35,10 +35,6 @@ from rdc.model.options import (
     option,
 )
 from rdc.records import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rdc.model.symlinks import LinkChoice
 
 __all__ = [
     "AlternateUse",
@@ -871,8 +867,6 @@ class SyncOptions:
         """The symlinks that the source takes for what they lead to; None for no option about them."""
         if not (self.copy_links or self.copy_dirlinks or self.copy_unsafe_links):
             return None
-        from rdc.model.symlinks import LinkChoice
-
         return LinkChoice(self.copy_links, self.copy_dirlinks, self.copy_unsafe_links)
 
     @property

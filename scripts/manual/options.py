@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, options_help
 from rdc.cli.verb import VERBS, Verb, load_verb
 from scripts.manual.notes import MissingNoteError, notes

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
+from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.model.check import CheckOptions, Sample

@@ -13,7 +13,6 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Given, OptionGroup, Words, parse_words, parsed_value
 from rdc.errors import UsageError
 from rdc.limits.sessions import ALTERNATE_DIRECTORIES
@@ -97,6 +96,45 @@ SYNC_OPTIONS = (
     CATALOG_GROUP,
     OUTPUT_GROUP,
 )
+
+# --- options of rsync that rdc refuses by name, each with advice: from rsync(1), version 3.5 ----------------
+
+_DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
+_COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
+_SSH = 'give it to ssh: -e "ssh OPTIONS"'
+_SIGNATURE = "chunks are always named by BLAKE3"
+_FILTER = "use --exclude, --include or --filter"
+
+_REFUSED: dict[tuple[str, ...], str] = {
+    ("--debug",): "use -v, -i or --info",
+    ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
+    ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
+    ("--write-devices",): "a device is never written to",
+    ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
+    ("--copy-devices",): "read the device into a file, and sync that one",
+    ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",
+    ("--crtimes", "-N"): "Linux cannot set the time at which a file was made",
+    ("--copy-as",): "--owner and --no-owner choose",
+    ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
+    ("--block-size", "-B"): "the size of chunks follows from their content",
+    ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
+    ("--remove-sent-files",): "use --remove-source-files, which also removes what DST has already",
+    ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
+    ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
+    ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
+    ("--old-args",): "paths never pass through the remote shell",
+    ("--trust-sender",): "no peer is trusted",
+    ("--blocking-io",): "leave it out",
+    ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
+    ("--protocol",): "both ends agree on a version by themselves",
+    ("--iconv",): "names are copied byte for byte",
+    ("--ipv4", "-4", "--ipv6", "-6"): _SSH.replace("OPTIONS", "-4") + " (or -6)",
+    ("--version", "-V"): "write rdc --version",
+    ("--server", "--sender"): "the far side runs rdc serve --stdio",
+}
+
+REFUSED_RSYNC_OPTIONS: dict[str, str] = {name: text for names, text in _REFUSED.items() for name in names}
+"""Advice by option name. The parser derives the refusals of `--no-X` from it and from rdc's options."""
 
 _FIELDS = {option.key: (name, option) for name, each in OPTIONS.items() for option in each.options}
 """The field that each option is declared at, by the option's key."""

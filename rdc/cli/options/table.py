@@ -174,7 +174,7 @@ def parsed_value(given: Given, declared: Declared) -> Any:
 
 
 def read_size(option: str, text: str) -> int:
-    """Return the bytes that `text` means, as in rdc.model.sizes. Raises UsageError."""
+    """Return the bytes that `text` means, as in rdc.model.option_texts. Raises UsageError."""
     try:
         return parse_size_of(text)
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.model.guard import DEFAULT_SHARE, is_stop
+from rdc.model.sync_report import DEFAULT_SHARE, is_stop
 from rdc.records import replace
 
 TYPE_CHECKING = False

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.filter_options import read_rule_file
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
+from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.reporting_frame import reporting, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError

@@ -10,7 +10,7 @@ from array import array
 
 from rdc.errors import ProtocolError, UsageError, printable
 from rdc.model.entries import little_endian, little_endian_integers
-from rdc.model.owner_maps import parse_owner_map
+from rdc.model.option_texts import parse_owner_map
 from rdc.records import dataclass, field, replace
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rdc.kernel.path_patterns import PatternSet
     from rdc.model.entries import Listing, Metadata
-    from rdc.model.owner_maps import OwnerRule
+    from rdc.model.option_texts import OwnerRule
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages.registry import Owners
     from rdc.tree.manifest import Manifest

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.files.root.layered_root import LayeredRoot
     from rdc.files.root.root import Root
     from rdc.model.entries import Metadata, PackedListing
-    from rdc.model.mode_changes import ModeChanges
+    from rdc.model.option_texts import ModeChanges
     from rdc.model.sync import SyncOptions
     from rdc.progress import Problem
     from rdc.session.trees.destination_root import Site

@@ -9,6 +9,7 @@ from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, Sy
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.model.check import CheckOptions, Sample
+from rdc.model.sync import CONNECTION, OPTIONS
 from rdc.records import dataclass, replace
 
 __all__ = ["CHECK_OPTIONS", "CheckRequest", "parse_check", "read_check"]
@@ -84,20 +85,15 @@ CHECK_OPTIONS = (
     ),
     FILTER_GROUP,
     OptionGroup(
-        "The connection",
-        tuple(
-            _SYNC[key]
-            for key in (
-                "--rsh",
-                "--remote-path",
-                "--keys",
-                "--compress",
-                "--no-compress",
-                "--bwlimit",
-                "--max-memory",
-                "--depth",
-                "--timeout",
-            )
+        CONNECTION,
+        (
+            *(_SYNC[key] for key in ("--rsh", "--remote-path", "--keys")),
+            *(
+                option
+                for declared in OPTIONS.values()
+                if declared.check and declared.group == CONNECTION
+                for option in declared.options
+            ),
         ),
     ),
     OptionGroup(

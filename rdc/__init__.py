@@ -48,7 +48,8 @@ _PUBLIC = {
     "rdc.model.similar": (
         "SimilarFile SimilarFolders SimilarGroup SimilarOptions SimilarReport SimilarSummary"
     ),
-    "rdc.model.sync": "Alternates AlternateUse Backup FileList KeepUndo SyncOptions",
+    "rdc.model.option_values": "Alternates AlternateUse Backup FileList KeepUndo",
+    "rdc.model.sync": "SyncOptions",
     "rdc.model.sync_report": "MessageCost Purpose SyncReport",
     "rdc.model.undo": "UndoableSync UndoItem UndoOptions UndoReport",
     "rdc.model.watch": "Disconnected Halted InStep Limited Resumed WatchEvent WatchOptions WatchReport",
@@ -145,6 +146,11 @@ if TYPE_CHECKING:
     from rdc.model.location import Location as Location
     from rdc.model.location import RemoteShell as RemoteShell
     from rdc.model.location import parse_location as parse_location
+    from rdc.model.option_values import Alternates as Alternates
+    from rdc.model.option_values import AlternateUse as AlternateUse
+    from rdc.model.option_values import Backup as Backup
+    from rdc.model.option_values import FileList as FileList
+    from rdc.model.option_values import KeepUndo as KeepUndo
     from rdc.model.scan import Attribution as Attribution
     from rdc.model.scan import Bin as Bin
     from rdc.model.scan import Coverage as Coverage
@@ -164,11 +170,6 @@ if TYPE_CHECKING:
     from rdc.model.similar import SimilarOptions as SimilarOptions
     from rdc.model.similar import SimilarReport as SimilarReport
     from rdc.model.similar import SimilarSummary as SimilarSummary
-    from rdc.model.sync import Alternates as Alternates
-    from rdc.model.sync import AlternateUse as AlternateUse
-    from rdc.model.sync import Backup as Backup
-    from rdc.model.sync import FileList as FileList
-    from rdc.model.sync import KeepUndo as KeepUndo
     from rdc.model.sync import SyncOptions as SyncOptions
     from rdc.model.sync_report import MessageCost as MessageCost
     from rdc.model.sync_report import Purpose as Purpose

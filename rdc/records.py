@@ -34,12 +34,12 @@ from rdc.record_patterns import INITIALIZERS
 
 TYPE_CHECKING = False  # as in typing, without loading typing
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from dataclasses import asdict, dataclass, field, replace
     from types import CodeType
     from typing import Any
 
-__all__ = ["asdict", "dataclass", "field", "field_names", "replace"]
+__all__ = ["asdict", "dataclass", "field", "field_metadata", "field_names", "replace"]
 
 
 class _Missing:
@@ -56,10 +56,19 @@ _MISSING: Any = _Missing()
 class _Field:
     """The options of one field. An absent `default` or `factory` is _MISSING."""
 
-    __slots__ = ("default", "factory", "init", "optional", "repr")
+    __slots__ = ("default", "factory", "init", "metadata", "optional", "repr")
 
-    def __init__(self, default: Any, factory: Any, *, init: bool, repr: bool) -> None:  # noqa: A002 - dataclasses' word
+    def __init__(
+        self,
+        default: Any,
+        factory: Any,
+        *,
+        init: bool,
+        repr: bool,  # noqa: A002 - dataclasses' word
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
         self.default = default
+        self.metadata = metadata
         self.factory = factory
         self.init = init
         self.repr = repr
@@ -75,9 +84,10 @@ def _field(
     default_factory: Any = _MISSING,
     init: bool = True,
     repr: bool = True,  # noqa: A002 - dataclasses' word
+    metadata: Mapping[str, Any] | None = None,
 ) -> Any:
     """Describes a field, like dataclasses.field."""
-    return _Field(default, default_factory, init=init, repr=repr)
+    return _Field(default, default_factory, init=init, repr=repr, metadata=metadata)
 
 
 def _dataclass(
@@ -350,7 +360,7 @@ class _Standard:
         columns: list[tuple[str, Any, Any]] = []
         annotations = _annotations(cls)
         for name, each in getattr(cls, "__record_fields__").items():  # noqa: B009
-            options: dict[str, Any] = {"init": each.init, "repr": each.repr}
+            options: dict[str, Any] = {"init": each.init, "repr": each.repr, "metadata": each.metadata}
             if each.factory is not _MISSING:
                 options["default_factory"] = each.factory
             elif each.default is not _MISSING:
@@ -370,6 +380,12 @@ _STANDARD = _Standard()
 def field_names(record_class: type) -> tuple[str, ...]:
     """Returns the names of a record's fields in order, inherited ones first."""
     return tuple(getattr(record_class, "__record_fields__"))  # noqa: B009
+
+
+def field_metadata(record_class: type) -> dict[str, Mapping[str, Any]]:
+    """Returns the metadata of each field of a record that has some."""
+    fields: dict[str, _Field] = getattr(record_class, "__record_fields__")  # noqa: B009
+    return {name: each.metadata for name, each in fields.items() if each.metadata is not None}
 
 
 def _replace(record: Any, /, **changes: Any) -> Any:

@@ -11,9 +11,9 @@ from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.sessions import TIMEOUT_SECONDS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import DEFAULT_PORT
+from rdc.model.option_values import parse_keep_undo
 from rdc.model.settings import read_settings
 from rdc.model.sync import KeepUndo
-from rdc.model.undo import parse_keep_undo
 from rdc.records import dataclass, replace
 from rdc.session.access import Access
 from rdc.transport.keys import KeyRing, key_directory

@@ -9,14 +9,7 @@ from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
 from rdc.records import dataclass, field
 
-__all__ = ["CHECKED", "Aspect", "CheckOptions", "CheckReport", "EntryDiffers", "Sample"]
-
-CHECKED = (
-    "rules", "owner", "hard_links", "acls", "xattrs", "one_file_system", "compress", "bandwidth",
-    "timeout", "max_memory", "depth", "checksum", "items",
-)  # fmt: skip
-"""Fields of SyncOptions that a check takes. It compares content and tells every difference, whatever the last
-two say."""
+__all__ = ["Aspect", "CheckOptions", "CheckReport", "EntryDiffers", "Sample"]
 
 
 class Aspect(IntFlag):

@@ -7,6 +7,7 @@ import os
 
 from rdc.checks import check_argument, check_fields
 from rdc.errors import UsageError
+from rdc.model.option_values import check_path
 from rdc.records import dataclass
 
 __all__ = ["DEFAULT_PORT", "FarList", "Location", "RemoteShell", "parse_location"]
@@ -71,6 +72,7 @@ class FarList:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        check_path("FarList.path", self.path)
 
 
 @dataclass(frozen=True, slots=True)

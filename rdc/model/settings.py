@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.daemon import SETTINGS_BYTES, SETTINGS_KEY_PARTS
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.model.sizes import parse_size
+from rdc.model.option_texts import parse_size
 from rdc.typed import TypeVar
 
 __all__ = ["Table", "read_settings"]

@@ -1,19 +1,40 @@
-"""Options of a sync."""
+"""The options of a sync. Each is declared here, as rdc.model.options says."""
 
 from __future__ import annotations
 
-from enum import Enum
-
 from rdc.checks import check_fields
-from rdc.limits.sessions import DEPTH_LIMIT, WINDOW_SECONDS
+from rdc.limits.paths import PATH_BYTES
+from rdc.limits.sessions import DEPTH_LIMIT, TIMEOUT_SECONDS, WINDOW_SECONDS
+from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES
+from rdc.model import option_values as values
 from rdc.model.entries import DEVICES, NODES, Kind
-from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide
+from rdc.model.filter_rules import (
+    DirectoryRules,
+    FilterRule,
+    RuleAction,
+    RuleModifiers,
+    RuleSide,
+    has_rule_files,
+)
 from rdc.model.location import FarList
+from rdc.model.option_values import Alternates, AlternateUse, Backup, FileList, KeepUndo, LinkChoice
+from rdc.model.options import (
+    ALWAYS,
+    HERE,
+    NOWHERE,
+    SPARED,
+    Need,
+    Option,
+    bit,
+    bound,
+    check_options,
+    declared_options,
+    excludes,
+    goes_without,
+    item,
+    option,
+)
 from rdc.records import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rdc.model.symlinks import LinkChoice
 
 __all__ = [
     "AlternateUse",
@@ -26,105 +47,38 @@ __all__ = [
     "SyncOptions",
 ]
 
+DONE = "What is done"
+COMPARING = "Comparing"
+DELETING = "Deleting"
+OLD_VERSIONS = "Keeping old versions"
+TAKEN = "What is taken"
+ALTERNATES = "Using other copies at the destination (each may be given several times; DIR is relative to DST)"
+WRITING = "How files are written"
+KINDS = "Symlinks, special files and times"
+OWNERS = "Users and groups"
+CONNECTION = "The connection"
 
-@dataclass(frozen=True, slots=True)
-class Backup:
-    """Where a sync keeps old versions: at the entry's path below `directory`, with `suffix` behind its name.
-
-    >>> import rdc
-    >>> rdc.SyncOptions(backup=rdc.Backup(b"~")).backup.suffix
-    b'~'
-    """
-
-    suffix: bytes
-    """Not empty unless `directory` is given. It has no slash."""
-    directory: bytes | None = None
-    """Relative to the destination, or absolute; None: beside the entry."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-class AlternateUse(Enum):
-    """What a sync does with a file that it finds unchanged in an alternate directory.
-
-    >>> import rdc
-    >>> rdc.AlternateUse("link")
-    <AlternateUse.LINK: 'link'>
-    """
-
-    LINK = "link"
-    """It becomes a hard link, or a copy if its metadata differ."""
-    COMPARE = "compare"
-    """It is left out, or copied if its metadata differ."""
-    COPY = "copy"
-    """It is copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alternates:
-    """Alternate directories: trees like the destination, such as older backups, that may have its files.
-
-    >>> import rdc
-    >>> rdc.Alternates(rdc.AlternateUse.LINK, (b"../yesterday",)).directories
-    (b'../yesterday',)
-    """
-
-    use: AlternateUse
-    directories: tuple[bytes, ...]
-    """1 to 20, the preferred one first. Each is relative to the destination, or absolute."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @property
-    def option(self) -> str:
-        """The name of the option, such as "--link-dest"."""
-        return f"--{self.use.value}-dest"
-
-    @property
-    def changes_existing(self) -> bool:
-        """Whether they also decide about files that the destination has already."""
-        return self.use is not AlternateUse.COPY
-
-
-@dataclass(frozen=True, slots=True)
-class KeepUndo:
-    """How much a sync keeps, so that `rdc.undo` can take it back: a size or a number of days.
-
-    >>> import rdc
-    >>> rdc.SyncOptions(keep_undo=rdc.KeepUndo(days=30)).keep_undo.days
-    30
-    """
-
-    size: int | None = None
-    """Bytes that all syncs of the destination together may keep."""
-    days: int | None = None
-    """Days for which each sync is kept."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True, slots=True)
-class FileList:
-    """Paths below the source, as `--files-from` lists them.
-
-    >>> import rdc
-    >>> rdc.SyncOptions(files=rdc.FileList((b"docs/index.md", b"src"))).files.names[1]
-    b'src'
-    """
-
-    names: tuple[bytes, ...]
-    """A path may have "/./" in it, as in rsync: what is in front of it is not kept."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+_INTO_FILES = (
+    excludes(
+        "update size_only",
+        "a file that a killed run left half written would be passed over by the next",
+    ),
+    excludes(
+        "alternates",
+        "writing into a link would change the file in DIR",
+        when=lambda alternates: alternates.use is AlternateUse.LINK,
+    ),
+)
+_BY_NUMBER = (
+    excludes("owner", "it says what owners become", when=lambda owner: owner is False),
+    excludes("acls", "ACLs name users by their numbers"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """The options of `rdc.sync`. Raises TypeError for a wrong type; the text names the field.
+    """The options of `rdc.sync`. Raises TypeError for a wrong type and ValueError for a value out of range;
+    the text names the field. Raises UsageError for options that exclude each other.
 
     >>> import rdc
     >>> rdc.SyncOptions(delete=True, bandwidth=1_000_000).delete
@@ -134,197 +88,738 @@ class SyncOptions:
     TypeError: SyncOptions.delete: expected bool, found str
     """
 
-    checksum: bool = False
+    # fmt: off
+    recursive: bool = option(True, TAKEN,
+        Option(("-a", "--archive"), "keep everything rdc can keep; always on, as are -rlptgo", sets=ALWAYS,
+            group=DONE),
+        Option(("-r", "--recursive"), "descend into directories", group=DONE),
+        Option(("-d", "--dirs"),
+            "take directories without what is in them, but for the / at the end of SRC", sets=False,
+            rsync="`-a` counts where it is written; DST is always a directory",
+            note="""`SRC/` takes what the directory holds, `SRC` the directory alone. As in rsync, `-a` and
+            `-r` outweigh it; `--no-r` takes both back. DST is always a directory."""),
+        Option(("--no-dirs", "--no-d"), "take back --dirs", watch=False),
+        Option(("--old-dirs", "--old-d"), "what SRC holds, but nothing below its directories", watch=False,
+            note="""The same as `-r` and `--exclude='/*/*'` behind all other rules, as in rsync. The last
+            one of `-d`, `--no-d` and this counts."""),
+        Option(("--no-recursive", "--no-r"), "with --dirs: take back -a and -r", sets=False,
+            example="-a -d --no-r src/ backup/"),
+        watch=False)
+    """Directories that SRC or `files` name take part with everything below them."""
+    perms: bool = option(True, DONE,
+        Option(("-p", "--perms"), "keep permissions"),
+        Option(("-E", "--executability"),
+            "keep who may execute a file; always on, with the other permissions", sets=ALWAYS),
+        Option(("--no-perms", "--no-p"),
+            "keep the permissions of DST; new entries get SRC's less the umask", sets=False,
+            example="--no-perms src/ /media/disk/backup/",
+            note="""Permissions are neither compared nor set. Existing entries keep theirs, also with new
+            content, but lose setuid and setgid bits where owners are not kept. New entries get those of SRC
+            less the umask. Not with `-A`. What a file system does not keep is left out without this
+            option."""),
+        wire=bit(11))
+    """Preserve permissions. Otherwise existing entries keep theirs, and new ones get the source's less the
+    umask of the destination. Not together with `acls`."""
+    times: bool = option(True, DONE,
+        Option(("-t", "--times"), "keep modification times"),
+        Option(("--no-times", "--no-t"), "set no modification times; compare contents where they differ",
+            sets=False, example="--no-times src/ /mnt/share/backup/",
+            note="""New files have the time at which they were written. Files of equal size whose times
+            differ are compared by content in each run. What a file system does not keep is left out without
+            this option."""),
+        wire=bit(12))
+    """Preserve modification times. Otherwise none is set, and the contents of files are compared whose times
+    differ."""
+    group: bool = option(True, DONE,
+        Option(("-g", "--group"), "keep groups where owners are kept"),
+        Option(("--no-group", "--no-g"), "keep owners without their groups", sets=False,
+            note="Where owners are kept, groups are not. Setgid bits are not set."),
+        wire=bit(10))
+    """Preserve the gid where `owner` says that owners are preserved. Otherwise only the uid is."""
+    chmod: str = option("", DONE,
+        Option(("--chmod",), "change permissions on the way, such as D755,F644 or go-w", "CHANGES",
+            example="--chmod=D755,F644 src/ backup/",
+            rsync="set-id bits only where owners are kept; fails by name with `-A`",
+            note="""CHANGES are items as in chmod(1), separated by commas. `D` before an item restricts it
+            to directories, and `F` to files. SRC itself stays as it is. Another `--chmod` adds its items.
+            SRC's side applies them, so its umask counts for items such as `+w`. A later run with the same
+            items finds nothing to do."""),
+        excludes=(
+            excludes("acls", "an ACL holds the permissions, too"),
+        ),
+        most=MODE_CHANGES_BYTES, valid=values.check_mode_changes, watch=False)
+    """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
+    source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
+    checksum: bool = option(False, DONE,
+        Option(("-c", "--checksum"), "compare content, not size and time",
+            note="Without it, a file of equal size and time is taken as equal."),
+        wire=item(0), needs=(Need.COMPARING,), watch=False, check=True)
     """Compare content by root digest instead of by size and mtime."""
-    delete: bool = False
+    update: bool = option(False, DONE,
+        Option(("-u", "--update"), "leave files alone that are newer at DST",
+            note="The mtimes decide. A link or directory in a file's place is never newer."),
+        wire=bit(1), watch=False, pair=True)
+    """Skip files that are newer at the destination, by their mtimes."""
+    existing: bool = option(False, DONE,
+        Option(("--existing", "--ignore-non-existing"), "make nothing that DST does not have",
+            note="Nothing is made that DST does not have. What it has is brought up to date."),
+        wire=bit(2), watch=False, pair=True)
+    """Create nothing at the destination; only update existing entries."""
+    ignore_existing: bool = option(False, DONE,
+        Option(("--ignore-existing",), "make what is missing, and leave alone what DST has",
+            note="Directories that exist are still gone into."),
+        wire=bit(3), watch=False, pair=True)
+    """Skip existing entries except directories; only create missing ones."""
+    size_only: bool = option(False, DONE,
+        Option(("--size-only",), "take a file of equal size as equal, whatever its time"),
+        wire=bit(4), watch=False)
+    """Treat files of equal size as equal, whatever their mtimes, unless `checksum` compares contents."""
+    max_size: int | None = option(None, DONE,
+        Option(("--max-size",), "leave files alone that are larger at SRC, such as 500M", "SIZE",
+            example="--max-size=500M src/ backup/",
+            note="""Such files are not made, not changed and not deleted. `+1` or `-1` behind the size is a
+            byte more or less, as in `500M-1`."""),
+        parse=values.parse_size_bound, wire=bound(1), watch=False, pair=True)
+    """Skip larger files of the source, in bytes; None for no limit."""
+    min_size: int = option(0, DONE,
+        Option(("--min-size",), "leave files alone that are smaller at SRC", "SIZE",
+            note="Such files are not made, not changed and not deleted."),
+        parse=values.parse_size_bound, wire=bound(0), watch=False, pair=True)
+    """Skip smaller files of the source, in bytes, whatever is in their places."""
+    hard_links: bool = option(False, DONE,
+        Option(("-H", "--hard-links"), "keep the hard links among the files of SRC",
+            rsync="which of several new names a file comes under is not defined",
+            note="""The content of linked files travels once. Special files are linked, too. Further names
+            are linked when all else is in place. Names outside of SRC, or excluded, take no part. Links
+            that only DST has are not undone, unless a name of them gets another content or mtime. Symlinks
+            are not linked. Where the links are the same in both trees, they cost nothing on the wire. Where
+            any differs, the tree is listed whole.
+
+            A name that `-u`, `--existing` or the like leaves alone is linked to nothing, and nothing to it.
+            The others are linked among themselves. rsync `-u` links a newer file's name all the same,
+            unless it is the first."""),
+        wire=bit(6), watch=False, check=True)
+    """Preserve hard links among regular files and among special files."""
+    xattrs: bool = option(False, DONE,
+        Option(("-X", "--xattrs"), "keep extended attributes",
+            note="""`user.*` is kept. `trusted.*` and `security.capability` are kept where owners are kept
+            and both sides run as root. Labels of security modules stay each machine's own. Attributes are
+            set last. An entry of which nothing else differs has a line with `-i`. Where they are the same
+            in both trees, they cost nothing on the wire. Where any differs, the tree is listed whole. What
+            `-u`, `--ignore-existing` or the like leaves alone keeps its own."""),
+        wire=bit(8), watch=False, check=True)
+    """Preserve extended attributes: user.*; and trusted.* and security.capability if owners are preserved and
+    both sides are root."""
+    acls: bool = option(False, DONE,
+        Option(("-A", "--acls"), "keep ACLs",
+            note="""POSIX ACLs are kept in the same way as attributes, with users and groups by number.
+            Until its ACL is there, a new file or directory lets its group do no more than the ACL will."""),
+        excludes=(
+            excludes("perms", "an ACL holds the permissions, too"),
+        ),
+        wire=bit(7), watch=False, check=True)
+    """Keep POSIX ACLs."""
+    one_file_system: bool = option(False, DONE,
+        Option(("-x", "--one-file-system"), "do not go into directories on other file systems",
+            note="""Directories on another file system than SRC's own come empty. With `--delete`, what DST
+            has in them stays. Where DST itself leaves its file system, nothing is deleted either. A btrfs
+            subvolume is another file system. A bind mount of the same one is not."""),
+        wire=bit(0), watch=False, check=True)
+    """Neither side enters directories on other file systems. S lists them empty; D deletes nothing there."""
+    mkpath: bool = option(False, DONE,
+        Option(("--mkpath",), "make the directories above DST that are missing",
+            example="--mkpath src/ host:backup/2026/11/",
+            note="""Without it, only the last directory of DST is made, which catches mistyped paths. The
+            directories above it get the modes that the umask of the receiving side leaves."""))
+    """Make the directories above the destination that are missing."""
+    dry_run: bool = option(False, DONE,
+        Option(("-n", "--dry-run"), "only show what would be done", example="-n -i --delete src/ backup/"),
+        wire=item(3), watch=False)
+    fsync: bool = option(True, DONE,
+        Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote",
+            sets=False),
+        Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
+        wire=item(4))
+    ignore_times: bool = option(False, COMPARING,
+        Option(("-I", "--ignore-times"), "compare the content of all files, also of those of equal time",
+            example="-I src/ backup/", rsync="contents are compared, and only those that differ are sent",
+            note="""The two versions of each file are compared by their roots, and only what differs is
+            sent. Files that are equal are not listed. `-c` does the same and outweighs it; `--size-only`
+            does, too."""),
+        watch=False)
+    """Compare the contents of files although size and mtime are equal. `checksum` and `size_only` outweigh
+    it."""
+    modify_window: int | None = option(None, COMPARING,
+        Option(("-@", "--modify-window"),
+            "take times as equal that are so many seconds apart (default: -1, to the nanosecond)",
+            "SECONDS", example="--modify-window=1 src/ backup/",
+            rsync="the default is -1: times are compared to the nanosecond",
+            note="""Times are compared in whole seconds. A time that counts as equal stays as it is, unless
+            new content comes. rdc finds by itself what times a file system can keep, so that FAT needs no
+            window."""),
+        most=WINDOW_SECONDS, parse=values.parse_window, watch=False)
+    """Whole seconds by which mtimes may differ and still be equal; None compares nanoseconds."""
+    whole_file: bool = option(False, COMPARING,
+        Option(("-y", "--fuzzy"), "make new files of what resembles them at DST; always on, but for -W",
+            sets=ALWAYS, example="--fuzzy src/ host:backup/",
+            rsync="""always on: bases are the files that only DST has, by content and by name, in all
+            directories""",
+            note="""A new file is made of the files that only DST has and that resemble it by content or
+            have its name, in whatever directory they are. With `--delete` a file that moved is renamed."""),
+        Option(("-W", "--whole-file"), "fetch changed files whole, without a search at DST",
+            example="-W src/ host:backup/", rsync="off by default, also in local copies",
+            note="""This costs less processor time and more bytes. It suits fast lines. Moved files are sent
+            anew, and interrupted ones begin anew."""),
+        Option(("--no-whole-file", "--no-W"), "search for what DST has (default, here and far away)",
+            sets=False),
+        excludes=(
+            excludes("append", "--append fetches only a rest"),
+        ))
+    """Fetch changed files whole, without a search for content that the destination has."""
+    delete: bool = option(False, DELETING,
+        Option(("--delete",), "remove what SRC does not have; happens last, once all that is new arrived",
+            rsync="always last; nothing is deleted when SRC is empty, unless `--force-empty` is given",
+            note="""Deletions come last of all, and not after a read error, nor while something new did not
+            arrive: what has to go may be the last copy of it."""),
+        Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after",
+            rsync="the same as `--delete`: always last"),
+        wire=item(1), needs=(Need.DELETING,), pair=True)
     """Remove destination entries that the source lacks and no filter rule protects."""
-    delete_excluded: bool = False
+    rules_after: bool = option(False, DELETING,
+        Option(("--delete-after",), "the same; rule files at DST count as they are then",
+            also=(("delete", True),),
+            rsync="the same as `--delete`, but rule files at DST count as they are then"))
+    """With `delete`: rule files of the destination count as they are when everything else is in place, not as
+    they were before the run."""
+    delete_excluded: bool = option(False, DELETING,
+        Option(("--delete-excluded",), "the same, and what the filter rules exclude as well",
+            also=(("delete", True),),
+            note="The filter rules then only say what of SRC takes part. They keep nothing at DST.",
+            example="--delete-excluded --exclude='*.o' src/ backup/"),
+        wire=bit(9), watch=False)
     """With `delete`: filter rules protect nothing at the destination; they only exclude entries of the
     source."""
-    max_delete: int | None = None
+    max_delete: int | None = option(None, DELETING,
+        Option(("--max-delete",), "delete at most N entries, or N% of DST, then exit with 25", "N",
+            example="--delete --max-delete=100 src/ backup/", rsync="which entries stay is not defined",
+            note="""`N%` is a share of the entries that DST has when the first one is to go, what this run
+            made included; with `-n`, of those that are there. What a filter rule protects does not count.
+            The share is rounded down."""),
+        parse=values.parse_number, wire=item(7))
     """Delete at most this many entries, then end with exit code 25."""
-    max_delete_share: int | None = None
+    max_delete_share: int | None = option(None, most=100)
     """Delete at most so many per cent of the destination's entries, then end with exit code 25. All entries
     count that no filter rule protects and that are there when deletions begin, the new ones included."""
-    guard: int | None = None
+    guard: int | None = option(None, DELETING,
+        Option(("--guard",), "stop with 25 before more than N% of DST change or go; a terminal is asked",
+            "N%", example="--delete --guard=50% src/ backup/",
+            note="""Counted are the entries of DST that would go with `--delete`, and apart from them the
+            files and symlinks that would get other content: those of another size, time or kind, with `-c`
+            of another size. Beyond the guard a run changes nothing, or deletes nothing. A DST of fewer than
+            100 entries is not guarded. On a terminal the run asks, and goes on after a `y`. With `--delete`
+            it does so beyond 50 % without this option, too; a script is guarded only by this option or [the
+            setting](../settings.md) `guard`."""),
+        Option(("--no-guard",), "never stop for that (default; 50% on a terminal with --delete)",
+            sets=None, watch=False, note="The last of it and `--guard` counts."),
+        most=100, parse=values.parse_share, needs=(Need.COMPARING,), watch=False)
     """If more than so many per cent of the destination's entries would get other content, change nothing, and
     if more would go, delete nothing; then end with exit code 25. A destination of fewer than 100 entries is
     not guarded."""
-    force_empty: bool = False
+    force_empty: bool = option(False, DELETING,
+        Option(("--force-empty",), "let --delete empty DST when SRC is empty",
+            note="Without it, an empty SRC deletes nothing: most often a disk is not mounted.",
+            example="--delete --force-empty src/ backup/"),
+        wire=item(2))
     """Let --delete empty a destination if the source root is empty."""
-    dry_run: bool = False
-    rules: tuple[FilterRule | DirectoryRules, ...] = ()
-    fsync: bool = True
-    items: bool = True
-    """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
-    list_unchanged: bool = False
-    """Report unchanged entries, too. Files whose contents are compared are not among them, nor is anything
-    where hard links, ACLs or extended attributes are kept."""
-    compress: bool | None = None
-    """True: always, False: never, None: where it helps (not within one process)."""
-    owner: bool | None = None
-    """Preserve uid and gid; None: only if the receiving side runs as root."""
-    group: bool = True
-    """Preserve the gid where `owner` says that owners are preserved. Otherwise only the uid is."""
-    perms: bool = True
-    """Preserve permissions. Otherwise existing entries keep theirs, and new ones get the source's less the
-    umask of the destination. Not together with `acls`."""
-    times: bool = True
-    """Preserve modification times. Otherwise none is set, and the contents of files are compared whose times
-    differ."""
-    max_memory: int | None = None
-    """Bytes of memory that this side, as the destination, may use for the source's entries; 0 for all of the
-    machine's memory, None for a share of it. Each side keeps its own value."""
-    bandwidth: int = 0
-    """Bytes per second that each side may send; 0 for no limit."""
-    timeout: int = 0
-    """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
-    side gives up if the other one neither sends nor uses the processor."""
-    update: bool = False
-    """Skip files that are newer at the destination, by their mtimes."""
-    existing: bool = False
-    """Create nothing at the destination; only update existing entries."""
-    ignore_existing: bool = False
-    """Skip existing entries except directories; only create missing ones."""
-    size_only: bool = False
-    """Treat files of equal size as equal, whatever their mtimes, unless `checksum` compares contents."""
-    ignore_times: bool = False
-    """Compare the contents of files although size and mtime are equal. `checksum` and `size_only` outweigh
-    it."""
-    modify_window: int | None = None
-    """Whole seconds by which mtimes may differ and still be equal; None compares nanoseconds."""
-    whole_file: bool = False
-    """Fetch changed files whole, without a search for content that the destination has."""
-    ignore_errors: bool = False
-    """Delete even if the source could not be read completely. What could not be read counts as gone."""
-    force: bool = False
+    force: bool = option(False, DELETING,
+        Option(("--force",), "empty a directory that is in a file's way, also without --delete",
+            note="""The directory goes with everything in it that no filter rule protects. The entries count
+            for `--max-delete`."""),
+        needs=(Need.DELETING,), watch=False)
     """Empty a directory that is in the way of a file or symlink, even without `delete`."""
-    min_size: int = 0
-    """Skip smaller files of the source, in bytes, whatever is in their places."""
-    max_size: int | None = None
-    """Skip larger files of the source, in bytes; None for no limit."""
-    hard_links: bool = False
-    """Preserve hard links among regular files and among special files."""
-    acls: bool = False
-    """Keep POSIX ACLs."""
-    xattrs: bool = False
-    """Preserve extended attributes: user.*; and trusted.* and security.capability if owners are preserved and
-    both sides are root."""
-    sparse: bool = False
-    """Write zeros of file content as holes."""
-    alternates: Alternates | None = None
+    remove_source_files: bool = option(False, DELETING,
+        Option(("--remove-source-files",), "remove from SRC what DST has for certain; no directories",
+            example="--remove-source-files spool/ host:spool/",
+            rsync="""when all else is done; what was only compared goes once the disk of DST has it; not
+            with `-L`, `-k` and `--copy-unsafe-links`""",
+            note="""A file, symlink or special file of SRC goes when DST has it, the disk of DST has it,
+            too, and SRC still has what was copied: inode, size and both times are compared. So does what
+            DST had already, as in rsync; after a power cut in a run with `--no-fsync`, add `-c`. What an
+            option or a problem kept from DST stays, and so does a file that changed meanwhile, with exit
+            code 23. Directories stay: `find SRC -depth -type d -empty -delete` removes them. Removals come
+            last, so an interrupted run has removed nothing that is not at DST. Nothing is removed through
+            symlinks: not with `-L`, `-k` and `--copy-unsafe-links`. A module of a daemon refuses it if it
+            is read-only, append-only, or lets nothing be deleted."""),
+        excludes=(
+            excludes("copy_links copy_dirlinks copy_unsafe_links", "nothing is removed through a symlink"),
+        ),
+        watch=False)
+    """Entries other than directories are removed from the source once the destination holds them durably. A
+    file that changed meanwhile stays. Not together with `copy_links` and the like."""
+    ignore_errors: bool = option(False, DELETING,
+        Option(("--ignore-errors",), "delete although something could not be read or did not arrive",
+            note="What SRC has in a directory that cannot be read is then deleted at DST.",
+            example="--delete --ignore-errors src/ backup/",
+            rsync="fails by name beside rule files within the tree (`-C`, `-F`, `dir-merge`)"),
+        excludes=(
+            goes_without("rules",
+                "--ignore-errors goes with no rules from files of the tree: what a file with a mistake"
+                " hides would be deleted", when=has_rule_files),
+        ),
+        watch=False)
+    """Delete even if the source could not be read completely. What could not be read counts as gone."""
+    backup: Backup | None = option(None, OLD_VERSIONS,
+        Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix",
+            rsync="""of files whose content or kind differs, not of those with another time alone; a backup
+            is a hard link at first""",
+            note="""The old entry gets a hard link as its backup before the new one takes its name, so the
+            old content always has a name. A backup of the same name is replaced. The file system has to
+            know hard links. Backups are never deleted by `--delete`. A moved file is copied then, not
+            renamed."""),
+        Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR",
+            example="--delete --backup-dir=../old src/ backup/", rsync="nothing in it is ever deleted",
+            note="""The backup keeps its path below DIR. DIR is made when it is needed. On another file
+            system than DST's a backup is a copy, which is durable before the old entry goes."""),
+        Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX",
+            example="--backup --suffix=.old src/ backup/"),
+        needs=(Need.REPLACING,), pair=True)
+    """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
+    keep_undo: KeepUndo | None = option(None, OLD_VERSIONS,
+        Option(("--keep-undo",),
+            "keep what rdc undo needs to take this sync back: 10G for all syncs of DST, or 30d",
+            "SIZE|DAYS", example="--delete --keep-undo=30d src/ backup/",
+            note="""DST keeps what the sync replaces and deletes in `.rdc-undo`, under second names: that
+            takes no space until the new versions differ. A size bounds what all syncs of DST keep, and a
+            number of days their age. The oldest ones are dropped first. A sync that keeps more than the
+            bound by itself stays whole until the next one, and a line says so. [Undo a
+            sync](../../howto/undo.md) shows it at work."""),
+        excludes=(
+            excludes("backup", "both keep the old versions"),
+            excludes("inplace append", "it overwrites the old versions"),
+        ),
+        parse=values.parse_keep_undo, needs=(Need.REPLACING,), watch=False)
+    """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
+    relative: bool = option(False, TAKEN,
+        Option(("-R", "--relative"), "keep the path of SRC, or what is behind /./ in it",
+            rsync="a symlink on the way of a kept path is named, not followed",
+            note="""DST gets the directories above SRC as well, with the metadata that they have there.
+            `/./` in SRC marks where the kept path begins: `/home/./me/notes` becomes `me/notes`. `..`
+            cannot be in a kept path. Nothing is deleted in the directories above."""),
+        Option(("--no-relative", "--no-R"), "keep the last name alone (default without --files-from)",
+            sets=False, watch=False,
+            note="Beside `--files-from` each listed path is put right below DST, under its last name."),
+        wire=NOWHERE, watch=False)
+    """Entries keep the path of SRC at the destination, or what is behind "/./" in it, as in rsync."""
+    implied_dirs: bool = option(True, TAKEN,
+        Option(("--no-implied-dirs", "--no-i-d"),
+            "with -R: leave the directories above SRC at DST as they are", sets=False,
+            note="What is missing of them is made with the modes that the umask leaves.",
+            example="-R --no-implied-dirs src/./lib/c backup/",
+            rsync="""fails by name where no path is kept; a symlink in the place of such a directory is
+            named"""),
+        Option(("--implied-dirs", "--i-d"), "with -R: give them the metadata they have at SRC (default)",
+            watch=False, note="The last of it and `--no-implied-dirs` counts.",
+            example="-R --implied-dirs src/./lib/c backup/"),
+        watch=False)
+    """With `relative`: the directories above SRC get the metadata that they have at the source."""
+    files: FileList | None = option(None, TAKEN,
+        Option(("--files-from",),
+            "take the paths below SRC that FILE lists ('-' is stdin; :FILE is at the far side)", "FILE",
+            example="--files-from=list src/ backup/", rsync="otherwise as `--relative`",
+            note="""Each line is a path below SRC, which is kept at DST as with `-R`. Empty lines and those
+            that begin with `#` or `;` count for nothing. A listed directory is made without what is in it,
+            unless `-r` is given: `-a` does not imply it here. A `/` at its end takes what it holds. With
+            `--delete`, only directories whose contents are taken lose anything. At most 1,048,576 paths.
+
+            `:FILE` and `HOST:FILE` are read at the far side, which then is SRC's or DST's host: relative to
+            the home directory there, or below the module of a daemon or the root of a key. A write-only one
+            refuses. A name never leads out of a SRC that is here."""),
+        Option(("-0", "--from0"), "NUL ends each path of --files-from, not a line",
+            example="-0 --files-from=list src/ backup/", rsync="for the file of `--files-from` alone",
+            note="""So that names may hold line ends: `find . -name '*.tex' -print0 | rdc sync -0
+            --files-from=- . host:tex/`."""),
+        excludes=(goes_without("files_from", "two lists of paths are given; a run takes one"),),
+        wire=NOWHERE, watch=False)
+    """Paths below the source, which alone take part, as `--files-from` lists them; None for everything. They
+    are kept, like the path of SRC with `relative`."""
+    files_from: FarList | None = option(None, watch=False)
+    """Where the far side has such a list. Not together with `files`."""
+    ignore_missing_args: bool = option(False, TAKEN,
+        Option(("--ignore-missing-args",), "a missing SRC or listed path is no error",
+            note="It is not deleted at DST either.",
+            rsync="without it nothing is deleted when a path is missing"),
+        watch=False)
+    """A missing SRC, or one of `files`, is no error."""
+    delete_missing_args: bool = option(False, TAKEN,
+        Option(("--delete-missing-args",), "the same, and what DST has at its path is deleted",
+            rsync="nothing is deleted where the directory above a missing path is gone, too",
+            note="""Needs no `--delete`. A directory that is not empty goes only with `--delete` or
+            `--force`. If the directory above a missing path is gone as well, that is an error, and nothing
+            is deleted: its file system may not be mounted."""),
+        needs=(Need.DELETING,), watch=False)
+    """As `ignore_missing_args`, and what the destination has at the path of a missing one is deleted. A
+    directory that is not empty goes only with `delete` or `force`."""
+    prune_empty_dirs: bool = option(False, TAKEN,
+        Option(("-m", "--prune-empty-dirs"), "leave out directories that hold nothing but directories",
+            note="""With `--delete` DST loses them, too. A directory that `--filter='P NAME/'` protects
+            stays in any case."""),
+        Option(("--no-prune-empty-dirs", "--no-m"), "keep empty directories (default)",
+            sets=False, watch=False),
+        watch=False)
+    """Directories of the source that hold nothing but directories take no part, unless a rule protects
+    them."""
+    alternates: Alternates | None = option(None, ALTERNATES,
+        Option(("--link-dest",), "make a file that DIR has unchanged a hard link to it", "DIR",
+            example="--link-dest=../monday src/ backup/tuesday/",
+            note="""DIR is a copy made before, such as the backup of yesterday. A file with the size, time
+            and metadata that it has in DIR becomes a hard link, so it takes no room. The metadata of a link
+            are those of the file in DIR, so a later run without `--link-dest` that changes them changes
+            both. With other metadata it is copied, as a clone where the file systems can share blocks. Any
+            other file in DIR is the base of a delta. A file that DST has already becomes a link, too. The
+            first DIR that has all of it wins, and at most 20 may be given. A missing DIR is named and not
+            looked at. With `-c`, content decides instead of the time. A confined peer may only name a DIR
+            below what it is served."""),
+        Option(("--copy-dest",), "make it a copy of the file in DIR", "DIR",
+            example="--copy-dest=../monday src/ backup/tuesday/",
+            note="""As `--link-dest`, but what is found in DIR is always copied or cloned. What DST has
+            already stays."""),
+        Option(("--compare-dest",), "leave it out of DST", "DIR",
+            example="--compare-dest=../full src/ backup/changes/",
+            note="""As `--link-dest`, but a file that DIR has unchanged is left out, and removed if DST has
+            it: DST then holds what changed since DIR was made. Where nothing may be deleted, `rdc serve`
+            refuses this option."""),
+        needs=(Need.COMPARING,), watch=False)
     """Directories in which files of the destination may be found unchanged; None: no directories."""
-    allocate: bool = False
-    """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
-    inplace: bool = False
+    inplace: bool = option(False, WRITING,
+        Option(("--inplace",),
+            "write what differs into the file that is there; a killed run leaves a mixture until the next",
+            example="--inplace images/ host:images/",
+            rsync="what differs is written once all of it is here and verified",
+            note="""The file keeps its inode, so its hard links, snapshots and reflinked copies go on to
+            share it. Only blocks that differ are written, and only once the whole new content is here and
+            verified. They need room beside the file until then. The risk: who reads the file while it is
+            written sees a mixture, and a kill leaves one. The next run finds it and repairs it. A backup
+            (`-b`) is a copy, or a clone where blocks can be shared. New files, links and files in the place
+            of something else appear in one step, as without it."""),
+        excludes=_INTO_FILES, needs=(Need.OVERWRITING,))
     """Write what differs into the files that are there: they keep their inodes, and what shares blocks with
     them goes on to share. A killed run leaves a mixture, which the next run repairs. Not together with
     `update` and `size_only`, which would pass it over."""
-    append: bool = False
+    append: bool = option(False, WRITING,
+        Option(("--append", "--append-verify"),
+            "the same, and change only files that are shorter at DST; what they hold is compared",
+            example="--append logs/ host:logs/", rsync="compares what DST has, as `--append-verify` does",
+            note="""For files that only grow, such as logs and recordings. A file that differs and is as
+            long at DST as at SRC, or longer, stays as it is, its permissions and times too. New files come
+            as always. Where DST's content is not the beginning of SRC's, the file becomes as at SRC. The
+            risk is that of `--inplace`. Both sides read the whole file; only what is missing is sent."""),
+        excludes=(
+            *_INTO_FILES,
+            excludes("checksum", "a file of the same length is left alone, whatever it holds"),
+        ),
+        needs=(Need.COMPARING, Need.OVERWRITING), watch=False, pair=True)
     """Of the files that differ, change only those that are shorter at the destination; write as `inplace`
     does. What they hold is compared. Not together with `checksum`, `update` and `size_only`."""
-    partial_dir: bytes = b""
-    """Where the part of a file waits that a run could not finish: relative to the directory of the file, or
-    absolute; b"": where it was written. A relative one takes no part. Not together with `overwrites`."""
-    delay_updates: bool = False
+    sparse: bool = option(False, WRITING,
+        Option(("-S", "--sparse"), "make holes of all blocks of zeros (default: of long runs of them)",
+            also=(("allocate", False),), rsync="long runs of zeros become holes without it, too",
+            note="""Holes are made in blocks of 4 KiB of files that are written. Space is not looked for
+            first then, so a full disk shows only when it is full. What is not written stays as it is.
+            Without it, runs of at least 32 KiB of zeros in new versions become holes, and shorter ones may:
+            that costs no read and fewer writes. A file that is written into (`--inplace`) gets no holes
+            without it."""),
+        Option(("--no-sparse", "--no-S"), "make no holes: write all zeros", sets=False,
+            also=(("allocate", True),),
+            note="""Zeros are written, as rsync does without `-S`. A local copy does not clone then. What a
+            new version shares with an old one stays as it is. The last of `-S`, `--no-sparse` and
+            `--preallocate` counts."""),
+        wire=bit(5))
+    """Write zeros of file content as holes."""
+    delay_updates: bool = option(False, WRITING,
+        Option(("--delay-updates",), "put new files and new content in place at the end, when all is there",
+            example="--delay-updates src/ host:/srv/www/",
+            rsync="not with `--link-dest` and its like; files wait under names of rdc's own",
+            note="""New content waits in temporaries, whose bytes are synced as they come, until all has
+            been fetched. Then each file gets its name, one rename after another, before anything is
+            deleted. DST needs room for all of it beside what is there. A run that is killed before has
+            changed no file, and the next one goes on from its temporaries. Directories, symlinks, renames
+            of moved files, and files that differ in metadata alone are not delayed."""),
+        excludes=(
+            goes_without("inplace append alternates",
+                "--delay-updates goes with no --inplace, no --append and no alternate directories"),
+        ),
+        watch=False)
     """Put new files and new content in place when all of it is there, not as it comes. Not together with
     `overwrites` and `alternates`."""
-    temp_dir: bytes = b""
+    partial_dir: bytes = option(b"", WRITING,
+        Option(("--partial",), "keep what came of a file when interrupted, and go on from it; always on",
+            sets=ALWAYS,
+            note="""What came of a file lies beside it under a name that begins with `.rdc-`. The next run
+            goes on from it and removes it."""),
+        Option(("--partial-dir",),
+            "keep the part of a file that could not be finished in this directory, beside the file", "DIR",
+            example="--partial-dir=.parts src/ backup/",
+            rsync="""a killed run leaves its part where it was written; parts below 64 KiB are not kept; not
+            with `--inplace` and `--append`""",
+            note="""Without it a part waits under a name of rdc's own where it was written, and the next run
+            takes it up as well. A relative DIR is one name, beside each file. It is made with mode 0700,
+            goes when it is empty, and takes no part in the sync, also not with `--delete`. An absolute one
+            has the parts of all files, by their names without directories. A part is only a base: what is
+            taken from it is verified. Parts of rsync count, too, but stay: only what rdc's record there
+            (`.rdc.parts`) knows is replaced or removed, and a directory of yours never is. Parts below 64
+            KiB are not kept."""),
+        excludes=(
+            goes_without("inplace append", "--partial-dir goes with no --inplace and no --append"),
+        ),
+        most=PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, needs=(Need.COMPARING,),
+        watch=False)
+    """Where the part of a file waits that a run could not finish: relative to the directory of the file, or
+    absolute; b"": where it was written. A relative one takes no part. Not together with `overwrites`."""
+    temp_dir: bytes = option(b"", WRITING,
+        Option(("-T", "--temp-dir"),
+            "write new content in this directory until it is complete, relative to DST", "DIR",
+            example="--temp-dir=/mnt/fast src/ backup/",
+            rsync="what an interrupted run leaves there is taken up by the next",
+            note="""DIR has to exist, and is best used for one DST alone. What a killed run left in it is
+            taken up by the next one, and removed at its end. On another file system than DST's, complete
+            content is copied to DST before it is renamed: it is never written in place. A path within DST
+            is followed through no symlink. Symlinks and special files are made in place."""),
+        most=PATH_BYTES, valid=values.no_nul, parse=values.parse_directory, watch=False)
     """The directory in which new content is written until it is complete, relative to the destination, or
     absolute; b"": beside the files. It has to exist."""
-    backup: Backup | None = None
-    """Keep the files and symlinks that are replaced or deleted; None: keep nothing."""
-    keep_undo: KeepUndo | None = None
-    """Keep what `rdc.undo` needs to take this sync back; None: keep nothing. Not together with `backup`."""
-    rules_after: bool = False
-    """With `delete`: rule files of the destination count as they are when everything else is in place, not as
-    they were before the run."""
-    mkpath: bool = False
-    """Make the directories above the destination that are missing."""
-    one_file_system: bool = False
-    """Neither side enters directories on other file systems. S lists them empty; D deletes nothing there."""
-    safe_links: bool = False
-    """Leave alone what symlinks of the source would become that lead out of the tree, by their text."""
-    copy_links: bool = False
+    allocate: bool = option(False, WRITING,
+        Option(("--preallocate",), "reserve the space of a file before it comes, and make no holes",
+            note="""What a file needs is reserved as its content comes, as always but with `-S`. With this
+            option, long runs of zeros are written as well."""))
+    """Write all zeros of new files. Otherwise long runs of them become holes without `sparse`, too."""
+    rules: tuple[FilterRule | DirectoryRules, ...] = option((), check=True)
+    copy_links: bool = option(False, KINDS,
+        Option(("-l", "--links"), "copy symlinks as symlinks; always on", sets=ALWAYS),
+        Option(("-L", "--copy-links"), "take each symlink of SRC for what it leads to",
+            rsync="a link to a directory above it is named and skipped"),
+        watch=False)
     """The source takes every symlink for what it leads to."""
-    copy_dirlinks: bool = False
+    copy_dirlinks: bool = option(False, KINDS,
+        Option(("-k", "--copy-dirlinks"), "the same for symlinks to directories",
+            rsync="a link to a directory above it is named and skipped"),
+        watch=False)
     """The source takes symlinks to directories for these directories."""
-    copy_unsafe_links: bool = False
+    copy_unsafe_links: bool = option(False, KINDS,
+        Option(("--copy-unsafe-links",), "the same for symlinks that lead out of SRC"),
+        watch=False)
     """The source takes symlinks that lead out of the tree, by their text, for what they lead to."""
-    keep_dirlinks: bool = False
+    safe_links: bool = option(False, KINDS,
+        Option(("--safe-links",), "make no symlink that leads out of DST"),
+        watch=False, pair=True)
+    """Leave alone what symlinks of the source would become that lead out of the tree, by their text."""
+    keep_dirlinks: bool = option(False, KINDS,
+        Option(("-K", "--keep-dirlinks"), "go through a symlink of DST where SRC has a directory",
+            example="-K src/ backup/",
+            rsync="""times and permissions go to the directory, not to the link; not with `-b`,
+            `--keep-undo`, `--link-dest` and its like""",
+            note="""Without it a symlink at DST that is in a directory's way is replaced. With it the
+            symlink stays if it leads to a directory of DST, and what SRC has in its directory goes there.
+            One that leads out of DST stays, too, but nothing goes through it: it is named, with exit code
+            23. With `--delete` the directory that it leads to is looked at under both names, so exclude
+            that one if SRC does not have it."""),
+        excludes=(
+            goes_without("backup keep_undo alternates",
+                "--keep-dirlinks goes with no backups, no alternate directories and no undo"),
+        ),
+        watch=False)
     """A symlink to a directory at the destination stays where the source has a directory, and what is in it
     goes there, if the link leads to a directory of the destination. Not together with `backup`, `alternates`
     and `keep_undo`."""
-    munge_links: bool = False
+    munge_links: bool = option(False, KINDS,
+        Option(("--munge-links",), "make symlinks lead nowhere, or undo that where SRC is on this machine",
+            example="--munge-links host:src/ backup/",
+            rsync="not with `--safe-links`, `-L`, `-k` and `--copy-unsafe-links`",
+            note="""A symlink gets `/rsyncd-munged/` in front of its target, so that it leads nowhere, and
+            the other way takes that away: rsync's form, which its daemons know. As in rsync the option
+            counts on this side alone. Where SRC is on this machine, munged symlinks are sent with their
+            real targets. Where SRC is on another one, symlinks are munged as they are made."""),
+        excludes=(
+            excludes("safe_links copy_links copy_dirlinks copy_unsafe_links", "munged links lead nowhere"),
+        ),
+        wire=HERE, watch=False)
     """Only the side where it is typed counts, as in rsync. As the destination it makes symlinks that lead
     nowhere, with "/rsyncd-munged/" in front of their targets. As the source it takes that away again. Not
     together with `safe_links`, `copy_links` and the like."""
-    devices: bool = True
+    devices: bool = option(True, KINDS,
+        Option(("-D",), "the same as --devices --specials; always on, as are these",
+            also=(("specials", True),)),
+        Option(("--devices",), "copy devices where the receiving side runs as root"),
+        Option(("--no-D",), "copy neither devices nor fifos and sockets", sets=False,
+            also=(("specials", False),)),
+        Option(("--no-devices",), "copy no devices", sets=False),
+        wire=SPARED, watch=False)
     """Make devices, where the destination runs as root and both sides know how."""
-    specials: bool = True
+    specials: bool = option(True, KINDS,
+        Option(("--specials",), "copy fifos and sockets"),
+        Option(("--no-specials",), "copy no fifos and sockets", sets=False),
+        wire=SPARED, watch=False)
     """Make fifos and sockets, where both sides know how."""
-    omit_dir_times: bool = False
+    atimes: bool = option(False, KINDS,
+        Option(("-U", "--atimes"), "keep access times; given twice, with --open-noatime",
+            example="-UU mail/ host:mail/",
+            rsync="""of new symlinks, too, rsync sets access times; rdc leaves those of symlinks. They do
+            not count for `--link-dest` and its like""",
+            note="""Of regular files and special files, in whole seconds, as in rsync. What a sync reads at
+            SRC gets a new access time, which the next run then copies: `-UU` avoids that. Directories and
+            symlinks take no part, and `rdc undo` does not bring them back."""),
+        watch=False)
+    """Keep access times of regular files and special files, in whole seconds. What the source reads has
+    changed its own by then, unless `open_noatime` is set."""
+    open_noatime: bool = option(False, KINDS,
+        Option(("--open-noatime",), "read files so that they keep their access times, where that may be",
+            example="--open-noatime mail/ host:mail/",
+            rsync="""beside the owner of a file only root may; of others the access time changes, as in
+            rsync""",
+            note="""On both sides. A file of another owner can be read so by root alone; its access time
+            changes, and that is no error. Directories that are listed count as read."""),
+        watch=False)
+    """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
+    omit_dir_times: bool = option(False, KINDS,
+        Option(("-O", "--omit-dir-times"), "do not keep modification times of directories"),
+        watch=False)
     """Directories keep the mtimes that they have or get at the destination."""
-    omit_link_times: bool = False
+    omit_link_times: bool = option(False, KINDS,
+        Option(("-J", "--omit-link-times"), "do not keep modification times of symlinks"),
+        watch=False)
     """Symlinks keep the mtimes that they have or get at the destination."""
-    chmod: str = ""
-    """Changes of the permissions of files and directories, as in rsync, such as "D755,F644" or "go-w": the
-    source announces the changed ones. The umask of the source's side counts. Not together with `acls`."""
-
-    usermap: bytes = b""
-    """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
-    the same numbers. Not together with `acls`."""
-    groupmap: bytes = b""
-    """The same for groups."""
-    fake_super: bool = False
+    owner: bool | None = option(None, OWNERS,
+        Option(("-o",), "keep owners where the receiving side runs as root (default)", sets=ALWAYS),
+        Option(("--owner",), "keep owners and groups, root or not",
+            rsync="""`-o` keeps owners where the receiving side is root, which is always so; `--owner`
+            demands it""",
+            note="""Without it, owners and groups are kept where the receiving side runs as root. Where
+            owners are not kept, the setuid and setgid bits of files and directories are dropped."""),
+        Option(("--no-owner", "--no-o"), "never keep owners and groups", sets=False),
+        wire=item(6), needs=(Need.OWNERS,), check=True)
+    """Preserve uid and gid; None: only if the receiving side runs as root."""
+    super_user: bool = option(False, OWNERS,
+        Option(("--super",), "set owners and make devices, root or not, as far as the system lets",
+            example="--super src/ host:backup/", rsync="the system decides; there is no `--no-super`",
+            note="""Owners are set and devices are made also where the receiving side is not root, as far as
+            the system lets. What it does not let is named, with exit code 23."""),
+        needs=(Need.OWNERS,), watch=False)
+    """Set owners and make devices as if the destination ran as root; the system decides."""
+    fake_super: bool = option(False, OWNERS,
+        Option(("--fake-super",),
+            "keep owners, devices and the like in extended attributes, in rsync's form, on this machine",
+            example="--fake-super host:/home/ backup/",
+            rsync="""an entry of DST that is right as it is stays so, without the attribute; not with `-L`,
+            `-k`, `--inplace`, `--append`, `--keep-undo`, `-K`, `--link-dest` and its like""",
+            note="""What this user may not set is kept in the attribute `user.rsync.%stat`, in rsync's form:
+            owner, group, set-id bits and modes that would lock out the user. Devices, fifos, sockets and
+            symlinks are plain files there. As in rsync the option counts on this side alone: where DST is
+            on this machine it is written so, and where SRC is, it is read so. A later sync with it gives
+            everything back. With `-A`, ACLs are kept in `user.rsync.%aacl` and `user.rsync.%dacl`, and
+            those of the system do not count. These attributes themselves are never copied."""),
+        excludes=(
+            goes_without("inplace append",
+                "--fake-super goes with no --inplace and --append: leave one of them out"),
+            goes_without("alternates",
+                "--fake-super goes with no --link-dest and its like: leave one of them out"),
+            goes_without("keep_undo", "--fake-super goes with no --keep-undo: leave one of them out"),
+            goes_without("keep_dirlinks",
+                "--fake-super goes with no --keep-dirlinks: leave one of them out"),
+            goes_without("copy_links copy_dirlinks copy_unsafe_links",
+                "--fake-super goes with no -L, -k and --copy-unsafe-links: leave one of them out"),
+        ),
+        wire=HERE, watch=False)
     """Only the side where it is typed counts, as in rsync. As the destination it keeps owners, devices and
     the like in extended attributes, in rsync's form, and does not set them. As the source it sends what such
     attributes say. Not together with `overwrites`, `alternates`, `keep_undo`, `keep_dirlinks` and
     `follows`."""
-    super_user: bool = False
-    """Set owners and make devices as if the destination ran as root; the system decides."""
-    owner_names: bool = False
+    owner_names: bool = option(False, OWNERS,
+        Option(("--numeric-ids",), "keep owners and groups by number (default)", sets=False,
+            rsync="the default; `--no-numeric-ids` keeps them by name"),
+        Option(("--no-numeric-ids",), "keep them by name where DST has the name, else by number",
+            example="--no-numeric-ids src/ host:backup/",
+            note="""SRC's side sends each name once, and DST's side looks it up. An owner whose name DST
+            does not have keeps its number, and so does root. Not together with `-A`."""),
+        excludes=_BY_NUMBER, needs=(Need.OWNERS,), watch=False)
     """Users and groups that no map names become those of the same name, if the destination has them. Not
     together with `acls`."""
-
-    relative: bool = False
-    """Entries keep the path of SRC at the destination, or what is behind "/./" in it, as in rsync."""
-    implied_dirs: bool = True
-    """With `relative`: the directories above SRC get the metadata that they have at the source."""
-    files: FileList | None = None
-    """Paths below the source, which alone take part, as `--files-from` lists them; None for everything. They
-    are kept, like the path of SRC with `relative`."""
-    files_from: FarList | None = None
-    """Where the far side has such a list. Not together with `files`."""
-    recursive: bool = True
-    """Directories that SRC or `files` name take part with everything below them."""
-    ignore_missing_args: bool = False
-    """A missing SRC, or one of `files`, is no error."""
-    delete_missing_args: bool = False
-    """As `ignore_missing_args`, and what the destination has at the path of a missing one is deleted. A
-    directory that is not empty goes only with `delete` or `force`."""
-    prune_empty_dirs: bool = False
-    """Directories of the source that hold nothing but directories take no part, unless a rule protects
-    them."""
-    atimes: bool = False
-    """Keep access times of regular files and special files, in whole seconds. What the source reads has
-    changed its own by then, unless `open_noatime` is set."""
-    open_noatime: bool = False
-    """Reading leaves access times alone on both sides, for files of this user, and for all files as root."""
-    remove_source_files: bool = False
-    """Entries other than directories are removed from the source once the destination holds them durably. A
-    file that changed meanwhile stays. Not together with `copy_links` and the like."""
-    depth: int = 0
+    usermap: bytes = option(b"", OWNERS,
+        Option(("--usermap",), "what users become: FROM:TO items, such as 0-99:nobody,wayne:admin", "MAP",
+            example="--usermap=0-99:nobody,wayne:admin src/ host:backup/",
+            rsync="who is not in it stays by number; a name that DST does not have fails; not with `-A`",
+            note="""MAP has FROM:TO items between commas, as in rsync, and the first that matches counts.
+            FROM is a user at SRC: a name, which may have the wildcards `*`, `?` and `[...]`, a number, a
+            range such as 0-99, or nothing for numbers without a name. TO is a user at DST, by name or by
+            number. Who is not in it keeps the number, or with `--no-numeric-ids` the name. DST's side
+            applies it, and needs root or `--owner`. A module of a daemon that keeps no owners refuses."""),
+        most=OWNER_MAP_BYTES, valid=values.check_owner_map, alias="--chown", excludes=_BY_NUMBER,
+        needs=(Need.OWNERS,), watch=False)
+    """Which users of the destination the source's become, as in rsync: FROM:TO items between commas; b"" for
+    the same numbers. Not together with `acls`."""
+    groupmap: bytes = option(b"", OWNERS,
+        Option(("--groupmap",), "the same for groups, such as *:users", "MAP",
+            example="--groupmap='*:users' src/ host:backup/", rsync="as `--usermap`"),
+        Option(("--chown",), "give everything to this user and group; one of them may be left out", "OWNER",
+            example="--chown=www-data:www-data src/ host:/var/www/", rsync="as `--usermap`",
+            note="""OWNER is USER:GROUP, USER or :GROUP, by name or by number at DST. It is short for
+            `--usermap='*:USER' --groupmap='*:GROUP'`."""),
+        most=OWNER_MAP_BYTES, valid=values.check_owner_map, alias="--chown", excludes=_BY_NUMBER,
+        needs=(Need.OWNERS,), watch=False)
+    """The same for groups."""
+    compress: bool | None = option(None, CONNECTION,
+        Option(("-z", "--compress"), "always compress (default: where it helps)",
+            example="-z src/ host:backup/", rsync="zstd; without it rdc compresses where that helps",
+            note="""How hard zstd works depends on the link: see
+            [Compression](../../benchmarks.md#compression)."""),
+        Option(("--no-compress", "--no-z"), "never compress", sets=False,
+            example="--no-compress src/ host:backup/"),
+        wire=NOWHERE, check=True)
+    """True: always, False: never, None: where it helps (not within one process)."""
+    bandwidth: int = option(0, CONNECTION,
+        Option(("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE",
+            example="--bwlimit=1.5m src/ host:backup/",
+            note="""Each side sends at most so much. A number without a letter counts KiB, and 0 is no
+            limit."""),
+        parse=values.parse_rate, wire=item(8), check=True)
+    """Bytes per second that each side may send; 0 for no limit."""
+    max_memory: int | None = option(None, CONNECTION,
+        Option(("--max-memory", "--max-alloc"),
+            "use so much memory for SRC's entries here; 0: all there is (default: half)", "SIZE",
+            rsync="""the bound is on all that is held of the entries of SRC, not on one allocation; it
+            counts on this side, and the default is half of the machine's memory""",
+            note="""The bound holds at the destination, for the entries that SRC tells of. More of them end
+            the run with exit code 11. `--max-alloc` is rsync's name for what lets a run of many millions of
+            files use more memory, and keeps a peer from asking for all of it."""),
+        parse=values.parse_memory, wire=HERE, check=True)
+    """Bytes of memory that this side, as the destination, may use for the source's entries; 0 for all of the
+    machine's memory, None for a share of it. Each side keeps its own value."""
+    depth: int = option(0, CONNECTION,
+        Option(("--depth",),
+            "have N calls to storage in flight (default: 0, up to 32 where storage is slow)", "N",
+            note="""rdc opens one file at a time while storage answers at once. Where it waits, as on NFS,
+            on cloud disks and on disks that are not cached, it opens two, four and up to 32 files at a
+            time, as long as that makes it faster. `--depth=1` never does. `--depth=16` does from the first
+            file on. The number holds on both sides of a sync. `RDC_DEPTH` sets it for all runs."""),
+        most=DEPTH_LIMIT, parse=values.parse_depth, wire=SPARED, check=True)
     """Calls to storage in flight at a time, on each side; 0: one, or up to 32 while they wait for storage
     and a greater number makes them faster."""
+    timeout: int = option(0, CONNECTION,
+        Option(("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS",
+            example="--timeout=60 src/ host:backup/",
+            note="""The run ends with exit code 30 when no byte came or went for so long, on either side. A
+            side that reads its files says so in time."""),
+        most=TIMEOUT_SECONDS, parse=values.parse_timeout, wire=item(9), check=True)
+    """Seconds without a byte on the connection before both sides give up; 0 for never. Within one process a
+    side gives up if the other one neither sends nor uses the processor."""
+    items: bool = option(True, wire=item(5), check=True)
+    """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
+    list_unchanged: bool = option(False, watch=False)
+    """Report unchanged entries, too. Files whose contents are compared are not among them, nor is anything
+    where hard links, ACLs or extended attributes are kept."""
+    # fmt: on
 
     def __post_init__(self) -> None:
         check_fields(self)
-        window = self.modify_window
-        if window is not None and not 0 <= window <= WINDOW_SECONDS:
-            raise ValueError(f"SyncOptions.modify_window: {window} is not in 0..{WINDOW_SECONDS}")
-        if not 0 <= self.depth <= DEPTH_LIMIT:
-            raise ValueError(f"SyncOptions.depth: {self.depth} is not in 0..{DEPTH_LIMIT}")
+        check_options(self, OPTIONS)
 
     @property
     def filter_rules(self) -> tuple[FilterRule | DirectoryRules, ...]:
@@ -372,8 +867,6 @@ class SyncOptions:
         """The symlinks that the source takes for what they lead to; None for no option about them."""
         if not (self.copy_links or self.copy_dirlinks or self.copy_unsafe_links):
             return None
-        from rdc.model.symlinks import LinkChoice
-
         return LinkChoice(self.copy_links, self.copy_dirlinks, self.copy_unsafe_links)
 
     @property
@@ -407,3 +900,7 @@ class SyncOptions:
     def is_left_for_size(self, size: int) -> bool:
         """Whether a regular file of the source with `size` bytes is skipped."""
         return size < self.min_size or (self.max_size is not None and size > self.max_size)
+
+
+OPTIONS = declared_options(SyncOptions)
+"""What is declared of each field, in the order of the help text."""

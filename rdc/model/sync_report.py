@@ -1,4 +1,4 @@
-"""Results of a sync."""
+"""Results of a sync, and the words by which it says that its guard stopped it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from enum import Enum
 from rdc.errors import ExitCode
 from rdc.records import dataclass, field
 
-__all__ = ["MessageCost", "Purpose", "SyncReport"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["DEFAULT_SHARE", "MessageCost", "Purpose", "SyncReport", "is_stop", "stopped_text"]
 
 
 class Purpose(Enum):
@@ -79,3 +83,25 @@ class MessageCost:
     plain: int
     """Bytes before compression."""
     purpose: Purpose
+
+
+DEFAULT_SHARE = 50
+"""Per cent of the destination's entries beyond which a run with --delete asks on a terminal."""
+
+_SIGN = " entries would go, more than --guard="
+_CHANGE_SIGN = " entries would change, more than --guard="
+
+
+def stopped_text(done: str, going: int, total: int, share: int) -> str:
+    """The line about a stopped run. `done`: "changed" or "deleted"."""
+    sign = _CHANGE_SIGN if done == "changed" else _SIGN
+    return f"nothing was {done}: {going:,} of {total:,}{sign}{share}%"
+
+
+def is_stop(event: object) -> bool:
+    """Whether an event is that line. It may come from the far side, so it leads to a question at most."""
+    from rdc.progress import Problem
+
+    if not isinstance(event, Problem) or event.code is not ExitCode.MAX_DELETE:
+        return False
+    return _SIGN in event.message or _CHANGE_SIGN in event.message

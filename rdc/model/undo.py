@@ -1,11 +1,9 @@
-"""Options and results of `rdc undo`, and how much a sync keeps for it."""
+"""Options and results of `rdc undo`."""
 
 from __future__ import annotations
 
 from rdc.checks import check_fields
 from rdc.errors import ExitCode
-from rdc.limits.wire import UNDO_DAYS
-from rdc.model.sync import KeepUndo
 from rdc.records import dataclass
 
 __all__ = [
@@ -13,23 +11,7 @@ __all__ = [
     "UndoOptions",
     "UndoReport",
     "UndoableSync",
-    "parse_keep_undo",
 ]
-
-
-def parse_keep_undo(text: str) -> KeepUndo:
-    """Reads "10G" or "30d". Raises ValueError."""
-    number = text[:-1]
-    if text.endswith("d") and number.isascii() and number.isdigit() and len(number) <= 5:
-        if not 1 <= int(number) <= UNDO_DAYS:
-            raise ValueError(f"1d to {UNDO_DAYS}d is expected")
-        return KeepUndo(days=int(number))
-    from rdc.model.sizes import parse_size
-
-    size = parse_size(text)
-    if not size:
-        raise ValueError("a size or a number of days is expected, such as 10G or 30d")
-    return KeepUndo(size=size)
 
 
 @dataclass(frozen=True, slots=True)

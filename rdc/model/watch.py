@@ -16,7 +16,6 @@ __all__ = [
     "InStep",
     "Limited",
     "Resumed",
-    "UNWATCHED",
     "WatchEvent",
     "WatchOptions",
     "WatchReport",
@@ -25,20 +24,6 @@ __all__ = [
 RESCAN_SECONDS = 600
 """Default seconds between two comparisons of the whole trees. For 100,000 files one costs some 0.3 s of CPU
 per side and 600 bytes. Foreign changes at the destination stay for that long."""
-
-UNWATCHED = (
-    "temp_dir", "delay_updates", "partial_dir",
-    "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
-    "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size", "chmod",
-    "ignore_times", "modify_window", "ignore_errors", "force", "append",
-    "list_unchanged", "alternates", "relative", "implied_dirs", "files", "files_from",
-    "recursive", "ignore_missing_args", "delete_missing_args", "prune_empty_dirs", "guard",
-    "safe_links", "copy_links", "copy_dirlinks", "copy_unsafe_links", "omit_dir_times", "omit_link_times",
-    "devices", "specials", "keep_undo", "usermap", "groupmap", "owner_names", "munge_links", "keep_dirlinks",
-    "fake_super", "super_user", "atimes", "open_noatime", "remove_source_files",
-)  # fmt: skip
-"""Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
-different."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
 
 def _unsafe_links(wanted: Listing, path: bytes) -> frozenset[int]:
     """Returns the rows of symlinks that lead out of the tree."""
-    from rdc.model.symlinks import leads_outside
+    from rdc.model.option_values import leads_outside
 
     names = wanted.names
     return frozenset(

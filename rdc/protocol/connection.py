@@ -309,7 +309,7 @@ class Connection:
 
     def _check_needs(self, needs: str) -> None:
         """IncompatiblePeerError if this side lacks a feature or an option that the dialler needs."""
-        from rdc.protocol.wire.added_options import ADDED_OPTIONS, RULE_PARTS, SELECTION
+        from rdc.protocol.wire.options import ADDED_OPTIONS, RULE_PARTS, SELECTION
 
         known = self._dialect.features.keys() | ADDED_OPTIONS.keys() | {RULE_PARTS, SELECTION}
         unknown = sorted(set(needs.split(" ")) - known)

@@ -17,8 +17,8 @@ from rdc.model.preserved import EVERYTHING
 from rdc.protocol import messages
 from rdc.protocol.messages import Message, Role, State
 from rdc.protocol.messages.field_types import AboutFile, AboutFiles
-from rdc.protocol.wire.added_options import rule_bytes
 from rdc.protocol.wire.codec import STATES, WORKING, Illegal
+from rdc.protocol.wire.options import rule_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from rdc.errors import TrustError
-from rdc.model.sync import AlternateUse
+from rdc.model.option_values import Alternates, AlternateUse
+from rdc.model.options import Need
+from rdc.model.sync import OPTIONS
 from rdc.protocol.messages import Role
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.sync import KeepUndo, SyncOptions
+    from rdc.model.option_values import KeepUndo
+    from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Open
 
 __all__ = ["Access", "granted_options"]
@@ -36,10 +39,10 @@ class Access:
 
 
 def granted_options(open_: Open, access: Access) -> SyncOptions:
-    """The options that the session gets. Raises TrustError, which names the refused option.
+    """Return the options that the session gets. Raises TrustError, which names the refused option.
 
-    Deletions report the names of existing entries, even in a dry run. A write-only directory therefore
-    refuses deletions, too.
+    What an option needs is declared with it. Deletions report the names of existing entries, even in a dry
+    run. A write-only directory therefore refuses deletions, too.
     """
     options, title = open_.asked, access.title
     if options.files_from is not None and access.write_only:
@@ -54,7 +57,8 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     elif access.read_only:
         raise TrustError(f"{title} is read-only")
     else:
-        _check_changes(options, access)
+        _check_needs(options, access)
+        _check_undo(options, access)
         if access.keep_undo is not None:
             options = replace(options, keep_undo=access.keep_undo)
     if access.owners:
@@ -64,32 +68,38 @@ def granted_options(open_: Open, access: Access) -> SyncOptions:
     return replace(options, owner=False, devices=makes_devices)
 
 
-def _check_changes(options: SyncOptions, access: Access) -> None:
-    """Raises TrustError for an option that changes what the peer may not change."""
-    # long because each restriction is one test
-    title = access.title
-    if access.write_only:
-        _check_write_only(options, title)
-    guarded = access.append_only or access.no_delete or access.write_only
-    if options.alternates is not None and options.alternates.use is AlternateUse.COMPARE and guarded:
-        # Files go that an alternate directory has.
-        raise TrustError(f"nothing may be deleted in {title}: leave out --compare-dest")
-    if access.append_only:
-        _check_append_only(options, title)
-    _check_undo(options, access)
-    if options.delete and (access.no_delete or access.write_only):
-        raise TrustError(f"nothing may be deleted in {title}: leave out --delete")
-    if options.delete_missing_args and guarded:
-        raise TrustError(f"nothing may be deleted in {title}: leave out --delete-missing-args")
-    if options.force and guarded:
-        raise TrustError(f"nothing may be deleted in {title}: leave out --force")
-    if options.maps_owners and not access.owners:
-        name = "--usermap" if options.usermap else "--groupmap" if options.groupmap else "--no-numeric-ids"
-        raise TrustError(f"{title} keeps no owners: leave out {name} (--chown is such a map, too)")
-    if options.super_user and not access.owners:
-        raise TrustError(f"{title} keeps no owners: leave out --super")
-    if options.owner and not access.owners:
-        raise TrustError(f"{title} keeps no owners: leave out --owner")
+def _check_needs(options: SyncOptions, access: Access) -> None:
+    """Raise TrustError for an option that needs what the directory denies.
+
+    --guard counts the destination's entries. What --partial-dir keeps would never be taken up in a write-only
+    directory. Files go from the destination that a directory of --compare-dest has.
+    """
+    for name, declared in OPTIONS.items():
+        value = getattr(options, name)
+        if value == declared.default or value is False:
+            continue
+        needs = declared.needs
+        if isinstance(value, Alternates) and value.use is AlternateUse.COMPARE:
+            needs += (Need.DELETING,)
+        for need in needs:
+            refusal = _refusal(need, access)
+            if refusal:
+                raise TrustError(refusal.format(access.title, declared.spelling(value)))
+
+
+def _refusal(need: Need, access: Access) -> str:
+    """The error for an option with this need, with {} for the directory and the option; "" for none."""
+    if need is Need.OWNERS and not access.owners:
+        return "{} keeps no owners: leave out {}"
+    if need is Need.COMPARING and access.write_only:
+        return f"{{}} is write-only: {need.value}; leave out {{}}"
+    if need is Need.DELETING and access.append_only:
+        return f"{{}} is append-only and {need.value}: leave out {{}}"
+    if need is Need.DELETING and (access.no_delete or access.write_only):
+        return "nothing may be deleted in {}: leave out {}"
+    if need in (Need.REPLACING, Need.OVERWRITING) and access.append_only:
+        return f"{{}} is append-only, so {need.value}: leave out {{}}"
+    return ""
 
 
 def _check_removal(access: Access) -> None:
@@ -103,35 +113,6 @@ def _check_removal(access: Access) -> None:
     for reason, given in reasons:
         if given:
             raise TrustError(f"{access.title} {reason}: leave out --remove-source-files")
-
-
-def _check_write_only(options: SyncOptions, title: str) -> None:
-    """Raises TrustError for an option by which a peer learns of content, or of entries that it does not name.
-
-    --guard counts the destination's entries. What --partial-dir keeps would never be taken up.
-    """
-    named = (
-        ("--checksum", options.checksum),
-        ("--append", options.append),
-        (options.alternates.option if options.alternates else "", options.alternates is not None),
-        ("--partial-dir", bool(options.partial_dir)),
-        ("--guard", options.guard is not None),
-    )
-    for name, given in named:
-        if given:
-            raise TrustError(f"{title} is write-only: nothing in it is compared; leave out {name}")
-
-
-def _check_append_only(options: SyncOptions, title: str) -> None:
-    if options.delete:
-        raise TrustError(f"{title} is append-only and nothing may be deleted in it: leave out --delete")
-    if options.backup is not None:
-        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --backup")
-    if options.overwrites:
-        name = "--append" if options.append else "--inplace"
-        raise TrustError(f"{title} is append-only, so nothing in it is written into: leave out {name}")
-    if options.keep_undo is not None:
-        raise TrustError(f"{title} is append-only, so nothing in it is replaced: leave out --keep-undo")
 
 
 def _check_undo(options: SyncOptions, access: Access) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import ProtocolError
 from rdc.limits.wire import RULES_BYTES
 from rdc.protocol.messages import Open, Role, Rules
-from rdc.protocol.wire.added_options import rule_bytes
+from rdc.protocol.wire.options import rule_bytes
 from rdc.records import replace
 from rdc.session.runtime.commands import Receive, Send
 

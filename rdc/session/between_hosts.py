@@ -6,6 +6,8 @@ import posixpath
 
 from rdc.errors import RdcError, StreamError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
+from rdc.model.options import HERE
+from rdc.model.sync import OPTIONS
 from rdc.model.sync_report import MessageCost
 from rdc.protocol.accounts import cost_of, dearest_first
 from rdc.protocol.dialect import DIALECT
@@ -29,16 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["check_between", "run_between"]
 
-HERE_ALONE = ("munge_links", "fake_super", "max_memory")
-"""Options that count at this machine's end alone, and there is none."""
-
 
 def check_between(sources: Iterable[Location], destination: Location, options: SyncOptions) -> None:
     """Raises UsageError for what cannot be between two other hosts."""
-    for name in HERE_ALONE:
-        if getattr(options, name):
+    for name, declared in OPTIONS.items():
+        value = getattr(options, name)
+        if declared.wire is HERE and value:
             raise UsageError(
-                f"--{name.replace('_', '-')} is about this machine's end, and SRC and DST are both on other"
+                f"{declared.spelling(value)} is about this machine's end, and SRC and DST are both on other"
                 " hosts; run rdc on one of them"
             )
     if options.files_from is not None:

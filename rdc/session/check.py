@@ -9,15 +9,13 @@ import os
 import stat
 
 from rdc.errors import ExitCode, UsageError
-from rdc.model.check import CHECKED, CheckReport
+from rdc.model.check import CheckReport
 from rdc.model.entries import Kind
-from rdc.model.sync import SyncOptions
+from rdc.model.sync import OPTIONS
 from rdc.progress import Problem
 from rdc.protocol.dialect import READS_ANEW
-from rdc.protocol.messages.opening import Describe
-from rdc.protocol.messages.turns import Done
-from rdc.protocol.wire.codec import Role
-from rdc.records import dataclass, field_names, replace
+from rdc.protocol.messages import Describe, Done, Role
+from rdc.records import dataclass, replace
 from rdc.session.asking import send_open
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Pace, Send
@@ -74,9 +72,8 @@ def run_check(
 
 def _check_options(options: CheckOptions) -> None:
     """Raises UsageError for an option that means nothing to a check, and for a share out of range."""
-    usual = SyncOptions()
-    for name in field_names(SyncOptions):
-        if name not in CHECKED and getattr(options.session, name) != getattr(usual, name):
+    for name, declared in OPTIONS.items():
+        if not declared.check and getattr(options.session, name) != declared.default:
             raise UsageError(f"SyncOptions.{name} means nothing to a check; leave it as it is")
     if options.sample is not None and not 0 < options.sample.share <= 1:
         raise UsageError(f"Sample.share: expected more than 0 and at most 1, found {options.sample.share}")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["selected_of"]
 
 
+_ONE_SOURCE = "--files-from takes one SRC: the directory that the listed names are below"
+
+
 def selected_of(
     sources: Sequence[Location], options: SyncOptions
 ) -> tuple[Location, tuple[SelectedPaths, ...] | None]:
@@ -25,7 +28,8 @@ def selected_of(
     """
     first = sources[0]
     if options.files_from is not None:
-        _check_far_list(sources, options)
+        if len(sources) > 1:
+            raise UsageError(_ONE_SOURCE)
         return first, None
     if len(sources) == 1 and _is_whole(options):
         return first, None
@@ -39,7 +43,7 @@ def selected_of(
     if options.files is None:
         selected = select_operands([source.inner or b"." for source in sources], relative=options.relative)
     elif len(sources) > 1:
-        raise UsageError("--files-from takes one SRC: the directory that the listed names are below")
+        raise UsageError(_ONE_SOURCE)
     else:
         selected = select_listed(first.inner or b".", options.files.names, relative=options.relative)
     check_bounds(selected)
@@ -50,13 +54,6 @@ def _is_whole(options: SyncOptions) -> bool:
     """Whether one SRC stands for all that it has."""
     asks_for_missing = options.delete_missing_args
     return options.recursive and not (options.relative or asks_for_missing) and options.files is None
-
-
-def _check_far_list(sources: Sequence[Location], options: SyncOptions) -> None:
-    if options.files is not None:
-        raise UsageError("two lists of paths are given; a run takes one")
-    if len(sources) > 1:
-        raise UsageError("--files-from takes one SRC: the directory that the listed names are below")
 
 
 def _module(source: Location) -> bytes:

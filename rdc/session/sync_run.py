@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError, UsageError
-from rdc.model.filter_rules import has_rule_files
+from rdc.errors import ExitCode, ProtocolError
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
@@ -82,11 +81,6 @@ class SyncRun:
         self.events = EventRelay(reporter)
         self._secret = new_secret()
         self._filters = filter_list(options.filter_rules)
-        if options.ignore_errors and has_rule_files(options.rules):
-            raise UsageError(
-                "--ignore-errors goes with no rules from files of the tree: what a file with a mistake hides"
-                " would be deleted"
-            )
         self.signer = FileSigner(catalog=catalog)
         self.pack = options.compress is not False
         """Contents that this side asks for come compressed."""

@@ -11,8 +11,8 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError, RdcError, StoppedError, UsageError
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.filter_rules import has_rule_files
-from rdc.model.sync import SyncOptions
-from rdc.model.watch import UNWATCHED, Halted, Resumed
+from rdc.model.sync import OPTIONS, SyncOptions
+from rdc.model.watch import Halted, Resumed
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Opened, Role
@@ -93,10 +93,10 @@ def run_watch(
 
 def _check_watched(options: SyncOptions) -> None:
     """Raises UsageError for what a watch does not take."""
-    usual = SyncOptions()
-    for name in UNWATCHED:
-        if getattr(options, name) != getattr(usual, name):
-            raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
+    for name, declared in OPTIONS.items():
+        value = getattr(options, name)
+        if not declared.watch and value != declared.default:
+            raise UsageError(f"rdc watch does not take {declared.spelling(value)}; rdc sync does")
     if has_rule_files(options.rules):
         raise UsageError(
             "rdc watch reads no rules from files of the tree, as ':', -F, -C, --gitignore and"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
 
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option
 from rdc.cli.verb import VERBS, Verb, load_verb
 from scripts.manual.notes import MissingNoteError, notes
 
 PAGES = {verb: f"reference/verbs/{'index-verb' if verb == 'index' else verb}.md" for verb in VERBS}
 """Where the page of each verb lies. MkDocs takes a page called index.md for that of its folder."""
+
+DECLARED = ("sync", "watch", "check")
+"""The verbs whose options have their examples where they are declared, in rdc.model.sync and rdc.cli."""
 
 
 def verb_page(name: str) -> str:
@@ -45,7 +49,9 @@ def spelled(option: Option) -> list[str]:
 
 
 def example(verb: str, option: Option) -> str:
-    """A command line with this option. docs/notes/options.toml has those that a rule cannot make."""
+    """A command line with this option: as declared with it, in docs/notes/options.toml, or by a rule."""
+    if option.example and verb in DECLARED:
+        return f"rdc {verb} {option.example}"
     table = notes("options")
     own = table["examples"].get(verb, {}).get(option.key)
     if own is not None:
@@ -67,15 +73,11 @@ def example(verb: str, option: Option) -> str:
 
 
 def more_about(verb: str, option: Option) -> str:
-    """What docs/notes adds to the help text of an option."""
+    """What is said of an option beyond its help text: in docs/notes for this verb, else where it is
+    declared."""
     table = notes("options")
-    for section in (verb, "all"):
-        text = table.get(section, {}).get(option.key)
-        if text is not None:
-            return str(text).strip()
-    if verb == "watch":
-        return more_about("sync", option)
-    return ""
+    text = table.get(verb, {}).get(option.key) or option.note or table["all"].get(option.key, "")
+    return inspect.cleandoc(text).strip()
 
 
 def refused_table() -> str:

@@ -1,8 +1,8 @@
 """The table of all options of rsync, with what rdc does about each.
 
 docs/notes/rsync-options.txt has rsync's list in its order. The state of each option comes from rdc's own
-tables: what it accepts, what it refuses, and whether reading an option changes the request.
-docs/notes/rsync.toml adds how an option differs.
+tables: what it accepts, what it refuses, and whether reading an option changes the request. How an option
+differs is said where it is declared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.cli.options.table import Option
 from rdc.errors import UsageError
-from scripts.manual.notes import DOCS, MissingNoteError, notes
+from scripts.manual.notes import DOCS, MissingNoteError
 from scripts.manual.options import PAGES, anchor, escaped
 
 
@@ -55,13 +55,14 @@ def names_of(spelled: str) -> list[str]:
 def row(spelled: str) -> Row:
     """What rdc does about one option. Raises MissingNoteError if its tables do not know the option."""
     names = names_of(spelled)
-    differs: dict[str, str] = notes("rsync")["differs"]
-    note = differs.get(names[0], "")
     if names[0] == "--no-OPTION":
-        return Row(spelled, State.DIFFERS, note, None)
+        return Row(
+            spelled, State.DIFFERS, "of those options that rdc can turn off; others fail by name", None
+        )
     option = _option(names[0])
     if option is None:
         return Row(spelled, State.NOT_HAD, _advice(names[0]), None)
+    note = " ".join(option.rsync.split())
     if note:
         return Row(spelled, State.DIFFERS, note, option)
     if option.metavar is None and option.key != "--help" and _changes_nothing(names[0]):
@@ -117,9 +118,3 @@ def _line(one: Row) -> str:
 
 def _spellings(one: Row) -> Sequence[str]:
     return [part.replace("|", r"\|") for part in one.spelled.split(", ")]
-
-
-def unused_notes() -> list[str]:
-    """Notes about options that rdc does not have or rsync does not list."""
-    known = {names_of(one.spelled)[0] for one in rows() if one.state is State.DIFFERS}
-    return sorted(set(notes("rsync")["differs"]) - known)

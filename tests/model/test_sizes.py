@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from rdc.cli.options.scan_options import parse_scan, read_memory
 from rdc.cli.options.settings import default_words
-from rdc.cli.options.sizes import read_size
 from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
-from rdc.cli.options.table import parse_words
+from rdc.cli.options.table import parse_words, read_size
 from rdc.cli.verbs.dupes import OPTIONS as DUPES_OPTIONS
 from rdc.errors import UsageError
 from rdc.limits.wire import SIZE_LIMIT
+from rdc.model.option_texts import parse_size
 from rdc.model.settings import read_settings
-from rdc.model.sizes import parse_size
 from rdc.report.text import size_text
 from tests.support.share import examples
 

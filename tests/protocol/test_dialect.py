@@ -14,8 +14,8 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol import messages
 from rdc.protocol.connection import Connection, LocalProtocolError
 from rdc.protocol.dialect import DIALECT, Dialect, agree
-from rdc.protocol.wire.added_options import ADDED_OPTIONS
 from rdc.protocol.wire.codec import ARRAY_ITEMS
+from rdc.protocol.wire.options import ADDED_OPTIONS
 from rdc.protocol.wire.stream import frame_head
 
 PARAMS = b"p" * 32

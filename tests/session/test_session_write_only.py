@@ -134,7 +134,7 @@ def _options(rng: random.Random) -> SyncOptions:
         hard_links=some(0.4),
         xattrs=some(0.4),
         acls=some(0.1),
-        update=some(0.1),
+        update=some(0.1) and not inplace,
         size_only=some(0.1) and not inplace,
         list_unchanged=some(),
         inplace=inplace,

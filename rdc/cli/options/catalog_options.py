@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["CATALOG_GROUP", "CATALOG_OPTION", "CatalogChoice", "read_choice"]
 
 CATALOG_OPTION = Option(
-    ("--catalog",), "keep it in DIR (default: RDC_CATALOG, or your cache directory)", "DIR"
+    ("--catalog",),
+    "keep it in DIR (default: RDC_CATALOG, or your cache directory)",
+    "DIR",
+    note="""A directory that you name is made, with those above it. `RDC_CATALOG` sets it for all
+                runs, and `off` means none. See [The catalog](../../explanation/catalog.md).""",
 )
 
 CATALOG_GROUP = OptionGroup(

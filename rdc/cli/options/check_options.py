@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
+from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.model.check import CheckOptions, Sample
-from rdc.records import dataclass
+from rdc.model.sync import CONNECTION, OPTIONS
+from rdc.records import dataclass, replace
 
 __all__ = ["CHECK_OPTIONS", "CheckRequest", "parse_check", "read_check"]
 
@@ -24,9 +24,20 @@ CHECK_OPTIONS = (
         (
             Option(("--no-times", "--no-t"), "do not compare modification times"),
             Option(("--no-perms", "--no-p"), "do not compare permissions"),
-            Option(("--owner",), "compare owners and groups, root or not (default: only as root)"),
+            Option(
+                ("--owner",),
+                "compare owners and groups, root or not (default: only as root)",
+                note="""Without it, owners and groups are compared where the side that writes in a sync would
+                keep them: where this rdc runs as root. Where they are not compared, the setuid and setgid
+                bits are not compared either.""",
+            ),
             Option(("--no-owner", "--no-o"), "never compare owners and groups"),
-            Option(("-H", "--hard-links"), "compare which files are hard links to each other"),
+            Option(
+                ("-H", "--hard-links"),
+                "compare which files are hard links to each other",
+                note="""A file differs if it shares its inode with other files at one end than at the other.
+                Only files that both ends have count.""",
+            ),
             Option(("-X", "--xattrs"), "compare extended attributes"),
             Option(("-A", "--acls"), "compare ACLs"),
             _SYNC["--one-file-system"],
@@ -41,32 +52,48 @@ CHECK_OPTIONS = (
     OptionGroup(
         "How much is read",
         (
-            Option(("--sample",), "read about this part of the files, such as 1% or 0.01", "RATE"),
-            Option(("--seed",), "of the choice of files for --sample (default: 0)", "N"),
-            Option(("--trust-catalog",), "do not read files again that the catalogs of both ends know"),
+            Option(
+                ("--sample",),
+                "read about this part of the files, such as 1% or 0.01",
+                "RATE",
+                note="""All names and metadata are compared in any case. The choice depends on the path and
+                `--seed` alone, so that the next run reads the same files. The summary says which share
+                was read.""",
+                example="--sample=1% src/ backup/",
+            ),
+            Option(
+                ("--seed",),
+                "of the choice of files for --sample (default: 0)",
+                "N",
+                note="""Another number chooses other files. A run a night with a number of its own reads all
+                files in time.""",
+                example="--sample=1% --seed=7 src/ backup/",
+            ),
+            Option(
+                ("--trust-catalog",),
+                "do not read files again that the catalogs of both ends know",
+                note="""A catalog knows a file by device, inode, size, mtime and ctime. A disk that changed
+                bytes by itself stays unnoticed in such a file. New signatures are remembered, too.""",
+            ),
             Option(
                 ("--catalog",),
                 "the catalog that is trusted (default: RDC_CATALOG, or your cache directory)",
                 "DIR",
+                example="--trust-catalog --catalog=/var/tmp/rdc src/ backup/",
             ),
         ),
     ),
     FILTER_GROUP,
     OptionGroup(
-        "The connection",
-        tuple(
-            _SYNC[key]
-            for key in (
-                "--rsh",
-                "--remote-path",
-                "--keys",
-                "--compress",
-                "--no-compress",
-                "--bwlimit",
-                "--max-memory",
-                "--depth",
-                "--timeout",
-            )
+        CONNECTION,
+        (
+            *(_SYNC[key] for key in ("--rsh", "--remote-path", "--keys")),
+            *(
+                option
+                for declared in OPTIONS.values()
+                if declared.check and declared.group == CONNECTION
+                for option in declared.options
+            ),
         ),
     ),
     OptionGroup(
@@ -99,7 +126,7 @@ def read_check(words: Words, read_rule_file: ReadRuleFile) -> CheckRequest:
     """Reads the request. Raises UsageError for a contradiction, RdcError for an unreadable rule file."""
     request = read_request(words, read_rule_file, command="rdc check")
     options = CheckOptions(
-        session=request.options,
+        session=replace(request.options, times=True, perms=True),
         times=not words.has("--no-times"),
         modes=not words.has("--no-perms"),
         trust_catalog=words.has("--trust-catalog"),

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rules
-from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.errors import UsageError
 from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.records import dataclass

@@ -20,8 +20,21 @@ ENDING_GROUP = OptionGroup(
             ("--stop-after", "--time-limit"),
             "end with 30 after so many minutes, as if interrupted",
             "MINUTES",
+            note="""Nothing is lost: files that are complete are in place, and the next run goes on from
+                the others. The last of `--stop-after` and `--stop-at` counts. One long file that SRC
+                reads may take until its end.""",
+            example="--stop-after=60 src/ host:backup/",
+            watch=False,
         ),
-        Option(("--stop-at",), "the same at that time, such as 23:59 or 2030-12-31T23:59", "TIME"),
+        Option(
+            ("--stop-at",),
+            "the same at that time, such as 23:59 or 2030-12-31T23:59",
+            "TIME",
+            note="""TIME is local and lies ahead. Parts may be left out, and the next possible time counts:
+                `14:00`, `:59`, `31`, `1-30` or `2030/12/31T23:59`.""",
+            example="--stop-at=06:00 src/ host:backup/",
+            watch=False,
+        ),
     ),
 )
 

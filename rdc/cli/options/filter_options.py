@@ -23,15 +23,65 @@ ReadRuleFile = Callable[[str], bytes]
 FILTER_GROUP = OptionGroup(
     "Choosing files (one list in the order given, the first rule that matches decides)",
     (
-        Option(("--exclude",), "leave out what matches", "PATTERN"),
-        Option(("--include",), "take what matches", "PATTERN"),
-        Option(("--exclude-from",), "one pattern a line, ';' and '#' begin comments", "FILE"),
-        Option(("--include-from",), "the same for --include ('-' is stdin)", "FILE"),
-        Option(("-f", "--filter"), "a rule: '- PATTERN', 'P PATTERN', '. FILE', ': FILE' and others", "RULE"),
-        Option(("-F",), "rules in the .rsync-filter of each directory; -FF also leaves these files out"),
-        Option(("--gitignore",), "rules in the .gitignore of each directory"),
-        Option(("--exclude-caches",), "leave out what is beside a CACHEDIR.TAG with its signature"),
-        Option(("-C", "--cvs-exclude"), "leave out what CVS ignores: *.o, *~, .git/ and others"),
+        Option(
+            ("--exclude",),
+            "leave out what matches",
+            "PATTERN",
+            note="""The patterns are rsync's: see [Filters](../filters.md). What is excluded is not deleted
+                either, unless with `--delete-excluded`.""",
+        ),
+        Option(
+            ("--include",),
+            "take what matches",
+            "PATTERN",
+            example="--include='*.c' --exclude='*' src/ backup/",
+        ),
+        Option(
+            ("--exclude-from",),
+            "one pattern a line, ';' and '#' begin comments",
+            "FILE",
+            note="`-` is stdin.",
+        ),
+        Option(
+            ("--include-from",),
+            "the same for --include ('-' is stdin)",
+            "FILE",
+            example="--include-from=keep.txt --exclude='*' src/ backup/",
+        ),
+        Option(
+            ("-f", "--filter"),
+            "a rule: '- PATTERN', 'P PATTERN', '. FILE', ': FILE' and others",
+            "RULE",
+            rsync="see [Filters](filters.md)",
+        ),
+        Option(
+            ("-F",),
+            "rules in the .rsync-filter of each directory; -FF also leaves these files out",
+            note="""The same as `--filter=': /.rsync-filter'`, and the second time `--filter='-
+                .rsync-filter'`.""",
+        ),
+        Option(
+            ("--gitignore",),
+            "rules in the .gitignore of each directory",
+            note="""The lines mean what they mean to git: the last line that matches decides, and a file
+                counts before those of the directories above it. git's own files, settings and index are
+                not looked at, and `.git` itself is taken unless `--exclude=.git/` is there, too.""",
+        ),
+        Option(
+            ("--exclude-caches",),
+            "leave out what is beside a CACHEDIR.TAG with its signature",
+            note="""As in tar: the directory and its tag are taken, and nothing else in it. The tag is a
+                regular file `CACHEDIR.TAG` that begins with `Signature:
+                8a477f597d28d172789f06886806bc55`.""",
+        ),
+        Option(
+            ("-C", "--cvs-exclude"),
+            "leave out what CVS ignores: *.o, *~, .git/ and others",
+            note="""The patterns of cvs(1), then those of `~/.cvsignore` and `CVSIGNORE`, and in each
+                directory those of `.cvsignore`. They come after all other rules. `--filter=:C` and
+                `--filter=-C` put the two parts anywhere.""",
+            rsync="with the `~/.cvsignore` of the side where it is typed",
+        ),
     ),
 )
 

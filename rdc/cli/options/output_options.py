@@ -19,25 +19,145 @@ __all__ = ["OUTPUT_GROUP", "read_buffering", "read_log", "read_style"]
 OUTPUT_GROUP = OptionGroup(
     "What is shown",
     (
-        Option(("-v", "--verbose"), "name each changed entry; twice: unchanged ones, too"),
-        Option(("-i", "--itemize-changes"), "the same with rsync's 11-character code; twice: unchanged, too"),
+        Option(
+            ("-v", "--verbose"),
+            "name each changed entry; twice: unchanged ones, too",
+            note="""As in rsync, a file of which only permissions or times changed is named by `-vv` and
+                `-i`, not by `-v`. Unchanged entries are not listed where `-c`, `-I`, `-H`, `-A` or `-X`
+                compares more than names and times.""",
+            rsync="names are listed as rsync lists them; the totals at the end are rdc's",
+        ),
+        Option(
+            ("-i", "--itemize-changes"),
+            "the same with rsync's 11-character code; twice: unchanged, too",
+            note="The code is rsync's. A moved file is one line: `*renaming   old -> new`.",
+            rsync="""`-ii` lists no unchanged entries beside `-c`, `-I`, `-H`, `-A`, `-X` and `-U`; beside
+                other changes, `-A`, `-X` and `-U` have no letters""",
+        ),
         Option(("-q", "--quiet"), "show nothing but errors"),
-        Option(("-h", "--human-readable"), "show sizes in units of 1000, twice of 1024 (alone: use --help)"),
-        Option(("--no-human-readable", "--no-h"), "show sizes as mere digits"),
-        Option(("--stats",), "show what was sent, received and reused, and by which messages"),
-        Option(("--info",), "choose what is shown, such as progress2 or stats2,name0", "FLAGS"),
-        Option(("--progress",), "show progress, by lines where no bar can be drawn"),
-        Option(("-P",), "the same as --partial --progress"),
-        Option(("--out-format", "--log-format"), "a line for each change, such as '%i %l %n%L'", "FORMAT"),
-        Option(("--list-only",), "list SRC and copy nothing; the same as to leave out DST"),
-        Option(("--log-file",), "append what happens to this file", "FILE"),
-        Option(("--log-file-format",), "the lines about changes in it (default: '%i %n%L')", "FORMAT"),
-        Option(("--outbuf",), "write stdout unbuffered, by lines or by blocks: N, L or B", "MODE"),
-        Option(("--stderr",), "where output goes: errors or client (default), or all to stderr", "MODE"),
-        Option(("--msgs2stderr",), "the same as --stderr=all"),
+        Option(
+            ("-h", "--human-readable"),
+            "show sizes in units of 1000, twice of 1024 (alone: use --help)",
+            note="""By default the digits of sizes are grouped. The last `--no-human-readable` begins
+                anew.""",
+            example="--stats -h src/ backup/",
+            rsync="in the text of `--stats`; the line at the end is always rounded",
+            watch=False,
+        ),
+        Option(
+            ("--no-human-readable", "--no-h"),
+            "show sizes as mere digits",
+            example="--stats --no-h src/ backup/",
+            watch=False,
+        ),
+        Option(
+            ("--stats",),
+            "show what was sent, received and reused, and by which messages",
+            note="""The totals come with the bytes that each kind of message took through the
+                connection.""",
+            rsync="the same totals in rdc's words, and the bytes of each kind of message",
+            watch=False,
+        ),
+        Option(
+            ("--info",),
+            "choose what is shown, such as progress2 or stats2,name0",
+            "FLAGS",
+            note="""FLAGS are names with a level, separated by commas: `name` (2: unchanged, too), `del`,
+                `stats` (0: no last line, 2: as `--stats`), `progress`, `none` and `all`. Other flags of
+                rsync fail by name.""",
+            example="--info=progress2,stats2 src/ host:backup/",
+            rsync="`name`, `del`, `stats`, `progress`, `none` and `all`; others fail by name",
+            watch=False,
+        ),
+        Option(
+            ("--progress",),
+            "show progress, by lines where no bar can be drawn",
+            note="A line a second at most appears where no bar can be drawn.",
+            rsync="one bar for the whole run, as of `--info=progress2`",
+            watch=False,
+        ),
+        Option(
+            ("-P",),
+            "the same as --partial --progress",
+            example="-P src/ host:backup/",
+            rsync="the same as `--progress`, since `--partial` is always on",
+            watch=False,
+        ),
+        Option(
+            ("--out-format", "--log-format"),
+            "a line for each change, such as '%i %l %n%L'",
+            "FORMAT",
+            note="""| escape | what it shows |
+                |---|---|
+                | `%i` | the 11-character code of `-i` |
+                | `%n`, `%f` | the name at DST; the path here |
+                | `%L` | ` -> TARGET` of a symlink, ` => NAME` of a hard link |
+                | `%o` | `send`, `recv` or `del.` |
+                | `%l`, `%M`, `%B` | size, time, permissions of the entry here; unknown with `-n` from afar |
+                | `%U`, `%G` | its user and group, the same |
+                | `%t`, `%p` | the time now, and the number of the process |
+                | `%%` | a percent sign |
+
+                A number after `%` is the least width, and one below 0 pads on the right. One to three `'`
+                before it group the digits of `%l`, or round in units of 1000 or 1024. Without `%i` the same
+                entries are listed as by `-v`. Control characters are escaped. Other escapes fail by name.""",
+            example="--out-format='%i %l %n%L' src/ backup/",
+            rsync="without `%a`, `%b`, `%c`, `%C`, `%h`, `%m`, `%P` and `%u`, which fail by name",
+            watch=False,
+        ),
+        Option(
+            ("--list-only",),
+            "list SRC and copy nothing; the same as to leave out DST",
+            note="""Permissions, size, time and name of each entry that would be synced, by directories.
+                Filter rules apply; DST takes no part. Directories have no size of their own here.""",
+            example="--list-only host:data/ .",
+            rsync="always recursive; in another order, and with 0 as the size of directories",
+            watch=False,
+        ),
+        Option(
+            ("--log-file",),
+            "append what happens to this file",
+            "FILE",
+            note="""Each line has time and process. The file is made for its owner only. It may lie neither
+                below DST nor behind a symlink.""",
+            example="--log-file=/var/log/rdc.log src/ backup/",
+            rsync="never below DST, and never through a symlink",
+            watch=False,
+        ),
+        Option(
+            ("--log-file-format",),
+            "the lines about changes in it (default: '%i %n%L')",
+            "FORMAT",
+            note="""FORMAT is as in `--out-format`. An empty one logs no changes, but begin, problems and
+                totals.""",
+            example="--log-file=/var/log/rdc.log --log-file-format='%o %n' src/ backup/",
+            rsync="with the escapes of `--out-format`",
+            watch=False,
+        ),
+        Option(
+            ("--outbuf",),
+            "write stdout unbuffered, by lines or by blocks: N, L or B",
+            "MODE",
+            example="-i --outbuf=L src/ backup/ | tee list",
+            watch=False,
+        ),
+        Option(
+            ("--stderr",),
+            "where output goes: errors or client (default), or all to stderr",
+            "MODE",
+            example="-v --stderr=all src/ backup/",
+            rsync="`errors` is the same as `client`",
+            watch=False,
+        ),
+        Option(("--msgs2stderr",), "the same as --stderr=all", watch=False),
         Option(("-8", "--8-bit-output"), "show the letters of all languages in names; always on"),
-        Option(("--json",), "one JSON event a line on stdout instead"),
-        Option(("--help",), "show this text"),
+        Option(
+            ("--json",),
+            "one JSON event a line on stdout instead",
+            note="See [JSON events](../events.md).",
+            example="--json src/ host:backup/ | jq .",
+        ),
+        Option(("--help",), "show this text", rsync="rdc's own text; `-h` alone is no help"),
     ),
 )
 

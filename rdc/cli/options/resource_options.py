@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from rdc.cli.options.table import Option, Words
+from rdc.cli.options.table import Option, Words, parsed_value, read_size
 from rdc.errors import UsageError, printable
-from rdc.limits.sessions import DEPTH_LIMIT, ENTRIES_MEMORY_LEAST, RATE_LEAST
-from rdc.records import dataclass, replace
+from rdc.limits.sessions import RATE_LEAST
+from rdc.model.sync import OPTIONS
+from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cluster.engines import EngineUrl
     from rdc.model.scan import ScanSlice
-    from rdc.model.sync import SyncOptions
 
 __all__ = [
     "CLUSTER",
@@ -28,18 +28,11 @@ __all__ = [
     "read_max_memory",
     "read_max_rate",
     "read_slicing",
-    "with_resources",
 ]
 
-MAX_MEMORY = Option(
-    ("--max-memory", "--max-alloc"),
-    "use so much memory for SRC's entries here; 0: all there is (default: half)",
-    "SIZE",
-)
+MAX_MEMORY = OPTIONS["max_memory"].options[0]
 
-DEPTH = Option(
-    ("--depth",), "have N calls to storage in flight (default: 0, up to 32 where storage is slow)", "N"
-)
+DEPTH = OPTIONS["depth"].options[0]
 
 MAX_RATE = Option(("--max-rate",), "read at most so much a second, for storage that others need", "SIZE")
 
@@ -69,36 +62,17 @@ class Slicing:
     """Number of slices on the cluster; None for a suitable one."""
 
 
-def with_resources(options: SyncOptions, words: Words) -> SyncOptions:
-    """Returns `options` with --max-memory and --depth. Raises UsageError."""
-    return replace(options, max_memory=read_max_memory(words), depth=read_depth(words))
-
-
 def read_max_memory(words: Words) -> int | None:
     """Returns the bytes of --max-memory, 0 for all of the machine's, or None if it is absent. Raises
     UsageError."""
     last = words.last("--max-memory")
-    if last is None:
-        return None
-    from rdc.cli.options.sizes import read_size
-
-    size = read_size("--max-memory", last.value)
-    if 0 < size < ENTRIES_MEMORY_LEAST:
-        least = ENTRIES_MEMORY_LEAST >> 20
-        raise UsageError(f"--max-memory={last.value}: {least}M at least is expected, or 0 for all there is")
-    return size
+    return None if last is None else parsed_value(last, OPTIONS["max_memory"])
 
 
 def read_depth(words: Words) -> int:
     """Returns the number of --depth, or 0 if it is absent. Raises UsageError."""
     last = words.last("--depth")
-    if last is None:
-        return 0
-    if not (last.value.isascii() and last.value.isdecimal()) or int(last.value[:9]) > DEPTH_LIMIT:
-        raise UsageError(
-            f"--depth={last.value}: a number up to {DEPTH_LIMIT} is expected, 0 for as many as help"
-        )
-    return int(last.value)
+    return 0 if last is None else parsed_value(last, OPTIONS["depth"])
 
 
 def read_max_rate(words: Words) -> int:
@@ -106,8 +80,6 @@ def read_max_rate(words: Words) -> int:
     last = words.last("--max-rate")
     if last is None:
         return 0
-    from rdc.cli.options.sizes import read_size
-
     rate = read_size("--max-rate", last.value)
     if 0 < rate < RATE_LEAST:
         raise UsageError(

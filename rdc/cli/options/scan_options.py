@@ -19,8 +19,7 @@ from rdc.cli.options.resource_options import (
     read_max_rate,
     read_slicing,
 )
-from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.errors import UsageError
 from rdc.limits.survey import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT

@@ -1,144 +1,143 @@
-"""The options of `rdc sync`: their table, and the request they are read into."""
+"""The options of `rdc sync` on the command line, and the request they are read into.
+
+Each option of a field is declared at the field, in rdc.model.sync. Its flags set the field, the last one
+counts; a value is read by the function declared there. Here are the options without a field, and the fields
+that several options make (_READERS).
+"""
 
 from __future__ import annotations
 
 import os
 
-from rdc.cli.options.alternate_options import ALTERNATES_GROUP, read_alternates
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
-from rdc.cli.options.comparing_options import COMPARING_GROUP, read_modify_window, read_whole_file
 from rdc.cli.options.ending_options import ENDING_GROUP, Deadline, read_deadline
 from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
-from rdc.cli.options.keep_undo import KEEP_UNDO, read_keep_undo
-from rdc.cli.options.kind_options import KIND_GROUP, with_kinds
-from rdc.cli.options.operands import read_operands
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
-from rdc.cli.options.owner_options import OWNER_GROUP, with_owners
-from rdc.cli.options.resource_options import DEPTH, MAX_MEMORY, with_resources
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.selection_options import SELECTION_GROUP, with_selection
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
-from rdc.cli.options.writing_options import (
-    WRITING_GROUP,
-    read_allocate,
-    read_append,
-    read_sparse,
-    with_temporaries,
-)
+from rdc.cli.options.table import Given, OptionGroup, Words, parse_words, parsed_value
 from rdc.errors import UsageError
-from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
-from rdc.limits.wire import MODE_CHANGES_BYTES, SIZE_LIMIT
-from rdc.model.filter_rules import has_rule_files
-from rdc.model.location import Location, RemoteShell
-from rdc.model.sync import Backup, SyncOptions
+from rdc.limits.sessions import ALTERNATE_DIRECTORIES
+from rdc.model import sync as model
+from rdc.model.filter_rules import FilterRule, RuleAction, has_rule_files
+from rdc.model.location import FarList, Location, RemoteShell, parse_location
+from rdc.model.option_values import (
+    Alternates,
+    AlternateUse,
+    Backup,
+    FileList,
+    parse_number,
+    parse_share,
+)
+from rdc.model.options import ALWAYS, Option
+from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
     from rdc.report.sync_log import LogChoice
     from rdc.report.sync_terminal import TerminalStyle
 
-__all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
+_CONNECTION = (
+    Option(
+        ("-e", "--rsh"),
+        "the remote shell (default: ssh)",
+        "CMD",
+        example="-e 'ssh -p 2222' src/ host:backup/",
+        note="The command is split into words. It is never given to a shell here.",
+    ),
+    Option(
+        ("-s", "--secluded-args", "--protect-args"),
+        "no path goes through that shell; always on",
+        example="-s 'src dir/' host:backup/",
+    ),
+    Option(
+        ("--inc-recursive", "--i-r"),
+        "fetch contents while the tree is being listed; always on",
+        example="--i-r src/ host:backup/",
+    ),
+    Option(
+        ("--remote-path",),
+        "rdc on the far side (default: rdc)",
+        "PROGRAM",
+        example="--remote-path=/usr/local/bin/rdc src/ host:backup/",
+        note="Use it where the far shell does not find rdc.",
+    ),
+    Option(
+        ("--keys",),
+        "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)",
+        "DIR",
+        example="--keys=/etc/rdc/keys src/ rdc://host/data/",
+    ),
+)
+
+
+def _group(title: str, *options: Option) -> OptionGroup:
+    """The options of one title: `options`, and those that the fields declare."""
+    declared = [(each.group, option) for each in OPTIONS.values() for option in each.options]
+    found = (option for group, option in declared if (option.group or group) == title)
+    return OptionGroup(title, (*options, *found))
+
 
 SYNC_OPTIONS = (
-    OptionGroup(
-        "What is done",
-        (
-            Option(("-a", "--archive"), "keep everything rdc can keep; always on, as are the next six"),
-            Option(("-r", "--recursive"), "descend into directories"),
-            Option(("-l", "--links"), "copy symlinks as symlinks"),
-            Option(("-p", "--perms"), "keep permissions"),
-            Option(("-t", "--times"), "keep modification times"),
-            Option(("-g", "--group"), "keep groups where owners are kept"),
-            Option(("-o",), "keep owners where the receiving side runs as root"),
-            Option(
-                ("--no-perms", "--no-p"), "keep the permissions of DST; new entries get SRC's less the umask"
-            ),
-            Option(("--no-times", "--no-t"), "set no modification times; compare contents where they differ"),
-            Option(("--no-group", "--no-g"), "keep owners without their groups"),
-            Option(("--chmod",), "change permissions on the way, such as D755,F644 or go-w", "CHANGES"),
-            Option(("-c", "--checksum"), "compare content, not size and time"),
-            Option(("-u", "--update"), "leave files alone that are newer at DST"),
-            Option(("--existing", "--ignore-non-existing"), "make nothing that DST does not have"),
-            Option(("--ignore-existing",), "make what is missing, and leave alone what DST has"),
-            Option(("--size-only",), "take a file of equal size as equal, whatever its time"),
-            Option(("--max-size",), "leave files alone that are larger at SRC, such as 500M", "SIZE"),
-            Option(("--min-size",), "leave files alone that are smaller at SRC", "SIZE"),
-            Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
-            Option(("-X", "--xattrs"), "keep extended attributes"),
-            Option(("-A", "--acls"), "keep ACLs"),
-            Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
-            Option(("--mkpath",), "make the directories above DST that are missing"),
-            Option(("-n", "--dry-run"), "only show what would be done"),
-            Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote"),
-            Option(("--partial",), "keep what came of a file when interrupted, and go on from it; always on"),
-            Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
-        ),
-    ),
-    COMPARING_GROUP,
-    OptionGroup(
-        "Deleting",
-        (
-            Option(
-                ("--delete",), "remove what SRC does not have; happens last, once all that is new arrived"
-            ),
-            Option(("--delete-delay", "--delete-during", "--del"), "the same: it is always after"),
-            Option(("--delete-after",), "the same; rule files at DST count as they are then"),
-            Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
-            Option(("--max-delete",), "delete at most N entries, or N% of DST, then exit with 25", "N"),
-            Option(
-                ("--guard",),
-                "stop with 25 before more than N% of DST change or go; a terminal is asked",
-                "N%",
-            ),
-            Option(("--no-guard",), "never stop for that (default; 50% on a terminal with --delete)"),
-            Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
-            Option(("--force",), "empty a directory that is in a file's way, also without --delete"),
-            Option(("--remove-source-files",), "remove from SRC what DST has for certain; no directories"),
-            Option(("--ignore-errors",), "delete although something could not be read or did not arrive"),
-        ),
-    ),
-    OptionGroup(
-        "Keeping old versions",
-        (
-            Option(("-b", "--backup"), "keep what is replaced or deleted, under its name and a suffix"),
-            Option(("--backup-dir",), "the same, in this directory, which is relative to DST", "DIR"),
-            Option(("--suffix",), "the suffix (default: ~, and none with --backup-dir)", "SUFFIX"),
-            KEEP_UNDO,
-        ),
-    ),
-    SELECTION_GROUP,
-    ALTERNATES_GROUP,
-    WRITING_GROUP,
+    _group(model.DONE),
+    _group(model.COMPARING),
+    _group(model.DELETING),
+    _group(model.OLD_VERSIONS),
+    _group(model.TAKEN),
+    _group(model.ALTERNATES),
+    _group(model.WRITING),
     FILTER_GROUP,
-    KIND_GROUP,
-    OWNER_GROUP,
-    OptionGroup(
-        "The connection",
-        (
-            Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
-            Option(("-s", "--secluded-args", "--protect-args"), "no path goes through that shell; always on"),
-            Option(("--inc-recursive", "--i-r"), "fetch contents while the tree is being listed; always on"),
-            Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
-            Option(
-                ("--keys",), "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)", "DIR"
-            ),
-            Option(("-z", "--compress"), "always compress (default: where it helps)"),
-            Option(("--no-compress", "--no-z"), "never compress"),
-            Option(
-                ("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE"
-            ),
-            MAX_MEMORY,
-            DEPTH,
-            Option(
-                ("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS"
-            ),
-        ),
-    ),
+    _group(model.KINDS),
+    _group(model.OWNERS),
+    _group(model.CONNECTION, *_CONNECTION),
     ENDING_GROUP,
     CATALOG_GROUP,
     OUTPUT_GROUP,
 )
+
+# --- options of rsync that rdc refuses by name, each with advice: from rsync(1), version 3.5 ----------------
+
+_DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
+_COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
+_SSH = 'give it to ssh: -e "ssh OPTIONS"'
+_SIGNATURE = "chunks are always named by BLAKE3"
+_FILTER = "use --exclude, --include or --filter"
+
+_REFUSED: dict[tuple[str, ...], str] = {
+    ("--debug",): "use -v, -i or --info",
+    ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
+    ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
+    ("--write-devices",): "a device is never written to",
+    ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
+    ("--copy-devices",): "read the device into a file, and sync that one",
+    ("--drop-D",): "use --no-D; a module that keeps no owners makes no devices",
+    ("--crtimes", "-N"): "Linux cannot set the time at which a file was made",
+    ("--copy-as",): "--owner and --no-owner choose",
+    ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
+    ("--block-size", "-B"): "the size of chunks follows from their content",
+    ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
+    ("--remove-sent-files",): "use --remove-source-files, which also removes what DST has already",
+    ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
+    ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
+    ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
+    ("--old-args",): "paths never pass through the remote shell",
+    ("--trust-sender",): "no peer is trusted",
+    ("--blocking-io",): "leave it out",
+    ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
+    ("--protocol",): "both ends agree on a version by themselves",
+    ("--iconv",): "names are copied byte for byte",
+    ("--ipv4", "-4", "--ipv6", "-6"): _SSH.replace("OPTIONS", "-4") + " (or -6)",
+    ("--version", "-V"): "write rdc --version",
+    ("--server", "--sender"): "the far side runs rdc serve --stdio",
+}
+
+REFUSED_RSYNC_OPTIONS: dict[str, str] = {name: text for names, text in _REFUSED.items() for name in names}
+"""Advice by option name. The parser derives the refusals of `--no-X` from it and from rdc's options."""
+
+_FIELDS = {option.key: (name, option) for name, each in OPTIONS.items() for option in each.options}
+"""The field that each option is declared at, by the option's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,7 @@ class SyncRequest:
 
 
 def parse_sync(words: list[str]) -> Words:
-    """Parses the words after `rdc sync`. Raises UsageError."""
+    """Parse the words after `rdc sync`. Raises UsageError."""
     return parse_words(words, SYNC_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc sync")
 
 
@@ -177,71 +176,27 @@ def read_request(
     command: str = "rdc sync",
     read_list: ReadRuleFile | None = None,
 ) -> SyncRequest:
-    """Reads the request. `command` is the command that error messages name, such as "rdc sync". `read_list`:
+    """Read the request. `command` is the command that error messages name, such as "rdc sync". `read_list`:
     reads the file of --files-from, for a verb that has it.
 
     Raises UsageError for a contradiction, RdcError for an unreadable rule file.
     """
-    request = _read_request(words, read_rule_file, command)
-    options = with_temporaries(with_owners(with_kinds(request.options, words), words), words)
-    far = next((each for each in (*request.sources, request.destination) if each.host is not None), None)
-    options = with_selection(with_resources(options, words), words, read_list or read_rule_file, far)
-    return replace(request, options=options)
-
-
-def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> SyncRequest:
     sources, destination = read_operands(words.operands, command)
     rules = read_rules(words, read_rule_file)
     style, log = read_style(words, sources[0], destination), read_log(words, sources[0], destination)
+    far = next((each for each in (*sources, destination) if each.host is not None), None)
+    values = {"relative": words.has("--files-from")} | read_fields(words)
+    if not (values["relative"] or values.get("implied_dirs", True)):
+        raise UsageError("--no-implied-dirs means nothing without --relative or --files-from")
+    values |= _listed(words, read_list or read_rule_file, far)
+    values["rules"] = (*rules, _OLD_DIRS) if _dirs(words) == "--old-dirs" else rules
+    values["rules_after"] = words.has("--delete-after") and has_rule_files(rules)
+    values["items"] = style.lists or log is not None or words.has("--json")
+    values["list_unchanged"] = style.unchanged and style.lists
     return SyncRequest(
         sources=sources,
         destination=destination,
-        options=SyncOptions(
-            checksum=words.has("--checksum"),
-            delete=words.has("--delete", "--delete-delay", "--delete-after", "--delete-excluded"),
-            delete_excluded=words.has("--delete-excluded"),
-            rules_after=words.has("--delete-after") and has_rule_files(rules),
-            max_delete=_max_delete(words),
-            max_delete_share=_max_delete_share(words),
-            guard=_guard(words),
-            force_empty=words.has("--force-empty"),
-            dry_run=words.has("--dry-run"),
-            rules=rules,
-            fsync=_choice(words, "--fsync", "--no-fsync") is not False,
-            items=style.lists or log is not None or words.has("--json"),
-            list_unchanged=style.unchanged and style.lists,
-            compress=_choice(words, "--compress", "--no-compress"),
-            bandwidth=_bandwidth(words),
-            timeout=_timeout(words),
-            update=words.has("--update"),
-            existing=words.has("--existing"),
-            ignore_existing=words.has("--ignore-existing"),
-            size_only=words.has("--size-only"),
-            ignore_times=words.has("--ignore-times"),
-            modify_window=read_modify_window(words),
-            whole_file=read_whole_file(words),
-            ignore_errors=words.has("--ignore-errors"),
-            force=words.has("--force"),
-            min_size=_size(words, "--min-size") or 0,
-            max_size=_size(words, "--max-size"),
-            hard_links=words.has("--hard-links"),
-            acls=_acls(words),
-            perms=_choice(words, "--perms", "--no-perms") is not False,
-            times=_choice(words, "--times", "--no-times") is not False,
-            group=_choice(words, "--group", "--no-group") is not False,
-            xattrs=words.has("--xattrs"),
-            sparse=read_sparse(words),
-            one_file_system=words.has("--one-file-system"),
-            mkpath=words.has("--mkpath"),
-            inplace=words.has("--inplace"),
-            append=read_append(words),
-            allocate=read_allocate(words),
-            backup=_backup(words),
-            keep_undo=read_keep_undo(words),
-            alternates=read_alternates(words),
-            chmod=_chmod(words),
-            remove_source_files=words.has("--remove-source-files"),
-        ),
+        options=SyncOptions(**values),
         shell=_shell(words),
         style=style,
         json=words.has("--json"),
@@ -253,15 +208,85 @@ def _read_request(words: Words, read_rule_file: ReadRuleFile, command: str) -> S
     )
 
 
-def _choice(words: Words, yes: str, no: str) -> bool | None:
-    last = words.last(yes, no)
-    return None if last is None else last.key == yes
+def read_fields(words: Words) -> dict[str, Any]:
+    """Return the fields of SyncOptions that the options at them give. Raises UsageError for a value that
+    means nothing."""
+    found: dict[str, Any] = {}
+    for given in words.given:
+        name, option = _FIELDS.get(given.key, ("", None))
+        if option is None or name in _READERS or name == "files":
+            continue
+        if option.metavar is not None:
+            found[name] = given
+        elif option.sets is not ALWAYS:
+            found |= {name: option.sets, **dict(option.also)}
+    # Only the value that counts has to mean something: a typed one outweighs that of a setting.
+    found = {
+        name: parsed_value(value, OPTIONS[name]) if isinstance(value, Given) else value
+        for name, value in found.items()
+    }
+    return found | {name: reader(words) for name, reader in _READERS.items()}
 
 
-def _acls(words: Words) -> bool:
-    if words.has("--acls") and _choice(words, "--perms", "--no-perms") is False:
-        raise UsageError("--acls and --no-perms exclude each other: an ACL holds the permissions, too")
-    return words.has("--acls")
+def _values(words: Words, key: str) -> list[str]:
+    return [given.value for given in words.given if given.key == key]
+
+
+# --- fields that several options make -----------------------------------------------------------------------
+
+
+def _descends(words: Words) -> bool:
+    """Whether directories are taken with everything below them. As in rsync, -r outweighs -d, --old-dirs
+    outweighs --no-r, and -a implies no -r beside --files-from."""
+    if _dirs(words) == "--old-dirs":
+        return True
+    dirs, listed = _dirs(words) == "--dirs", words.has("--files-from")
+    turned = words.last("--no-recursive", "--recursive", *(() if listed else ("--archive",)))
+    if turned is not None and turned.key == "--no-recursive":
+        if not (dirs or listed):
+            raise UsageError(
+                "--no-recursive needs --dirs or --files-from: otherwise directories are descended into"
+            )
+        return False
+    return turned is not None or not (dirs or listed)
+
+
+def _dirs(words: Words) -> str:
+    """The last one of three options that replace each other, as in rsync."""
+    last = words.last("--dirs", "--no-dirs", "--old-dirs")
+    return "" if last is None else last.key
+
+
+_OLD_DIRS = FilterRule(RuleAction.EXCLUDE, b"/*/*")
+
+
+def _chmod(words: Words) -> str:
+    """The changes of all --chmod, in order."""
+    changes = ",".join(_values(words, "--chmod"))
+    if words.has("--chmod"):
+        try:
+            OPTIONS["chmod"].check_value(changes)
+        except ValueError as error:
+            raise UsageError(f"--chmod={changes}: {error}") from None
+    return changes
+
+
+def _max_delete(words: Words) -> int | None:
+    last = words.last("--max-delete")
+    return None if last is None or last.value.endswith("%") else _limit(last, parse_number)
+
+
+def _max_delete_share(words: Words) -> int | None:
+    """The per cent of --max-delete=N%."""
+    last = words.last("--max-delete")
+    return None if last is None or not last.value.endswith("%") else _limit(last, parse_share)
+
+
+def _limit(given: Given, parse: Callable[[str], int]) -> int:
+    try:
+        return parse(given.value)
+    except ValueError as error:
+        raise UsageError(f"{given.key}={given.value}: {error}") from None
 
 
 def _backup(words: Words) -> Backup | None:
@@ -278,95 +303,143 @@ def _backup(words: Words) -> Backup | None:
     return Backup(os.fsencode(text), None if directory is None else os.fsencode(directory.value))
 
 
-def _chmod(words: Words) -> str:
-    """Returns the changes of all --chmod, in order."""
-    changes = ",".join(given.value for given in words.given if given.key == "--chmod")
-    if words.has("--chmod"):
-        from rdc.model.mode_changes import parse_mode_changes
-
-        try:
-            parse_mode_changes(changes)
-        except ValueError as error:
-            raise UsageError(f"--chmod={changes}: {error}") from None
-        if len(changes) > MODE_CHANGES_BYTES:
-            raise UsageError(f"--chmod: {len(changes)} characters, the limit is {MODE_CHANGES_BYTES}")
-        if words.has("--acls"):
-            raise UsageError("--chmod and --acls exclude each other: an ACL holds the permissions, too")
-    return changes
+_USES = {f"--{use.value}-dest": use for use in AlternateUse}
 
 
-def _max_delete(words: Words) -> int | None:
-    last = words.last("--max-delete")
-    if last is None or last.value.endswith("%"):
+def _alternates(words: Words) -> Alternates | None:
+    """The alternate directories. Raises UsageError for a mix of options, and for too many directories."""
+    given = [one for one in words.given if one.key in _USES]
+    if not given:
         return None
-    # isascii() excludes the digits of other scripts. The length bounds the time of int().
-    if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 18):
-        raise UsageError(f"--max-delete={last.value}: a number of entries, 0 or more, is expected")
-    return int(last.value)
+    kinds = sorted({one.key for one in given})
+    if len(kinds) > 1:
+        raise UsageError(f"{kinds[0]} and {kinds[1]} exclude each other")
+    (name,) = kinds
+    if len(given) > ALTERNATE_DIRECTORIES:
+        raise UsageError(f"{name}: {len(given)} directories, the limit is {ALTERNATE_DIRECTORIES}")
+    if not all(one.value for one in given):
+        raise UsageError(f"{name} needs a directory, such as: {name}=../yesterday")
+    return Alternates(_USES[name], tuple(os.fsencode(one.value) for one in given))
 
 
-def _max_delete_share(words: Words) -> int | None:
-    """Returns the per cent of --max-delete=N%."""
-    last = words.last("--max-delete")
-    if last is None or not last.value.endswith("%"):
+def _open_noatime(words: Words) -> bool:
+    return words.has("--open-noatime") or words.count("--atimes") > 1
+
+
+def _owner(words: Words) -> bool | None:
+    """Whether owners are kept; None for where this is root. As in rsync, -o takes --no-owner back."""
+    found: bool | None = None
+    for given in words.given:
+        if given.key in {"--owner", "--no-owner"}:
+            found = given.key == "--owner"
+        elif given.key == "-o":
+            found = found or None
+    return found
+
+
+def _map(words: Words, name: str, of_groups: bool) -> bytes:
+    """The only map of users or groups; b"" for none. --chown=USER:GROUP is one of both, as in rsync."""
+    maps = [os.fsencode(text) for text in _values(words, name)]
+    for value in map(os.fsencode, _values(words, "--chown")):
+        owners = value.partition(b":")[::2]
+        if not any(owners) or b"," in b"".join(owners):
+            raise UsageError(f"--chown={os.fsdecode(value)}: expected USER:GROUP, USER or :GROUP")
+        maps += [b"*:" + owners[of_groups]] if owners[of_groups] else []
+    if not maps:
+        return b""
+    if len(maps) > 1:
+        raise UsageError(f"{name} counts once, and --chown is such a map: join the items by commas")
+    try:
+        OPTIONS["usermap"].check_value(maps[0])
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    return maps[0]
+
+
+_READERS: dict[str, Callable[[Words], object]] = {
+    "recursive": _descends,
+    "chmod": _chmod,
+    "max_delete": _max_delete,
+    "max_delete_share": _max_delete_share,
+    "backup": _backup,
+    "alternates": _alternates,
+    "open_noatime": _open_noatime,
+    "owner": _owner,
+    "usermap": lambda words: _map(words, "--usermap", False),
+    "groupmap": lambda words: _map(words, "--groupmap", True),
+}
+
+
+def _listed(words: Words, read_file: ReadRuleFile, far: Location | None) -> dict[str, object]:
+    """The fields of --files-from. `far`: the operand on another host, if there is one. Raises RdcError for an
+    unreadable list."""
+    given, nul = words.last("--files-from"), words.has("--from0")
+    if given is None:
+        if nul:
+            raise UsageError("--from0 means nothing without --files-from; rule files have one rule a line")
+        return {}
+    far_list = _far_list(given.value, far, nul=nul)
+    if far_list is not None:
+        return {"files_from": far_list}
+    from rdc.model.selection import listed_names
+
+    return {"files": FileList(listed_names(read_file(given.value), nul=nul))}
+
+
+def _far_list(name: str, far: Location | None, *, nul: bool) -> FarList | None:
+    """The list that `name` means at the far side; None for a file of this machine. As in rsync, ":FILE" is on
+    the host of SRC or DST. Raises UsageError for another host."""
+    if not name:
+        raise UsageError("--files-from needs a file, such as: --files-from=list (or '-' for stdin)")
+    if ":" not in name.partition("/")[0]:
         return None
-    from rdc.cli.options.sizes import read_share
+    found = parse_location("host" + name if name.startswith(":") else name)
+    if far is None:
+        raise UsageError(f"--files-from={name}: neither SRC nor DST is there (a file named so is ./{name})")
+    named = not name.startswith(":")
+    if named and (found.host != far.host or found.port not in (None, far.port)):
+        raise UsageError(f"--files-from={name}: the list has to be on the host of {far}, or on this machine")
+    if found.port is not None and _module(found) != _module(far):
+        raise UsageError(f"--files-from={name}: the list has to be in the module of {far}")
+    if found.inner in {b"", b"."}:
+        raise UsageError(f"--files-from={name}: a file is needed behind the host")
+    return FarList(found.inner, nul=nul)
 
-    return read_share("--max-delete", last.value)
+
+def _module(location: Location) -> bytes:
+    return location.path.partition(b"/")[0]
 
 
-def _guard(words: Words) -> int | None:
-    last = words.last("--guard", "--no-guard")
-    if last is None or last.key == "--no-guard":
-        return None
-    from rdc.cli.options.sizes import read_share
-
-    return read_share("--guard", last.value)
+# --- operands, and options without a field ------------------------------------------------------------------
 
 
-def _size(words: Words, name: str) -> int | None:
-    """Returns the bytes of a size option, or None if it is absent. A suffix +1 or -1 adds, as in rsync."""
-    last = words.last(name)
-    if last is None:
-        return None
-    from rdc.cli.options.sizes import read_size
-
-    plain, more = last.value, 0
-    if len(plain) > 2 and plain.endswith(("+1", "-1")):
-        plain, more = plain[:-2], int(plain[-2:])
-    size = read_size(name, plain) + more
-    if size < 0:
+def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location, ...], Location]:
+    """Returns the sources and the destination. `command` is named by error messages; only `rdc sync` takes
+    several sources. Raises UsageError."""
+    if len(operands) < 2:
+        found = "one was" if operands else "nothing was"
+        raise UsageError(f"SRC and DST are needed, {found} given (see {command} --help)")
+    if len(operands) > 2 and command != "rdc sync":
         raise UsageError(
-            f"{name}={last.value}: no file is smaller than nothing; a size such as 500M is expected"
+            f"one SRC and one DST are expected, {len(operands)} were given; "
+            f"name their directory as SRC and choose with --include and --exclude (see {command} --help)"
         )
-    return min(size, SIZE_LIMIT)
+    sources: list[Location] = []
+    for operand in operands[:-1]:
+        sources.append(_source(operand, sources))
+    return tuple(sources), parse_location(operands[-1])
 
 
-def _bandwidth(words: Words) -> int:
-    """Returns bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
-    last = words.last("--bwlimit")
-    if last is None:
-        return 0
-    from rdc.model.sizes import parse_size
-
-    rate = parse_size(last.value, unit=1024)
-    if rate is None:
-        raise UsageError(
-            f"--bwlimit={last.value}: a rate is expected, such as 500 (KiB a second), 1.5m or 2MB"
-        )
-    # A rate such as 0.0001 must not round to 0, which means no limit.
-    if rate < BANDWIDTH_LEAST and any(digit in "123456789" for digit in last.value):
-        raise UsageError(f"--bwlimit={last.value} is too small: {BANDWIDTH_LEAST} bytes a second at least")
-    return rate
-
-
-def _timeout(words: Words) -> int:
-    last = words.last("--timeout")
-    if last is None:
-        return 0
-    if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 9):
-        raise UsageError(f"--timeout={last.value}: a number of seconds is expected, 0 for none")
-    return min(int(last.value), TIMEOUT_SECONDS)
+def _source(operand: str, before: Sequence[Location]) -> Location:
+    """A SRC; `:PATH` is on the host of the one before it, as in rsync."""
+    if operand.startswith(":") and not operand.startswith("::") and before:
+        host = before[-1]
+        if host.host is None or host.port is not None:
+            raise UsageError(
+                f"{operand}: there is no HOST:PATH before it; a file of this name is ./{operand}"
+            )
+        return replace(host, path=parse_location(f"host{operand}").path)
+    return parse_location(operand)
 
 
 def _keys(words: Words) -> str | None:

@@ -10,25 +10,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rdc.errors import UsageError
+from rdc.model.option_values import parse_directory, parse_size_of
+from rdc.model.options import Option
 from rdc.records import dataclass
 
-__all__ = ["Given", "Option", "OptionGroup", "Words", "options_help", "parse_words"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
+    from rdc.model.options import Declared
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option: its names, its explanation and its value, if it takes one."""
-
-    names: tuple[str, ...]
-    """All spellings, `-x` or `--word`. Abbreviations are not accepted."""
-    help: str
-    metavar: str | None = None
-    """The name of the value in the help text. None means a flag."""
-
-    @property
-    def key(self) -> str:
-        """The first long name, or the only name. Verbs look options up by it."""
-        return next((name for name in self.names if name.startswith("--")), self.names[0])
+__all__ = [
+    "Given",
+    "Option",
+    "OptionGroup",
+    "Words",
+    "options_help",
+    "parse_words",
+    "parsed_value",
+    "read_size",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,27 @@ class _Reader:
         known = [name for group in self.groups for option in group.options for name in option.names]
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.75) if len(name) > 2 else []
         return f"; did you mean {near[0]}?" if near else ""
+
+
+def parsed_value(given: Given, declared: Declared) -> Any:
+    """Return the value of an option as the field of SyncOptions that it is declared at has it. Raises
+    UsageError."""
+    if not given.value and declared.parse is parse_directory:
+        raise UsageError(f"{given.key} needs a directory, such as: {given.key}=.parts")
+    try:
+        value = given.value if declared.parse is None else declared.parse(given.value)
+        declared.check_value(value)
+    except ValueError as error:
+        raise UsageError(f"{given.key}={given.value}: {error}") from None
+    return value
+
+
+def read_size(option: str, text: str) -> int:
+    """Return the bytes that `text` means, as in rdc.model.option_texts. Raises UsageError."""
+    try:
+        return parse_size_of(text)
+    except ValueError as error:
+        raise UsageError(f"{option}={text}: {error}") from None
 
 
 def options_help(groups: Sequence[OptionGroup]) -> str:

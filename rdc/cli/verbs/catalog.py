@@ -8,8 +8,7 @@ from datetime import date, timedelta
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
-from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.report.text import counted, exact_text, size_text

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
-from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.cli.verb import HelpText
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.report.json_output import path_fields

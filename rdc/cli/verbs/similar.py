@@ -15,8 +15,7 @@ from rdc.cli.options.document_options import (
 )
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options.resource_options import DEPTH, MAX_RATE, read_depth, read_max_rate
-from rdc.cli.options.sizes import read_size
-from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.cli.verb import HelpText, json_output, perform
 from rdc.errors import ExitCode, UsageError
 from rdc.model.similar import SimilarOptions

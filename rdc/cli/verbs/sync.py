@@ -177,7 +177,7 @@ class _Watched(ForwardedOutput):
     stopped = False
 
     def __call__(self, event: object, /) -> None:
-        from rdc.model.guard import is_stop
+        from rdc.model.sync_report import is_stop
 
         self.stopped = self.stopped or is_stop(event)
         super().__call__(event)
@@ -213,7 +213,7 @@ def _asks(words: Words, environment: Environment) -> bool:
 
 def _with_default_guard(request: SyncRequest, words: Words) -> SyncRequest:
     """The request with the guard that applies where someone can be asked."""
-    from rdc.model.guard import DEFAULT_SHARE
+    from rdc.model.sync_report import DEFAULT_SHARE
 
     if not request.options.delete or words.has("--guard", "--no-guard"):
         return request

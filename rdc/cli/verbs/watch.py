@@ -9,15 +9,14 @@ from pathlib import Path
 
 from rdc.cli.environment import Environment
 from rdc.cli.options.filter_options import read_rule_file
-from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.options.selection_options import SELECTION_GROUP
-from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
+from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
 from rdc.limits.watch import RESCAN_SECONDS
-from rdc.model.sync import AlternateUse
-from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Limited, Resumed, WatchOptions
+from rdc.model import sync as model
+from rdc.model.options import ALWAYS
+from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchOptions
 from rdc.progress import Progressed
 from rdc.records import dataclass, replace
 from rdc.report.progress_display import PhaseProgress, StatusLine, progress_text
@@ -64,30 +63,12 @@ watch until it is back.
 """
 
 _WITHOUT = {
-    *("--" + name.replace("_", "-") for name in UNWATCHED if name != "recursive"),
-    *(option.key for option in SELECTION_GROUP.options),
-    *(f"--{use.value}-dest" for use in AlternateUse),
-    "--chown",
-    "--super",
-    "--no-numeric-ids",
-    "--info",
-    "--list-only",
-    "--log-file",
-    "--log-file-format",
-    "--msgs2stderr",
-    "--no-guard",
-    "--no-human-readable",
-    "--out-format",
-    "--outbuf",
-    "--stderr",
-    "--stop-after",
-    "--stop-at",
-    "--stats",
-    "--human-readable",
-    "--progress",
-    "-P",
+    option
+    for declared in model.OPTIONS.values()
+    for option in declared.options
+    if not declared.watch and option.sets is not ALWAYS and option.sets != declared.default
 }
-"""Options of rdc sync that have no meaning in an endless run, or would cost time throughout."""
+"""Options of fields that a watch does not take. Those that say what holds anyway stay."""
 
 OPTIONS = (
     OptionGroup(
@@ -97,18 +78,26 @@ OPTIONS = (
                 ("--rescan",),
                 f"compare the whole trees every so often (default: {WatchOptions().rescan}; 0: never)",
                 "SECONDS",
+                note="It repairs what others change at DST. It costs 600 bytes where nothing did.",
+                example="--rescan=3600 src/ host:backup/",
             ),
             Option(
                 ("--on-sync",),
                 "run CMD, without a shell, when the trees are in step and quiet after changes",
                 "CMD",
+                note="""CMD is split as a shell would, and no shell runs it. It runs after the first
+                comparison as well, if that changed something. A run begins after a second without a
+                change, and never beside another. `RDC_WATCH_CHANGED`, `RDC_WATCH_DELETED`,
+                `RDC_WATCH_FILES` and `RDC_WATCH_TURNS` in its environment are counts. What it
+                prints goes to stderr. Its failure is named, and the watch goes on.""",
+                example="--on-sync='systemctl reload nginx' host:site/ /srv/site/",
             ),
         ),
     ),
     *(
         OptionGroup(group.title, remaining)
         for group in SYNC_OPTIONS
-        if (remaining := tuple(option for option in group.options if option.key not in _WITHOUT))
+        if (remaining := tuple(option for option in group.options if option.watch and option not in _WITHOUT))
     ),
 )
 

@@ -19,7 +19,7 @@ from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import refused_component
 from rdc.files.root.listing_view import with_stats
 from rdc.model.entries import Kind, strings
-from rdc.model.symlinks import leads_outside
+from rdc.model.option_values import leads_outside
 from rdc.progress import Problem, silent
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.confined_access import ConfinedAccess
     from rdc.model.listed import Listed
-    from rdc.model.symlinks import LinkChoice
+    from rdc.model.option_values import LinkChoice
     from rdc.progress import Reporter
 
 __all__ = ["FollowedLinks", "UnfollowedError"]

@@ -14,17 +14,6 @@ from rdc.model.filter_rules import DirectoryRules, FilterRule
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line
-from rdc.protocol.wire.added_options import (
-    DISPENSABLE,
-    RULE_PARTS,
-    SELECTION,
-    AddedOptions,
-    NamedValues,
-    SomeRules,
-    added_values,
-    rule_bytes,
-    with_added,
-)
 from rdc.protocol.wire.codec import (
     ASKING,
     CLOSED,
@@ -41,7 +30,19 @@ from rdc.protocol.wire.codec import (
     message,
 )
 from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Strings, Text
-from rdc.protocol.wire.record_fields import Options, PreservedCode
+from rdc.protocol.wire.options import (
+    DISPENSABLE,
+    RULE_PARTS,
+    SELECTION,
+    AddedOptions,
+    NamedValues,
+    Options,
+    RulePart,
+    added_values,
+    rule_bytes,
+    with_added,
+)
+from rdc.protocol.wire.record_fields import PreservedCode
 from rdc.records import replace
 from rdc.typed import Annotated
 
@@ -125,7 +126,7 @@ class Open(Message):
 class Rules(Message):
     """Dialler, right after an Open that needs `rule_parts`: filter rules, in their order."""
 
-    rules: Annotated[tuple[FilterRule | DirectoryRules, ...], SomeRules()]
+    rules: Annotated[tuple[FilterRule | DirectoryRules, ...], RulePart()]
     last: Annotated[bool, Flag()]
     """Whether no other Rules follow."""
 

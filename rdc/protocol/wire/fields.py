@@ -1,8 +1,8 @@
 """Codecs of message fields, each with the checks that a received value must pass.
 
-Most have one value; columns have many integers or byte strings. The codecs of options and metadata are in
-record_fields.py, those of listings in rdc/protocol/messages/listings.py. Every `unpack` raises ValueError
-with the reason; codec.py adds the names of message and field.
+Most have one value; columns have many integers or byte strings. The codecs of metadata are in
+record_fields.py, those of options in options.py, those of listings in rdc/protocol/messages/listings.py.
+Every `unpack` raises ValueError with the reason; codec.py adds the names of message and field.
 
 Times are packed times (rdc.model.times), and after a column of them come the times of its stamps. A time from
 1678 to 2261 takes what an integer takes. A distant time is 12 bytes: seconds (i64) and nanoseconds (u32),

@@ -6,8 +6,8 @@ from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import refused_rows
 from rdc.model.entries import DEVICES, NODES, Kind
-from rdc.plan.clamped_times import time_limits, with_clamped_times
 from rdc.plan.compare import Change, Comparison, Difference
+from rdc.plan.equal_times import time_limits, with_clamped_times, with_equal_times
 from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
 from rdc.records import dataclass, replace
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing
+    from rdc.model.sync import SyncOptions
     from rdc.session.applying.applying_context import ApplyingContext
     from rdc.tree.hard_links import LinkTable
 
@@ -37,13 +38,10 @@ class ComparedDirectory:
     existing: Listing
     """As the destination has it."""
 
-    def with_equal_times(self, window: int | None) -> ComparedDirectory:
-        """This directory as --modify-window has it compared. `window`: in seconds; None for no window."""
-        if window is None:
-            return self
-        from rdc.plan.modify_window import with_equal_times
-
-        return replace(self, listing=with_equal_times(self.listing, self.existing, window))
+    def with_equal_times(self, options: SyncOptions) -> ComparedDirectory:
+        """Return this directory with the times that --modify-window takes for the existing ones."""
+        listing = with_equal_times(self.listing, self.existing, options)
+        return self if listing is self.listing else replace(self, listing=listing)
 
     def with_clamped_times(self, root: Root) -> tuple[ComparedDirectory, frozenset[int]]:
         """Return this directory with the times that its file system can hold, and the rows of the files whose

@@ -8,6 +8,7 @@ from rdc.model.entries import Kind
 from rdc.model.sync import AlternateUse
 from rdc.model.times import real_time
 from rdc.plan.compare import Change
+from rdc.plan.equal_times import with_equal_times
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -110,13 +111,8 @@ class _Look:
         self._directory = directory
         self._listings = listings
         self._wanted = directory.listing
-        self._compared = listings
+        self._compared = [with_equal_times(one, directory.listing, context.options) for one in listings]
         """The listings, with the times that --modify-window takes for those of the source."""
-        window = context.options.modify_window
-        if window is not None:
-            from rdc.plan.modify_window import with_equal_times
-
-            self._compared = [with_equal_times(one, directory.listing, window) for one in listings]
         xattrs = context.xattrs
         self._sets = {} if xattrs is None else xattrs.of(directory.first, len(directory.listing))
 

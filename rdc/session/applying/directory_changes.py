@@ -161,7 +161,7 @@ class DirectoryChanges:
     ) -> None:
         """Compares a directory that both sides have, and starts all changes in it."""
         # long because each step decides whether the directory itself is touched
-        directory = directory.with_equal_times(self._options.modify_window)
+        directory = directory.with_equal_times(self._options)
         directory, clamped = directory.with_clamped_times(self._root)
         if clamped and not self._options.size_only:
             check = clamped.union(check)

@@ -7,8 +7,8 @@ in it, and is reported.
 from __future__ import annotations
 
 from rdc.model.entries import Kind
-from rdc.plan.clamped_times import time_limits, with_clamped_time
 from rdc.plan.compare import Change, Decision, Difference, difference
+from rdc.plan.equal_times import time_limits, with_clamped_time, with_equal_time
 from rdc.plan.itemize import copying_code, itemize, unchanged_code
 from rdc.progress import ItemChanged
 from rdc.records import replace
@@ -37,7 +37,7 @@ class DirectoryEntries:
     ) -> None:
         self._root = context.root
         self._dry = context.options.dry_run
-        self._window = context.options.modify_window
+        self._options = context.options
         self._lists_unchanged = (
             context.options.list_unchanged and context.links is None and context.xattrs is None
         )
@@ -124,10 +124,7 @@ class DirectoryEntries:
     def _root_difference(self, wanted: Metadata) -> Difference:
         """How the root directory differs from `wanted`."""
         existing = self._root.metadata(b"")
-        if self._window is not None:
-            from rdc.plan.modify_window import with_equal_time
-
-            existing = with_equal_time(existing, wanted, self._window)
+        existing = with_equal_time(existing, wanted, self._options)
         existing = with_clamped_time(existing, wanted, lambda: time_limits(self._root.file_system_type(b"")))
         return difference(Kind.DIRECTORY, wanted, existing, preserved=self._storage.preserved)
 

@@ -211,7 +211,7 @@ class ExtraneousEntries:
         total = 0 if going * 100 <= share * GUARDED_ENTRIES else self._deletion.entries()
         if total < GUARDED_ENTRIES or going * 100 <= share * total:
             return False
-        from rdc.model.guard import stopped_text
+        from rdc.model.sync_report import stopped_text
 
         text = stopped_text("deleted", going, total, share)
         self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))

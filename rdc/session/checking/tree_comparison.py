@@ -7,8 +7,8 @@ from array import array
 from rdc.files.base.relative_path import join
 from rdc.model.check import Aspect
 from rdc.model.entries import EMPTY_LISTING, Kind
-from rdc.plan.clamped_times import time_limits, with_clamped_time, with_clamped_times
 from rdc.plan.compare import Change, Difference, compare, difference
+from rdc.plan.equal_times import time_limits, with_clamped_time, with_clamped_times
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.trees.announced_entries import check_included
 from rdc.tree.filter_list import filter_list
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rdc.model.check import CheckOptions
     from rdc.model.entries import Listing
     from rdc.model.preserved import Preserved
-    from rdc.plan.clamped_times import TimeLimits
     from rdc.plan.compare import Decision
+    from rdc.plan.equal_times import TimeLimits
     from rdc.protocol.messages import Start
     from rdc.tree.manifest import Manifest
 

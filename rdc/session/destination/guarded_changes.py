@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.files.base.relative_path import join
 from rdc.limits.sessions import GUARDED_ENTRIES
 from rdc.model.entries import Kind
-from rdc.model.guard import stopped_text
+from rdc.model.sync_report import stopped_text
 from rdc.plan.compare import Change, compare
 from rdc.session.applying.allowed_changes import ComparedDirectory
 from rdc.session.applying.announced_directory import AnnouncedDirectory
@@ -80,7 +80,7 @@ class GuardedChanges:
     # The decision
 
     def _count(self, directory: ComparedDirectory) -> None:
-        directory = directory.with_equal_times(self._options.modify_window)
+        directory = directory.with_equal_times(self._options)
         comparison = compare(
             directory.listing,
             directory.existing,

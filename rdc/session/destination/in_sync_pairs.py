@@ -9,6 +9,7 @@ from __future__ import annotations
 from blake3 import blake3
 
 from rdc.model.entries import Kind
+from rdc.model.sync import OPTIONS
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -112,18 +113,12 @@ class InSyncPair:
 
         The roots cover the effect of filter rules.
         """
-        asked = self._options
-        options = repr((asked.delete, self._preserved, self._start.only)).encode()
-        if asked.narrows:
-            options += repr((asked.update, asked.existing, asked.ignore_existing)).encode()
-        if asked.safe_links:
-            options += b"safe links"
-        if asked.append:
-            options += b"append"
-        if asked.bounds_sizes:
-            options += repr((asked.min_size, asked.max_size)).encode()
-        if asked.backup is not None:
-            options += repr(asked.backup).encode()
-        if asked.one_file_system:
+        asked = [
+            (name, value)
+            for name, declared in OPTIONS.items()
+            if declared.pair and (value := getattr(self._options, name)) != declared.default
+        ]
+        options = repr((asked, self._preserved, self._start.only)).encode()
+        if self._options.one_file_system:
             options += repr(sorted(self._mount_points)).encode()
-        return blake3(b"rdc settled 1" + source_root + own_root + options).digest()
+        return blake3(b"rdc in sync 2" + source_root + own_root + options).digest()

@@ -9,7 +9,7 @@ from rdc.files.base.durability import sync_file_systems
 from rdc.files.facts.directory_mark import directory_mark
 from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.model.entries import NODES, Kind
-from rdc.plan.modify_window import with_equal_times
+from rdc.plan.equal_times import with_equal_times
 from rdc.progress import Problem
 from rdc.protocol.messages import Landed, Removed
 from rdc.session.runtime.commands import Receive, Send
@@ -88,9 +88,7 @@ class ConfirmedFiles:
             existing = self._root.list(path)
         except RdcError:
             return []  # the run has reported it
-        window = self._options.modify_window
-        if window is not None:
-            wanted = with_equal_times(wanted, existing, window)
+        wanted = with_equal_times(wanted, existing, self._options)
         first, prefix = self._wanted.firsts[number], path + b"/" if path else b""
         return [
             first + row

@@ -24,7 +24,7 @@ from rdc.protocol.accounts import cost_of, dearest_first
 from rdc.protocol.connection import Received
 from rdc.protocol.dialect import DIALECT
 from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, encode
-from rdc.protocol.wire.added_options import rule_bytes
+from rdc.protocol.wire.options import rule_bytes
 from rdc.protocol.wire.stream import frame_head
 from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
 from rdc.typed import Generic, TypeVar

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.errors import FileError, RdcError, TrustError, UsageError, printable
+from rdc.errors import FileError, RdcError, TrustError, printable
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.model.sync import AlternateUse
 
@@ -113,13 +113,8 @@ def open_alternates(
 ) -> AlternateDirectories:
     """Opens the alternate directories, each by `open_directory`. They show what the destination shows.
 
-    As in rsync, one that is missing is no error. Raises TrustError if one lies outside of what is served, and
-    UsageError beside what does not go with them.
+    As in rsync, one that is missing is no error. Raises TrustError if one lies outside of what is served.
     """
-    if options.overwrites and alternates.use is AlternateUse.LINK:
-        raise UsageError(
-            "--inplace or --append and --link-dest exclude each other: a link shares its content"
-        )
     roots, missing = [], []
     for directory in alternates.directories:
         try:

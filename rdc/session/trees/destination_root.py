@@ -163,7 +163,6 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: 
     remembers what was learned of file systems.
     """
     preserved = asked_metadata(options)
-    _check_together(options)
     if not site.has_directory(path):
         path = _above(path)
         if options.mkpath:
@@ -188,16 +187,6 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: 
         root.close()
     owner = found.owner or bool(options.owner)
     return preserved.also(replace(found, owner=owner, attributes=found.attributes & kinds))
-
-
-def _check_together(options: SyncOptions) -> None:
-    """Raises UsageError for options of a destination that exclude each other."""
-    if options.keep_dirlinks and (options.backup or options.keep_undo or options.alternates):
-        raise UsageError("--keep-dirlinks goes with no backups, no alternate directories and no undo")
-    if options.partial_dir and options.overwrites:
-        raise UsageError("--partial-dir goes with no --inplace and no --append")
-    if options.delay_updates and (options.overwrites or options.alternates):
-        raise UsageError("--delay-updates goes with no --inplace, no --append and no alternate directories")
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
@@ -251,9 +240,11 @@ def open_destination(
     if site is not ANYWHERE:
         destination_root = replace(destination_root, served=served_path(here, site))
     if options.fake_super:
-        from rdc.session.trees.faked_trees import faked_root
+        from rdc.files.root.faked_root import FakedRoot
 
-        destination_root = replace(destination_root, root=faked_root(destination_root.root, options))
+        root = destination_root.root
+        destination_root = replace(destination_root, root=FakedRoot(os.dup(root.fileno()), root.label))
+        root.release()
     destination_root.root.fix_depth(options.depth)
     if options.open_noatime or options.atimes:
         destination_root.root.keep_atimes()
@@ -342,14 +333,8 @@ def _keep_partials(root: Root, path: bytes, directory: bytes, site: Site) -> Non
 
 
 def _keep_undo(root: Root, options: SyncOptions) -> None:
-    """Has `root` keep what undoing the run needs, if that is asked for. Raises UsageError."""
-    if options.keep_undo is None:
-        return
-    if options.backup is not None:
-        raise UsageError("an undo keeps the old versions, and so do backups: leave out one of them")
-    if options.overwrites:
-        raise UsageError("an undo keeps old versions, which --inplace and --append overwrite: leave out one")
-    if not options.dry_run:
+    """Has `root` keep what undoing the run needs, if that is asked for."""
+    if options.keep_undo is not None and not options.dry_run:
         from rdc.undoing.keeper import SyncUndo
 
         root.keep_undo(SyncUndo(root, options.keep_undo, fsync=options.fsync))

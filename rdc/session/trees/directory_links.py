@@ -14,7 +14,7 @@ from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
 from rdc.files.root.listing_view import restated
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
-from rdc.model.symlinks import LinkChoice
+from rdc.model.option_values import LinkChoice
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

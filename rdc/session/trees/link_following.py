@@ -10,7 +10,7 @@ from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
-    from rdc.model.symlinks import LinkChoice
+    from rdc.model.option_values import LinkChoice
     from rdc.session.trees.destination_root import Site
 
 __all__ = ["follow_links", "links_from"]

@@ -7,13 +7,13 @@ from array import array
 from rdc.errors import UsageError
 from rdc.files.base.umask import process_umask
 from rdc.model.entries import Kind, little_endian, little_endian_integers
-from rdc.model.mode_changes import parse_mode_changes
+from rdc.model.option_texts import parse_mode_changes
 from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import PackedListing
-    from rdc.model.mode_changes import ModeChanges
+    from rdc.model.option_texts import ModeChanges
 
 __all__ = ["changed_listing", "mode_changes"]
 

@@ -10,7 +10,7 @@ from array import array
 
 from rdc.errors import ProtocolError, UsageError, printable
 from rdc.model.entries import little_endian, little_endian_integers
-from rdc.model.owner_maps import parse_owner_map
+from rdc.model.option_texts import parse_owner_map
 from rdc.records import dataclass, field, replace
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rdc.kernel import PatternSet
     from rdc.model.entries import Listing, Metadata
-    from rdc.model.owner_maps import OwnerRule
+    from rdc.model.option_texts import OwnerRule
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Owners
     from rdc.tree.manifest import Manifest
@@ -178,15 +178,7 @@ def _replace(
 
 
 def owner_mapping(options: SyncOptions) -> OwnerMapping:
-    """The mapping that the options ask for.
-
-    Raises UsageError for a name that this machine does not have, and for what cannot be combined.
-    """
-    if options.acls:
-        raise UsageError(
-            "--acls goes with owners by number: ACLs name users by their numbers; leave out --usermap,"
-            " --groupmap, --chown and --no-numeric-ids"
-        )
+    """The mapping that the options ask for. Raises UsageError for a name that this machine does not have."""
     users = _rules("--usermap", "user", options.usermap, _look_up_user)
     groups = _rules("--groupmap", "group", options.groupmap, _look_up_group)
     by_name = options.owner_names

@@ -6,7 +6,7 @@ import os
 from functools import reduce
 
 from rdc.catalog.store import NoCatalog
-from rdc.errors import ExitCode, FileError, UsageError, printable
+from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.files.root.layered_root import LayeredRoot
     from rdc.files.root.root import Root
     from rdc.model.entries import Metadata, PackedListing
-    from rdc.model.mode_changes import ModeChanges
+    from rdc.model.option_texts import ModeChanges
     from rdc.model.sync import SyncOptions
     from rdc.progress import Problem
     from rdc.session.trees.destination_root import Site
@@ -145,21 +145,9 @@ class SourceTree:
         """Returns the SourceRemoval of the tree; None if `options` do not ask for it.
 
         Call it before the tree is listed.
-
-        Raises UsageError for options that exclude it.
         """
         if not options.remove_source_files:
             return None
-        for name, given in (
-            ("--copy-links", options.copy_links),
-            ("--copy-dirlinks", options.copy_dirlinks),
-            ("--copy-unsafe-links", options.copy_unsafe_links),
-        ):
-            if given:
-                raise UsageError(
-                    f"--remove-source-files and {name} exclude each other: nothing is removed through a"
-                    " symlink"
-                )
         from rdc.session.trees.source_removal import SourceRemoval
 
         return SourceRemoval(self.root, dry=options.dry_run)

@@ -20,7 +20,7 @@ from rdc.model.filter_rules import (
 from rdc.model.sync import Alternates, AlternateUse, Backup
 from rdc.protocol import messages
 from rdc.protocol.messages.listings import ALL_GROUPS
-from rdc.protocol.wire.added_options import NamedValues
+from rdc.protocol.wire.options import NamedValues
 from tests.support.wire.wire_strategies import (
     batches,
     block_requests,

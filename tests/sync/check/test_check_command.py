@@ -53,6 +53,12 @@ def test_lines_codes_and_summary(places: tuple[Path, Path]) -> None:
     assert snapshot(one, other) == before
 
 
+def test_permissions_and_times_need_not_be_compared(places: tuple[Path, Path]) -> None:
+    one, other = places
+    ended = command("check", "--no-perms", "--no-times", f"{one}/", other)
+    assert (ended.code, lines(ended)) == (ExitCode.DIFFERENT, ["content       changed", *LINES[1:]])
+
+
 def test_events(places: tuple[Path, Path]) -> None:
     one, other = places
     ended = command("check", "--json", f"{one}/", other)

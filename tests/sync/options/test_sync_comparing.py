@@ -15,7 +15,7 @@ from rdc.errors import ExitCode, TrustError, UsageError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
-from rdc.plan.modify_window import with_equal_time, with_equal_times
+from rdc.plan.equal_times import with_equal_time, with_equal_times
 from rdc.protocol.messages import Open, Role
 from rdc.session.access import Access, granted_options
 from tests.support.running.syncing import Way, command, run_sync
@@ -101,7 +101,9 @@ def test_times_within_the_window_are_equal(way: Way, number: int, tmp_path: Path
 
 @given(st.integers(-(10**11), 10**11), st.integers(-(10**11), 10**11), st.integers(0, 60))
 def test_a_window_counts_whole_seconds(one: int, other: int, window: int) -> None:
-    found = with_equal_time(Metadata(0, one, 0, 0), Metadata(0, other, 0, 0), window)
+    found = with_equal_time(
+        Metadata(0, one, 0, 0), Metadata(0, other, 0, 0), SyncOptions(modify_window=window)
+    )
     close = abs(one // SECOND - other // SECOND) <= window
     assert found.mtime_ns == (other if close else one)
 
@@ -117,7 +119,7 @@ def test_a_symlink_with_another_target_keeps_the_source_s_time(tmp_path: Path) -
         root = Root.open(os.fsencode(top))
         listings.append(root.list(b""))
         root.close()
-    assert with_equal_times(listings[0], listings[1], 10**6) == listings[0]
+    assert with_equal_times(listings[0], listings[1], SyncOptions(modify_window=10**6)) == listings[0]
 
 
 @pytest.mark.parametrize(("number", "mtime"), [(259, 7), (260, 9)])
@@ -136,7 +138,7 @@ def test_a_device_with_another_number_keeps_the_source_s_time(number: int, mtime
         )
         for device, seconds in ((number, 9), (259, 7))
     )
-    assert with_equal_times(one, other, 2).mtimes[0] == mtime * SECOND
+    assert with_equal_times(one, other, SyncOptions(modify_window=2)).mtimes[0] == mtime * SECOND
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.root.followed_links import FollowedLinks
 from rdc.files.root.root import Root
 from rdc.limits.sessions import SMALL_MANIFEST
-from rdc.model.symlinks import LinkChoice, leads_outside
+from rdc.model.option_values import LinkChoice, leads_outside
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, Problem, silent
 from rdc.session.access import Access

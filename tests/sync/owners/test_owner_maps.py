@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.limits.wire import OWNER_MAP_BYTES
-from rdc.model.owner_maps import parse_owner_map
+from rdc.model.option_texts import parse_owner_map
 from rdc.model.sync import SyncOptions
-from rdc.protocol.wire.added_options import ADDED_OPTIONS
+from rdc.protocol.wire.options import ADDED_OPTIONS
 from tests.support.running.syncing import command
 from tests.support.share import examples
 from tests.sync.hostile_world.test_sync_rsync import rsync

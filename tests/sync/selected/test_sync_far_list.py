@@ -205,8 +205,7 @@ def test_another_host_is_refused(words: tuple[str, ...], said: str) -> None:
 
 
 def test_one_list_and_a_far_side(tmp_path: Path) -> None:
-    both = replace(listed_at(tmp_path), files=FileList((b"a",)))
     with pytest.raises(UsageError, match="two lists"):
-        run(written(tmp_path), both, Way.PUSH)
+        replace(listed_at(tmp_path), files=FileList((b"a",)))
     with pytest.raises(UsageError, match="neither source nor destination is on another host"):
         run(tmp_path, listed_at(tmp_path), Way.HERE)

@@ -10,8 +10,8 @@ import pytest
 
 from rdc.errors import ExitCode, TrustError
 from rdc.files.root.root import Root
+from rdc.model.option_values import parse_keep_undo
 from rdc.model.sync import Backup, KeepUndo, SyncOptions
-from rdc.model.undo import parse_keep_undo
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
 from rdc.session.access import Access, granted_options

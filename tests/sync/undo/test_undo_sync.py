@@ -233,5 +233,5 @@ def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
 
 def test_backups_exclude_it(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "s", WANTED)
-    with pytest.raises(UsageError, match="leave out one of them"):
+    with pytest.raises(UsageError, match="both keep the old versions"):
         run_sync(source, tmp_path / "d", SyncOptions(backup=Backup(b"~"), keep_undo=KEEP))

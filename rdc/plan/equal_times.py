@@ -1,9 +1,9 @@
-"""Times that the destination's file system cannot hold.
+"""Times that differ and are taken as equal: within --modify-window, and beyond what a file system can hold.
 
-The kernel then stores the nearest time that it can, in whole seconds. Such a time says no more about a file
-than that its time lies beyond the limit. So an entry whose time is a limit counts as having any wanted time
-beyond it, and the content of a file is compared, as with --checksum. A second run changes nothing, and no
-changed content is missed.
+For a time that the destination's file system cannot hold, the kernel stores the nearest one that it can, in
+whole seconds. Such a time says no more about a file than that its time lies beyond the limit. So an entry
+whose time is a limit counts as having any wanted time beyond it, and the content of a file is compared, as
+with --checksum. A second run changes nothing, and no changed content is missed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import Listing, Metadata
-
-__all__ = ["Clamped", "TimeLimits", "is_clamped", "time_limits", "with_clamped_time", "with_clamped_times"]
+    from rdc.model.sync import SyncOptions
 
 _SECOND = 10**9
 
@@ -111,3 +110,40 @@ def with_clamped_time(existing: Metadata, wanted: Metadata, limits_of: Callable[
     if existing.mtime_ns != wanted.mtime_ns and is_clamped(existing.mtime_ns, wanted.mtime_ns, limits_of()):
         return replace(existing, mtime_ns=wanted.mtime_ns)
     return existing
+
+
+def with_equal_times(wanted: Listing, existing: Listing, options: SyncOptions) -> Listing:
+    """Return `wanted` with the mtimes of `existing` where both have an entry of one kind and --modify-window
+    takes the two for one time. What is compared, or set without new content, then keeps the existing time."""
+    window = options.modify_window
+    if window is None:
+        return wanted
+    rows = {name: row for row, name in enumerate(existing.names)}
+    mtimes = array("q", wanted.mtimes)
+    links, existing_links = wanted.links(), existing.links()
+    changed = False
+    for row, (name, kind, mtime) in enumerate(zip(wanted.names, wanted.kinds, mtimes, strict=True)):
+        other = rows.get(name)
+        if other is None or existing.kinds[other] != kind:
+            continue
+        # What is made anew gets the time of its source.
+        if kind == Kind.SYMLINK and links[row] != existing_links[other]:
+            continue
+        if kind in DEVICES and wanted.sizes[row] != existing.sizes[other]:
+            continue
+        if existing.mtimes[other] != mtime and _are_close(existing.mtimes[other], mtime, window):
+            mtimes[row], changed = existing.mtimes[other], True
+    return replace(wanted, mtimes=mtimes) if changed else wanted
+
+
+def with_equal_time(existing: Metadata, wanted: Metadata, options: SyncOptions) -> Metadata:
+    """Return `existing` with the mtime of `wanted` if --modify-window takes the two for one time."""
+    window = options.modify_window
+    if window is None or not _are_close(existing.mtime_ns, wanted.mtime_ns, window):
+        return existing
+    return replace(existing, mtime_ns=wanted.mtime_ns)
+
+
+def _are_close(a_ns: int, b_ns: int, window: int) -> bool:
+    """Whether `window` seconds or less lie between two times, in whole seconds as in rsync."""
+    return abs(real_time(a_ns) // _SECOND - real_time(b_ns) // _SECOND) <= window

@@ -1,10 +1,42 @@
-"""Changes of permissions, written as in chmod(1) with rsync's prefixes D and F."""
+"""What texts of option values mean: sizes and rates, changes of permissions, maps of users and groups.
+
+A run that is given none of them does not load this module.
+"""
 
 from __future__ import annotations
 
+import re
+
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.records import dataclass
 
-__all__ = ["ModeChange", "ModeChanges", "parse_mode_changes"]
+_SIZE = re.compile(
+    r"(\d{1,19}(?:\.\d{0,9})?|\.\d{1,9})(?: ?(?:(b)|([kmgtp])(b|ib)?))?", re.ASCII | re.IGNORECASE
+)
+
+
+def parse_size(text: str, *, unit: int = 1) -> int | None:
+    """Bytes, rounded down and at most SIZE_LIMIT; None if `text` is no size.
+
+    K, M, G, T, P (and KiB ...) are powers of 1024; KB, MB ... are powers of 1000; B is a byte; case does not
+    matter. unit: the bytes that a number without a letter counts.
+    """
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return None
+    number, byte, letter, ending = found.groups()
+    whole, _, decimals = number.partition(".")
+    if letter is not None:
+        base = 1000 if (ending or "").lower() == "b" else 1024
+        unit = base ** ("kmgtp".index(letter.lower()) + 1)
+    elif byte is not None:
+        unit = 1
+    # In integers: a product of floats would lose bytes.
+    size: int = int(whole + decimals) * unit // 10 ** len(decimals)
+    return min(size, SIZE_LIMIT)
+
+
+# --- changes of permissions, written as in chmod(1) with rsync's prefixes D and F ---------------------------
 
 _ALL = 0o7777
 _PERMISSIONS = {"r": 4, "w": 2, "x": 1, "X": 1}
@@ -67,10 +99,10 @@ def parse_mode_changes(text: str, umask: int = 0) -> ModeChanges:
 
     Raises ValueError that names the item.
     """
-    return ModeChanges(tuple(_parse_item(item, umask) for item in text.split(",")))
+    return ModeChanges(tuple(_mode_change(item, umask) for item in text.split(",")))
 
 
-def _parse_item(item: str, umask: int) -> ModeChange:
+def _mode_change(item: str, umask: int) -> ModeChange:
     at = 0
     while at < len(item) and item[at] in "DFugoa":
         at += 1
@@ -142,3 +174,60 @@ def _bits(letters: str, values: dict[str, int]) -> int:
     for letter in letters:
         bits |= values.get(letter, 0)
     return bits
+
+
+# --- maps of users or groups, written as in rsync: FROM:TO items between commas -----------------------------
+
+ID_LIMIT = 0xFFFF_FFFE
+"""The largest id. The next one means "leave it" to chown(2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRule:
+    """One item of a map."""
+
+    item: bytes
+    """As the user wrote it."""
+    to: bytes
+    """A name or a number at the destination."""
+    name: bytes | None = None
+    """The source's name, with wildcards if `wild`; b"" for ids without a name. None: the numbers count."""
+    wild: bool = False
+    lowest: int = 0
+    highest: int = 0
+    """The last of the source's ids that the item is about."""
+
+    @property
+    def number(self) -> int | None:
+        """The id that `to` writes; None for a name."""
+        return int(self.to) if self.to.isdigit() else None
+
+
+def parse_owner_map(text: bytes) -> tuple[OwnerRule, ...]:
+    """Parses a map such as b"0-99:nobody,wayne:admin,*:normal". Raises ValueError that names the item."""
+    return tuple(map(_owner_rule, text.split(b",")))
+
+
+def _owner_rule(item: bytes) -> OwnerRule:
+    source, colon, to = item.partition(b":")
+    shown = item.decode("utf-8", "backslashreplace")
+    if not colon or not to:
+        raise ValueError(f"{shown}: expected FROM:TO, such as 1000:nobody, 0-99:daemon or *:users")
+    if b"\0" in item:
+        raise ValueError(f"{shown!r}: a name has no NUL byte")
+    if to[:1].isdigit():
+        _id(to, shown)
+    if not source[:1].isdigit():
+        return OwnerRule(item, to, source, not {*b"*?["}.isdisjoint(source))
+    first, dash, last = source.partition(b"-")
+    lowest = _id(first, shown)
+    highest = _id(last, shown) if dash else lowest
+    if highest < lowest:
+        raise ValueError(f"{shown}: the range ends before it begins")
+    return OwnerRule(item, to, None, False, lowest, highest)
+
+
+def _id(digits: bytes, shown: str) -> int:
+    if not (digits.isdigit() and len(digits) <= 10 and int(digits) <= ID_LIMIT):
+        raise ValueError(f"{shown}: an id is a number from 0 to {ID_LIMIT}")
+    return int(digits)

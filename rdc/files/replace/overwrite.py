@@ -257,10 +257,10 @@ class Overwrite(Replacement):
     def _move(self, block: int, covered: int, state: int) -> None:
         """Have the temporary hold a block. What the caller does not write, `covered` bytes, is as it was."""
         self._blocks.set(block, block + 1, NEW)
-        if covered < BLOCK_BYTES and state == OLD:
-            old = self._read_old(block * BLOCK_BYTES, BLOCK_BYTES)
-            if old:
-                self._write_at(block * BLOCK_BYTES, old)
+        if covered < BLOCK_BYTES:
+            before = self._read_old(block * BLOCK_BYTES, BLOCK_BYTES) if state == OLD else bytes(BLOCK_BYTES)
+            if before:
+                self._write_at(block * BLOCK_BYTES, before)
 
     def _put_zeros(self, start: int, stop: int) -> None:
         """Take zeros as new content. Whole blocks of them that the old file does not have become a hole."""

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import FileError
@@ -47,6 +47,7 @@ def overwrite(top: Path, *, sparse: bool = False) -> tuple[Root, Overwrite]:
 
 
 @settings(max_examples=examples(120), deadline=None)
+@example((b"old", [bytes(BLOCK_BYTES)]), [(0, b"\0")], True, False)
 @given(
     moves(), st.lists(st.tuples(st.integers(0, 1 << 17), st.binary(min_size=1, max_size=5000)), max_size=3),
     st.booleans(), st.booleans(),

@@ -59,7 +59,7 @@ def measure(texts: list[bytes], rounds: int) -> None:
             print(f"  {variant:5} {unit}, k = 5: {speed(call, len(column[0]), rounds):7.0f} MB/s")
     part = column[0][:200_000]
     call = partial(reference.shingle_features, part, array("q", [0, len(part)]), 5, False, False)
-    print(f"  pure  words, k = 5: {speed(call, len(part), 1):7.2f} MB/s")
+    print(f"  plain words, k = 5: {speed(call, len(part), 1):7.2f} MB/s")
 
 
 def main() -> None:

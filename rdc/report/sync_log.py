@@ -30,7 +30,6 @@ __all__ = [
     "LoggedOutput",
     "OutFormat",
     "grouped",
-    "item_name",
     "parse_format",
 ]
 
@@ -115,11 +114,6 @@ def parse_format(text: str) -> OutFormat:
 def printable_text(text: str) -> str:
     """`text` of a format with control characters escaped. A backslash stays: it is no name."""
     return printable(text).replace("\\\\", "\\")
-
-
-def item_name(event: ItemChanged) -> str:
-    """The name with what it points to, as in rsync's %n%L."""
-    return printable(event.path) + _arrow(event)
 
 
 def grouped(count: int, level: int) -> str:

@@ -1,4 +1,4 @@
-"""Cuts and traits: every form of the kernel against the pure one, on every kind of stream and split."""
+"""Cuts and traits: every variant of the kernel against the definition, on every kind of stream and split."""
 
 from __future__ import annotations
 

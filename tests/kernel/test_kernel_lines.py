@@ -22,7 +22,6 @@ VALUES = st.recursive(
 )
 OBJECTS = st.dictionaries(st.sampled_from(["text", "id", "é", ""]) | st.text(max_size=4), VALUES, max_size=4)
 TEXTS = st.text(max_size=90) | st.text('ab\n"\\/\t é€😀', max_size=90)
-DRAWN = st.lists(st.tuples(OBJECTS, TEXTS, st.booleans(), st.integers(0, 2)))
 
 
 def found(module: Any, block: bytes, field: str = "text", most: int = 1 << 20) -> list[bytes | None]:

@@ -136,7 +136,7 @@ def test_doubling_tables_and_matrices_multiply_by_powers_of_x() -> None:
 
 
 def test_folding_and_reduction_give_the_fingerprint() -> None:
-    """lowrank_x86.h in Python: eight carry-less products, then Montgomery's reduction."""
+    """low_rank_x86.h in Python: eight carry-less products, then Montgomery's reduction."""
 
     def product(a: int, b: int) -> int:
         return multiply(

@@ -103,7 +103,6 @@ _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MO
 _COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
 _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
-_FILTER = "use --exclude, --include or --filter"
 
 _REFUSED: dict[tuple[str, ...], str] = {
     ("--debug",): "use -v, -i or --info",

@@ -46,7 +46,7 @@ size_t rdc_read_files(const int32_t *fds, size_t count, const uint64_t *sizes, c
 /*
  * Gives the files whose fd is not -1 the metadata in `wanted`: only what differs is set, and only on a file whose
  * ctime is the one given, which is to say that nothing about it was changed since. Another mtime is not set on a file
- * with several names, which may be to keep the one they have: that is RDC_SETTLE_FAILED.
+ * with several names, which may be to keep the one they have: that is RDC_METADATA_FAILED.
  */
 void rdc_set_metadata_of_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,
                       uint8_t *outcomes, unsigned depth, rdc_rows_seen *seen);

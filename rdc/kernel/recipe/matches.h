@@ -109,7 +109,7 @@ int64_t rdc_plan_reads(const rdc_instruction *instructions, size_t count, uint64
 /* Returns how many bytes `sources` make of `copied` bytes and exactly `literals` bytes, or -1. */
 int64_t rdc_assembled_bytes(const rdc_range *sources, size_t count, uint64_t copied, uint64_t literals);
 
-/* Builds the bytes. The caller gives `out` the room that rdc_tiled_bytes returned. */
+/* Builds the bytes. The caller gives `out` the room that rdc_assembled_bytes returned. */
 void rdc_assemble(const rdc_range *sources, size_t count, const uint8_t *copied, const uint8_t *literals, uint8_t *out);
 
 /* Returns how many bytes `sources` make with zeros for literals, or -1. */

@@ -162,10 +162,6 @@ def test_the_same_files_come_of_both_ways(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(trees[0]) == 300
 
 
-def small_replacement(root: Root, path: bytes) -> Replacement:
-    return Replacement(root, path)
-
-
 def stat_of(path: Path) -> tuple[int, ...]:
     found = path.lstat()
     return found.st_mode, found.st_size, found.st_mtime_ns, found.st_uid, found.st_gid

@@ -148,7 +148,7 @@ LIMITS = [(64, 65), (64, 512), (100, 170), (256, 1024), (1000, 8000), (4096, 163
 
 @st.composite
 def streams(draw: st.DrawFn) -> bytes:
-    """Pieces of all kinds, short enough for the pure form."""
+    """Pieces of all kinds, short enough for the definition in Python."""
     rng = random.Random(draw(st.integers(0, 1 << 32)))
     names = draw(st.lists(st.sampled_from(sorted(STREAMS)), min_size=0, max_size=4))
     return b"".join(STREAMS[name](rng, draw(st.integers(20, 3000))) for name in names) + draw(

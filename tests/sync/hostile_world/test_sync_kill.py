@@ -15,7 +15,7 @@ from tests.support.trees.trees import describe, read_tree
 
 @pytest.mark.parametrize("fsync", [False, True], ids=["--no-fsync", "--fsync"])
 def test_a_kill_before_every_step(fsync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps are calls from Python; test_files_small kills between those of the C part, used here with
+    """Steps are calls from Python; test_small_files.py kills between those of the C part, used here with
     fsync."""
     if not fsync:
         monkeypatch.setattr(small, "_extension", None)

@@ -21,7 +21,7 @@ from tests.support.trees.unprivileged import as_nobody, place_of_nobody
 from tests.sync.owners.test_fake_super import OLD, ROOT, rsync, seen
 
 OPTIONS = SyncOptions(fake_super=True, acls=True, fsync=False)
-KEPT_ACCESS, KEPT_DEFAULT = "user.rsync.%aacl", "user.rsync.%dacl"
+KEPT_ACCESS = "user.rsync.%aacl"
 OWNER, USER, GROUP, NAMED_GROUP, MASK, OTHERS = 1, 2, 4, 8, 16, 32
 NOBODY = 0xFFFFFFFF
 

@@ -42,6 +42,8 @@ def census(top: Path) -> Census:
     for directory, directories, files in os.walk(place):
         if directory == place and UNDO_NAME in directories:
             directories.remove(UNDO_NAME)
+        # The trial of a file system that was killed is a directory, with entries of names of its own.
+        directories[:] = [name for name in directories if not is_reserved(name)]
         paths += [os.path.join(directory, name) for name in directories + files if not is_reserved(name)]
     for path in sorted(paths):
         here = os.lstat(path)

@@ -197,7 +197,7 @@ def _perform_guarded(request: SyncRequest, environment: Environment, syncer: Syn
 
 
 def _agrees(environment: Environment) -> bool:
-    environment.talk("Do it all the same? [y/N] ")
+    environment.talk("Do it anyway? [y/N] ")
     try:
         answer = environment.stdin.readline(ANSWER_BYTES)
     except OSError:

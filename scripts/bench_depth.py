@@ -40,11 +40,12 @@ exec sh -c "$*"
 
 WALK = """
 import os, sys
+from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk
 root = Root.open(os.fsencode(sys.argv[1]))
-root.fix_depth(int(sys.argv[2]))
+root = root.having(ReadPolicy(depth=int(sys.argv[2])))
 print(sum(found.listing.count for found in Walk(root, FilterList([]), print)))
 """
 

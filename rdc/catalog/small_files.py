@@ -83,8 +83,8 @@ def _read(
         names = strings(paths)
         paths = b"".join([names[row] + b"\0" for row in rows])
     root = files.root
-    if root.read_rate is not None:
-        root.read_rate.take(sum(wanted[2::3]))
+    if root.reads.rate is not None:
+        root.reads.rate.take(sum(wanted[2::3]))
     found = read_contents(root.fileno(), paths, wanted, BULK_BYTES, 0, root.depths.opening)
     return sign_contents(found, rows, wanted[2::3], params)
 

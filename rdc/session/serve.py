@@ -19,7 +19,6 @@ from rdc.session.trees.destination_root import (
     ANYWHERE,
     asked_attributes,
     keeps,
-    make_nodes,
     open_destination,
 )
 from rdc.tree.filter_list import filter_list
@@ -186,7 +185,7 @@ def _answer_as_source(
         received = yield Receive()
         if received is not None and not isinstance(received.message, Follow):
             if knows_nodes:
-                tree.root.shown_nodes = options.nodes
+                tree = tree.showing(options.nodes)
             half = Source(
                 tree,
                 filters,
@@ -262,9 +261,9 @@ def _answer_as_destination(
     start, round_ = announced(received, None if selection is None else b"")
     from rdc.session.destination.conversation import Destination
 
-    destination_root = open_destination(path, start, options, site, has_top=terms.has_top(start))
-    if knows_nodes:
-        make_nodes(destination_root.root, options)
+    destination_root = open_destination(
+        path, start, options, preserved, site, has_top=terms.has_top(start), knows_nodes=knows_nodes
+    )
     try:
         events = EventRelay(None, items=options.items)
         context = destination_context(terms, destination_root, start, events, preserved)

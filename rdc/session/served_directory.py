@@ -10,6 +10,7 @@ from rdc.errors import ExitCode, FileError, RdcError, TrustError, printable
 from rdc.files.base.append_only import MadeEntries
 from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.temporary_names import stands_for_reserved
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.session.access import Access, granted_options
@@ -83,7 +84,7 @@ class ServedDirectory:
         self._top().close()
 
     def _top(self, made: MadeEntries | None = None) -> Root:
-        return Root(self._open_top(), self._label, self._allowance, made)
+        return Root(self._open_top(), self._label, writes=WritePolicy(quota=self._allowance, made=made))
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         inner = self._inner(path)
@@ -105,7 +106,7 @@ class ServedDirectory:
             os.close(fd)
             raise self._kept(path)
         label = self._label.rstrip(b"/") + b"/" + inner if inner else self._label
-        root = Root(fd, label, self._allowance, made)
+        root = Root(fd, label, writes=WritePolicy(quota=self._allowance, made=made))
         if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
         return root

@@ -23,7 +23,6 @@ from rdc.session.trees.destination_root import (
     asked_metadata,
     keeps,
     keeps_owner,
-    make_nodes,
     open_destination,
     wants_listing,
 )
@@ -159,14 +158,14 @@ class SyncRun:
 
         terms = self._terms(clones)
         destination_root = open_destination(
-            self.destination.path, start, self.options, has_top=terms.has_top(start)
+            self.destination.path,
+            start,
+            options,
+            preserved,
+            has_top=terms.has_top(start),
+            knows_nodes=knows_nodes,
+            munges=options.munge_links and self.source.host is not None,
         )
-        if knows_nodes:
-            make_nodes(destination_root.root, options)
-        if options.munge_links and self.source.host is not None:
-            from rdc.files.root.listing_view import make_munged
-
-            make_munged(destination_root.root)
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
@@ -215,7 +214,7 @@ class SyncRun:
         if tree is None:
             tree, knows_nodes = yield from self._listed_tree()
             shown = shown if knows_nodes else frozenset()
-        tree.root.shown_nodes = shown
+        tree = tree.showing(shown)
         from rdc.session.source.conversation import Source
 
         # The destination wants a listing to look at each entry, and otherwise perhaps a manifest.

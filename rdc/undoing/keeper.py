@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.files.base.undo_keeper import Placed
+    from rdc.files.root.policies import Placed
     from rdc.files.root.root import Root
     from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata

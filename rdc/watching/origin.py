@@ -45,10 +45,8 @@ class Origin:
 
     def open(self) -> SourceTree:
         """The tree, opened for one turn: an open tree could not be unmounted. FileError if it is gone."""
-        tree = SourceTree.open(self._path, self._site)
         # Every rdc that follows or is followed knows special files by their kinds.
-        tree.root.shown_nodes = self._options.nodes
-        return tree
+        return SourceTree.open(self._path, self._site).showing(self._options.nodes)
 
     def accept(self) -> None:
         """Follow the directory that is now at the path. UsageError if it is no directory, FileError if

@@ -28,6 +28,7 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind, Metadata
@@ -50,7 +51,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def root(place: Path) -> Iterator[Root]:
-    root = Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"served", made=MadeEntries())
+    root = Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"served", writes=WritePolicy(made=MadeEntries()))
     yield root
     root.release()
 
@@ -183,7 +184,8 @@ def test_what_is_made_may_be_finished(root: Root, place: Path) -> None:
 
 def test_what_was_made_by_another_root_is_not_new(root: Root, place: Path) -> None:
     root.make_directory(b"new")
-    other = Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"served", made=MadeEntries())
+    policy = WritePolicy(made=MadeEntries())
+    other = Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"served", writes=policy)
     with pytest.raises(FileError, match="append-only"):
         other.set_metadata(b"new", Kind.DIRECTORY, WANTED, owner=False)
 
@@ -253,16 +255,16 @@ OF_TRIAL += " _Trial._links"
 
 CHANGING = {
     # Refused as a whole.
-    "entry_writer.EntryWriter.replace_with_directory": "check_change",
-    "entry_writer.EntryWriter.remove_file": "check_change",
-    "entry_writer.EntryWriter.remove_directory": "check_change",
-    "entry_writer.EntryWriter.replace_symlink": "_rename_symlink",
-    "entry_writer.EntryWriter.replace_node": "_replace",
-    "entry_writer.EntryWriter._replace": "rename_to_free_name",
-    "entry_writer.EntryWriter._rename_over": "rename_to_free_name, in its callers",
-    "entry_writer.EntryWriter.set_metadata": "check_made",
-    "entry_writer.EntryWriter._settle": "check_made",
-    "entry_writer.EntryWriter.narrow_directory": "check_made",
+    "root.Root.replace_with_directory": "check_change",
+    "root.Root.remove_file": "check_change",
+    "root.Root.remove_directory": "check_change",
+    "root.Root.replace_symlink": "_rename_symlink",
+    "root.Root.replace_node": "_replace",
+    "root.Root._replace": "rename_to_free_name",
+    "root.Root._rename_over": "rename_to_free_name, in its callers",
+    "root.Root.set_metadata": "check_made",
+    "root.Root._settle": "check_made",
+    "root.Root.narrow_directory": "check_made",
     "checked_rename.CheckedRename.rename": "rename_to_free_name",
     "set_metadata_if_unchanged._Change.set_by_name": "check_made, in _check",
     "set_metadata_if_unchanged._Change.set_by_descriptor": "check_made, in _check",
@@ -283,7 +285,7 @@ CHANGING = {
     "name_change.seal_like": "our temporary",
     **dict.fromkeys(map("name_change.{}".format, OF_CHANGE.split()), "check_change, in __init__"),
     # Only a name that is free, or an entry that nobody has named yet.
-    "entry_writer.EntryWriter.make_directory": "a free name",
+    "root.Root.make_directory": "a free name",
     "append_only.rename_to_free_name": "a free name",
     "taking_names.hold_free_name": "a free name",
     "taking_names.take_free_name": "a free name",
@@ -304,7 +306,7 @@ CHANGING = {
     "replacement.Replacement._copy_some": "our temporary",
     "replacement.Replacement.abandon": "our temporary",
     # Without a root: called by the above alone, which is looked at below.
-    "entry_writer._unlink_quietly": "Root.replace_symlink, of its temporary",
+    "root._unlink_quietly": "Root.replace_symlink, of its temporary",
     "backups.Backups._link": "granted_options, which refuses --backup",
     **dict.fromkeys(map("partial_directory.PartialDirectory.{}".format, _PARTS), "append_only"),
     **dict.fromkeys(
@@ -325,7 +327,7 @@ CHANGING = {
     "replace_kind._rmdir_quietly": "directory_over_file",
     "name_change.put_back": "NameChange, unlink_copy",
     "metadata.set_on_descriptor": "Replacement.seal",
-    "entry_writer.EntryWriter.set_on_open": "Replacement.seal, of its temporary",
+    "root.Root.set_on_open": "Replacement.seal, of its temporary",
     **dict.fromkeys(["faked_root.FakedRoot._stand_for", "faked_stat._set"], "no Open's"),
     "faked_stat.set_faked_on_name": "no Open's",
     "metadata.set_on_found": "set_metadata_if_unchanged",
@@ -339,7 +341,7 @@ CHANGING = {
     "open_file_xattrs.write_attributes": "unlink_copy",
     "dedupe_range.can_share": "shares nothing",
     # Below no root: what the user names on the command line, and what the kernel is asked.
-    "root.Root.open": "the directory that a user named",
+    "confined_root.ConfinedRoot.open": "the directory that a user named",
     **dict.fromkeys(["output_file._replace", "output_file._publish", "output_file._write_all"], "a report"),
     "opened_path.OpenedPath._walk": "the directories of a report or journal",
     "watching.bell.Bell.ring": "a pipe of its own",

@@ -151,7 +151,7 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
     options = changed(OPTIONS, max_size=2_000)
     problems: list[Problem] = []
     terms = SessionTerms(options, FilterList(()), bytes(16), FileSigner())
-    destination_root = open_destination(os.fsencode(tmp_path), start, options)
+    destination_root = open_destination(os.fsencode(tmp_path), start, options, Preserved(owner=False))
     relay = EventRelay(lambda event: problems.append(event) if isinstance(event, Problem) else None)
     turn = ChangeTurn(destination_context(terms, destination_root, start, relay, Preserved(owner=False)))
     content = noise(1, 1000)

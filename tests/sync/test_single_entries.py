@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import FileError
-from rdc.files.root.directory_lister import DirectoryLister
+from rdc.files.root.confined_root import ConfinedRoot
 from rdc.model.sync import SyncOptions
 from tests.files.root.root_entries import as_nobody
 from tests.support.running.syncing import run_sync
@@ -80,13 +80,13 @@ def test_the_directory_of_a_single_source_is_not_listed(
     source = write_tree(tmp_path / "src", tree({"file": b"hello", "d/a": b"a"}))
     (tmp_path / "dst").mkdir()
     listed = []
-    unviewed = DirectoryLister.list_unviewed
+    unviewed = ConfinedRoot.list_unviewed
 
-    def noted(root: DirectoryLister, path: bytes, **more: object) -> object:
+    def noted(root: ConfinedRoot, path: bytes, **more: object) -> object:
         found = unviewed(root, path, **more)  # type: ignore[arg-type]
         listed.append((root.shown(path), found.listing.count))
         return found
 
-    monkeypatch.setattr(DirectoryLister, "list_unviewed", noted)
+    monkeypatch.setattr(ConfinedRoot, "list_unviewed", noted)
     run_sync(os.fsencode(source / "file"), os.fsencode(tmp_path / "dst") + b"/")
     assert {count for shown, count in listed if shown.startswith(os.fsencode(source))} == {1}

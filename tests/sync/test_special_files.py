@@ -233,7 +233,7 @@ def test_what_mknod_refuses_is_one_error_and_no_more(tmp_path: Path, monkeypatch
     def refuse(*given: object, **named: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("rdc.files.root.entry_writer.os.mknod", refuse)
+    monkeypatch.setattr("rdc.files.root.root.os.mknod", refuse)
     run = run_sync(source, tmp_path / "d", OPTIONS)
     assert run.done.exit == ExitCode.PARTIAL
     assert sorted(os.fsdecode(problem.path) for problem in run.problems) == sorted(ALL)

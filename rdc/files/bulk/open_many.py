@@ -13,7 +13,7 @@ from contextlib import suppress
 from rdc.files import _files
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.depth.depth import RowsSeen
-from rdc.files.root.entry_reader import NO_ATIME
+from rdc.files.root.confined_root import NO_ATIME
 from rdc.limits.sessions import OPENED_FILES
 from rdc.model.entries import Identity
 from rdc.typed import Protocol
@@ -93,7 +93,7 @@ class OpenedFiles:
         )
         self._fds = array("i", fds)
         depth.saw(RowsSeen(*seen))
-        if root.keeps_atimes:
+        if root.reads.keeps_atimes:
             _keep_atimes(self._fds)
         self.devices = array("Q", devices)
         self.inodes = array("Q", inodes)
@@ -145,7 +145,7 @@ class OpenedFiles:
         """
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
-        if self.root.append_only or self.root.undo is not None or not self.root.writes_in_bulk:
+        if self.root.append_only or self.root.writes.undo is not None or not self.root.writes_in_bulk:
             # The caller repeats each file singly: a refusal names it, and an undo notes it.
             return bytes([FAILED]) * len(rows)
         fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)

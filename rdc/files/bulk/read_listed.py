@@ -61,7 +61,7 @@ def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[by
     if built is None:
         return nothing
     depth = root.depths.opening
-    if root.keeps_atimes or depth.now > 1:
+    if root.reads.keeps_atimes or depth.now > 1:
         return _read_opened(root, [ListedFiles(directory, listing)])
     try:
         fd = root.directory(directory)

@@ -52,8 +52,8 @@ def stage_together(
     fds, parts = array("i"), []
     for number, directory in directories.items():
         one = files[number]
-        if root.undo is not None:
-            root.undo.entering(one.directory, directory.fd)
+        if root.writes.undo is not None:
+            root.writes.undo.entering(one.directory, directory.fd)
         root.spend(one.directory, sizes[number], entries=one.listing.count)
         fds.extend(array("i", [directory.fd]) * one.listing.count)
         parts.append(content[starts[number] : starts[number + 1]])
@@ -64,7 +64,7 @@ def stage_together(
         *(b"".join(map(attrgetter(column), listings)) for column in COLUMNS),
         owner,
         content if len(parts) == len(files) else b"".join(parts),
-        root.least_hole,
+        root.writes.least_hole,
         os.urandom(4 * len(fds)),
         None,
         0,

@@ -72,8 +72,8 @@ def stage_small(
         return None
     if inherits(root, (opened,)):
         return None
-    if root.undo is not None:
-        root.undo.entering(directory, opened.fd)
+    if root.writes.undo is not None:
+        root.writes.undo.entering(directory, opened.fd)
     root.spend(directory, size, entries=listing.count)
     depth = root.depths.writing
     fds, temporaries, seen = _extension.stage_small(
@@ -86,7 +86,7 @@ def stage_small(
         listing.gids,
         owner,
         content,
-        root.least_hole,
+        root.writes.least_hole,
         os.urandom(4 * listing.count),
         None,
         0,
@@ -98,7 +98,7 @@ def stage_small(
 
 def inherits(root: Root, directories: Iterable[Directory]) -> bool:
     """Return whether new files in one of the directories would inherit an ACL that `root` must remove."""
-    if not root.sheds_acls:
+    if not root.writes.sheds_acls:
         return False
     from rdc.files.base.access_acl import has_default_acl
 
@@ -168,7 +168,7 @@ def stage_versions(
         versions.gids,
         owner,
         content,
-        root.least_hole,
+        root.writes.least_hole,
         os.urandom(4 * len(versions)),
         expected,
         root.check.fields.bits,

@@ -60,8 +60,8 @@ def write_entry_access_time(
                     # Python sets both times, so a modification time that is set now would be lost.
                     with leading_to(entry.fd, directory, name) as target:
                         os.utime(target, ns=(seconds * _NS, now.st_mtime_ns))
-                if root.undo is not None:
-                    root.undo.changed(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
+                if root.writes.undo is not None:
+                    root.writes.undo.changed(path, os.stat(name, dir_fd=directory, follow_symlinks=False))
 
     root.perform(path, "set its access time", write)
 

@@ -75,7 +75,7 @@ def write_entry_attributes(
 
     Raises FileError. Raises FileChangedError if the entry has another kind or is not the intended one.
     """
-    if root.fakes:
+    if root.reads.fakes:
         wanted = _as_stored(root, path, wanted)
 
     def write(name: bytes, directory: int) -> None:
@@ -126,13 +126,13 @@ def _change(
     mode: int,
 ) -> None:
     """Do what write_entry_attributes does, for an entry with the stat `now`. Raises OSError, FileError."""
-    read = _stored_at if root.fakes else read_attributes_at
+    read = _stored_at if root.reads.fakes else read_attributes_at
     present = read(entry.target, kinds, follow=entry.follow)
     if dict(present) != dict(wanted):
         root.check_made(path, now, "set its extended attributes")
-        if root.undo is not None:
+        if root.writes.undo is not None:
             after = _metadata_with(now, present, wanted, mode)
-            root.undo.changing(path, entry.name, entry.directory, after, attributes=True)
+            root.writes.undo.changing(path, entry.name, entry.directory, after, attributes=True)
     unlisted = ACCESS_ACL in dict(present) and ACCESS_ACL not in dict(wanted)
     if unlisted:
         # Once the ACL is gone, its mask becomes the rights of the group, and users it named get those of
@@ -151,8 +151,8 @@ def _change(
             ) from error
     if unlisted:
         entry.chmod(mode)
-    if root.undo is not None:
-        root.undo.changed(path, os.stat(entry.name, dir_fd=entry.directory, follow_symlinks=False))
+    if root.writes.undo is not None:
+        root.writes.undo.changed(path, os.stat(entry.name, dir_fd=entry.directory, follow_symlinks=False))
 
 
 def _as_stored(root: Root, path: bytes, wanted: Attributes) -> Attributes:

@@ -48,7 +48,7 @@ def compared_entry(
     fd = os.open(name, _PATH, dir_fd=directory)
     try:
         now = os.fstat(fd)
-        if not is_of_kind(now.st_mode, kind) and not root.fakes:
+        if not is_of_kind(now.st_mode, kind) and not root.reads.fakes:
             raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
         if not is_meant(now):
             raise changed(path, root.shown(path), "the one that was compared", "another")

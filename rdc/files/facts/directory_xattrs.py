@@ -48,7 +48,7 @@ def read_directory_attributes(
 
     Raises FileChangedError if the directory is gone or was replaced, FileError if it cannot be opened.
     """
-    if root.followed is not None or (root.fakes and AttributeKinds.ACL in kinds):
+    if root.reads.followed is not None or (root.reads.fakes and AttributeKinds.ACL in kinds):
         yield from _read_one_by_one(root, path, names, kinds)
         return
     read = _read_with_times if AttributeKinds.ACCESS_TIME in kinds else _read_attributes
@@ -113,7 +113,7 @@ def _read_one_by_one(
         found: Attributes | OSError
         try:
             directory, entry = root.locate(join(path, name))
-            found = read_entry_attributes(directory.fd, entry, kinds, fakes=root.fakes)
+            found = read_entry_attributes(directory.fd, entry, kinds, fakes=root.reads.fakes)
         except FileNotFoundError:
             continue
         except OSError as error:

@@ -25,7 +25,7 @@ from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
 from rdc.files.base.taking_names import is_refused
 from rdc.files.base.temporary_names import make_aside
-from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.confined_root import stat_entry
 from rdc.model.entries import ComparedFields, Metadata, is_same_entry
 from rdc.model.times import packed_time
 
@@ -84,23 +84,25 @@ def move_file(
         if not (honours_no_replace(here.fd) and root.storage.facts.steady):
             return Moved.IMPOSSIBLE  # the rename could replace an entry, or would change the mtime
         before = identity_of(found)
-        if root.undo is not None:
+        if root.writes.undo is not None:
             closed = found.st_mode
-            if root.sheds_acls:
+            if root.writes.sheds_acls:
                 from rdc.files.base.access_acl import read_acl
 
                 closed &= ~_OTHERS if read_acl(there.fd, old_name) else ~0
-            root.undo.moving(old, new, found, narrowed_metadata(found, wanted, owner=owner, mode=closed))
-        if root.sheds_acls:
+            root.writes.undo.moving(
+                old, new, found, narrowed_metadata(found, wanted, owner=owner, mode=closed)
+            )
+        if root.writes.sheds_acls:
             from rdc.files.base.access_acl import take_acl
 
             take_acl(old_name, there.fd, found)
             found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
-        narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.fakes)
+        narrow_name(old_name, there.fd, found, wanted, owner=owner and not root.reads.fakes)
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
         root.check.note_named(before, found_at(new_name, here.fd))
-        if root.undo is not None:
-            root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
+        if root.writes.undo is not None:
+            root.writes.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
     except OSError as error:
         # Across file systems, without the rights, or where a rename cannot promise to replace nothing.
         if error.errno == errno.EXDEV or is_refused(error):
@@ -125,9 +127,9 @@ def move_directory(root: Root, old: bytes, new: bytes) -> bool:
             return False
         if not (stat.S_ISDIR(found.st_mode) and honours_no_replace(here.fd)):
             return False
-        if root.undo is not None:
+        if root.writes.undo is not None:
             now = stat.S_IMODE(found.st_mode), packed_time(found.st_mtime_ns), found.st_uid, found.st_gid
-            root.undo.moving(old, new, found, Metadata(*now))
+            root.writes.undo.moving(old, new, found, Metadata(*now))
         rename_no_replace_between(old_name, there.fd, new_name, here.fd)
     except OSError as error:
         if error.errno == errno.EXDEV or is_refused(error):
@@ -208,7 +210,11 @@ def link_file(
         os.link(old_name, name, src_dir_fd=there.fd, dst_dir_fd=here.fd, follow_symlinks=False)
 
     try:
-        before = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False) if root.undo is not None else None
+        before = (
+            os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
+            if root.writes.undo is not None
+            else None
+        )
         if root.append_only and _is_taken(new_name, here.fd):
             # Checked first, because a temporary name would already change the ctime of the old file.
             raise root.append_only_refusal(new, "make it a hard link")
@@ -227,8 +233,8 @@ def link_file(
                     root.replace_by_name(new, temporary, here.fd, replaces, ctime_ns=ctime_ns)
                 if origin is None:
                     root.check.note_named(expected, found_at(new_name, here.fd))
-                if root.undo is not None:
-                    root.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
+                if root.writes.undo is not None:
+                    root.writes.undo.changed(new, os.stat(new_name, dir_fd=here.fd, follow_symlinks=False))
                 return Linked.DONE
             except FileNotFoundError:
                 if attempt == LINK_ATTEMPTS - 1:

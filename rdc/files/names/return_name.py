@@ -462,9 +462,9 @@ def _is_usual(one: CopiedReturn, refusing: dict[int, bool]) -> bool:
     """Whether a copy can be made among others. `refusing`: by descriptor of a directory, whether new files in
     it get an ACL, which would admit others for a moment."""
     root, returned = one.root, one.returned
-    if one.content is None or root.append_only or root.undo is not None or root.stages_singly:
+    if one.content is None or root.append_only or root.writes.undo is not None or root.writes.singly:
         return False
-    if root.sheds_acls or is_distant(returned.metadata.mtime_ns):
+    if root.writes.sheds_acls or is_distant(returned.metadata.mtime_ns):
         return False
     if any(name == ACCESS_ACL for name, _ in returned.attributes):
         return False

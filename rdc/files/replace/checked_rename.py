@@ -13,9 +13,9 @@ from rdc.model.entries import Identity
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.errors import FileError
-    from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.entry_check import Expected
+    from rdc.files.root.policies import BackupKeeper
     from rdc.files.root.root import Root
 
 __all__ = ["CheckedRename"]

@@ -16,7 +16,7 @@ from rdc.files.base.taking_names import is_refused
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
-from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.confined_root import stat_entry
 from rdc.model.entries import Identity, Metadata, little_endian_integers
 from rdc.typed import NamedTuple
 
@@ -24,13 +24,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from rdc.files.base.backup_keeper import BackupKeeper
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.entry_check import Expected
-    from rdc.files.base.undo_keeper import UndoKeeper
     from rdc.files.bulk.read_listed import ListedFiles
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
     from rdc.files.replace.replacement import Replacement
+    from rdc.files.root.policies import BackupKeeper, UndoKeeper
     from rdc.files.root.root import Root
     from rdc.model.entries import PackedListing
 
@@ -231,7 +230,10 @@ class CommitGroup:
         one by one.
         """
         everything = list(range(len(versions)))
-        if not (self._root.backups is None and self._root.undo is None) or self._root.overwrites:
+        if (
+            not (self._root.writes.backups is None and self._root.writes.undo is None)
+            or self._root.writes.overwrites
+        ):
             return [], everything
         changed: list[int] = []
         failed: list[int] = []
@@ -266,10 +268,10 @@ class CommitGroup:
         try:
             if self._fsync:
                 staged = self._sync_contents(staged, runs)
-            if self._root.backups is not None:
-                staged = self._keep_backups(staged, self._root.backups)
-            if self._root.undo is not None:
-                staged = self._keep_undo(staged, runs, self._root.undo)
+            if self._root.writes.backups is not None:
+                staged = self._keep_backups(staged, self._root.writes.backups)
+            if self._root.writes.undo is not None:
+                staged = self._keep_undo(staged, runs, self._root.writes.undo)
             renamed = self._rename(staged) + self._rename_runs(runs)
             if self._root.append_only:
                 for item in renamed:

@@ -80,7 +80,9 @@ class DelayedGroup(CommitGroup):
             super().add(replacement, path, metadata, owner, expected)
             return
         replacement.hand_over()
-        distant = self._root.distant is not None and replacement.directory is self._root.distant.top()
+        distant = (
+            self._root.writes.distant is not None and replacement.directory is self._root.writes.distant.top()
+        )
         self._open[path] = _Waiting(replacement, metadata, owner, expected, distant)
         self._count(1, replacement.size)
 
@@ -149,8 +151,8 @@ class DelayedGroup(CommitGroup):
     def _open_again(self, path: bytes, one: _Waiting) -> None:
         """Open and lock a temporary. Raises RdcError if another one has its name by now."""
         root = self._root
-        if one.distant and root.distant is not None:
-            directory = root.distant.top()
+        if one.distant and root.writes.distant is not None:
+            directory = root.writes.distant.top()
         else:
             directory, _ = root.locate_to_write(path)
         try:
@@ -175,8 +177,8 @@ class DelayedGroup(CommitGroup):
         if one is None:
             return None
         name = one.replacement.temporary
-        if one.distant and self._root.distant is not None:
-            return self._root.distant.open_read(name)
+        if one.distant and self._root.writes.distant is not None:
+            return self._root.writes.distant.open_read(name)
         return self._root.open_read(join(path.rpartition(b"/")[0], name))
 
     def abandon(self) -> None:

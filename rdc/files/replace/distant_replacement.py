@@ -31,14 +31,14 @@ _COPIED = {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPER
 
 
 class DistantReplacement(Replacement):
-    """A Replacement that begins in `root.distant`, under a name that stands for the whole path."""
+    """A Replacement that begins in `root.writes.distant`, under a name that stands for the whole path."""
 
     __slots__ = ()
 
     def _create(self, directory: Directory, target: bytes) -> None:
-        distant = (self.root.distant or self.root).top()
-        if self.root.undo is not None and self.root.distant_path is not None:
-            self.root.undo.entering(self.root.distant_path, distant.fd)
+        distant = (self.root.writes.distant or self.root).top()
+        if self.root.writes.undo is not None and self.root.writes.distant_path is not None:
+            self.root.writes.undo.entering(self.root.writes.distant_path, distant.fd)
         super()._create(distant, self.path)
 
     def seal(self, metadata: Metadata, *, owner: bool) -> None:
@@ -83,7 +83,7 @@ class DistantReplacement(Replacement):
 
 
 class Leftovers:
-    """Partial files of earlier runs in `root.distant`. Their paths here begin with a slash."""
+    """Partial files of earlier runs in `root.writes.distant`. Their paths here begin with a slash."""
 
     def __init__(self, root: Root, distant: Root) -> None:
         """Raises FileError if `distant` cannot be listed."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 
 from rdc.errors import FileError
-from rdc.files.base.undo_keeper import Placed
+from rdc.files.root.policies import Placed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.files.base.undo_keeper import UndoKeeper
     from rdc.files.bulk.small_files import StagedFiles
     from rdc.files.replace.replacement import Replacement
+    from rdc.files.root.policies import UndoKeeper
 
 __all__ = ["note_group"]
 

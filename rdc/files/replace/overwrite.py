@@ -210,7 +210,7 @@ class Overwrite(Replacement):
         if self._metadata is None:
             raise ValueError("a file is sealed before it lands")
         now = os.fstat(self._old_fd)
-        if self.root.sheds_acls and changes_access(now, self._metadata, owner=self._owner):
+        if self.root.writes.sheds_acls and changes_access(now, self._metadata, owner=self._owner):
             from rdc.files.base.access_acl import take_acl_of
 
             take_acl_of(self._old_fd, now)
@@ -304,7 +304,7 @@ class Overwrite(Replacement):
 
     def _write_old(self, start: int, stop: int) -> None:
         """Copy a range of the temporary to the old file. Raises OSError."""
-        by_hand = self.root.sparse
+        by_hand = self.root.writes.sparse
         while start < stop:
             done = 0 if by_hand else self._share(start, min(stop - start, COPY_BYTES))
             by_hand = by_hand or not done
@@ -336,7 +336,7 @@ class Overwrite(Replacement):
         if not content:
             raise OSError(errno.EIO, "")
         done = os.pwrite(self._old_fd, content, offset)
-        if self.root.sparse:
+        if self.root.writes.sparse:
             for start, stop in zero_spans(content[:done], offset):
                 with suppress(OSError):  # they are zeros anyway
                     punch_hole(self._old_fd, offset + start, stop - start)

@@ -20,7 +20,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.base.relative_path import join
 from rdc.files.base.syscalls import rename_no_replace_between
 from rdc.files.replace.parts_record import locked_record
-from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.confined_root import stat_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class PartialDirectory:
 
     def _note_change(self, path: bytes, directory: int) -> None:
         """Tell what keeps an undo that the directory of a part changes. Raises RdcError."""
-        if self._root.undo is not None and self._top is None:
-            self._root.undo.entering(join(path.rpartition(b"/")[0], self._name), directory)
+        if self._root.writes.undo is not None and self._top is None:
+            self._root.writes.undo.entering(join(path.rpartition(b"/")[0], self._name), directory)
 
     def keep(self, path: bytes, directory: int, temporary: bytes) -> None:
         """Move a temporary here, unless a longer part is there: then it goes. Where that cannot be done it
@@ -144,8 +144,8 @@ class PartialDirectory:
                     goes = record.remove(name).end()
                 if goes and self._top is None:
                     above = path.rpartition(b"/")[0]
-                    if self._root.undo is not None:
-                        self._root.undo.removing((join(above, self._name),))
+                    if self._root.writes.undo is not None:
+                        self._root.writes.undo.removing((join(above, self._name),))
                     os.rmdir(self._name, dir_fd=self._parent(path))
 
     def __bool__(self) -> bool:

@@ -18,7 +18,7 @@ from rdc.files.facts.extents import holes as holes_of
 from rdc.files.replace.reservation import Reservation
 from rdc.files.replace.sparse import data_and_holes, may_have_holes, zero_spans
 from rdc.files.replace.temporary_lock import lock_temporary
-from rdc.files.root.entry_writer import HOLE_BYTES
+from rdc.files.root.policies import HOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,11 +114,11 @@ class Replacement:
         """Up to here the temporary may hold old content. What is written must cover it."""
         self._hole = (-1, -1)
         """The last run of zeros that was not written: from, to. It may be within the reserved bytes."""
-        self._least_hole = root.least_hole
+        self._least_hole = root.writes.least_hole
         """Bytes of the shortest run of zeros that is not written. HOLE_BYTES: no block of zeros is. 0: all
         are."""
         needed = expected_size
-        if needed is not None and allocated is not None and not root.allocates:
+        if needed is not None and allocated is not None and not root.writes.allocates:
             needed = min(needed, allocated)
         self._reserved = Reservation(needed)
         self._expected = expected_size
@@ -135,7 +135,7 @@ class Replacement:
                 directory, target = root.locate(path, fresh=True)
                 self._create(directory, target)
             # Reserved blocks are allocated, so a sparse file must not reserve any.
-            if reserved and not root.sparse:
+            if reserved and not root.writes.sparse:
                 self._reserved.begin(self._fd)
         except OSError as error:
             self.abandon()
@@ -151,7 +151,7 @@ class Replacement:
     def keep_holes(self) -> None:
         """Make a hole of each block of zeros that is written from now on, unless all zeros are to be written:
         the content has holes elsewhere."""
-        if self._least_hole or not self.root.allocates:
+        if self._least_hole or not self.root.writes.allocates:
             self._least_hole = HOLE_BYTES
             self._reserved.end()
 
@@ -168,7 +168,7 @@ class Replacement:
     def reserve(self) -> None:
         """Reserve space as if the temporary had been made with `reserved`. Raises RdcError."""
         try:
-            if not self.root.sparse:
+            if not self.root.writes.sparse:
                 self._reserved.begin(self._fd)
         except OSError as error:
             self.abandon()
@@ -482,8 +482,8 @@ class Replacement:
             if max(self._reserved.size, self._cloned) > self.size and self._fd >= 0:
                 with suppress(OSError):  # the next run cannot use what lies beyond the end
                     os.ftruncate(self._fd, self.size)
-            if self._name is not None and self.root.partials is not None:
-                self.root.partials.keep(self.path, self.directory.fd, self._name)
+            if self._name is not None and self.root.writes.partials is not None:
+                self.root.writes.partials.keep(self.path, self.directory.fd, self._name)
             self._name = None
         self.abandon()
 
@@ -512,7 +512,7 @@ class Replacement:
             if lock_temporary(self._fd):
                 self._created = os.fstat(self._fd)
                 if has_name(self._fd, self._name, directory.fd):
-                    if self.root.sheds_acls:
+                    if self.root.writes.sheds_acls:
                         from rdc.files.base.access_acl import shed_acl
 
                         shed_acl(self._fd)

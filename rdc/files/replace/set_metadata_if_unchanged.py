@@ -87,7 +87,7 @@ class _Change(NamedTuple):
         if packed_time(now.st_mtime_ns) != change.metadata.mtime_ns and not mtime:
             return False
         change._check(now)
-        if self.root.undo is not None:
+        if self.root.writes.undo is not None:
             change._keep_undo(name, parent)
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
             change._check(now)
@@ -96,7 +96,7 @@ class _Change(NamedTuple):
 
             take_acl(name, parent, now)
             now = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if self.root.fakes:
+        if self.root.reads.fakes:
             from rdc.files.base.faked_stat import set_faked_on_name
 
             set_faked_on_name(name, parent, change.metadata, owner=self.owner)
@@ -113,7 +113,7 @@ class _Change(NamedTuple):
         now = os.fstat(fd)
         change = self._chosen(now)
         change._check(now)
-        if self.root.undo is not None:
+        if self.root.writes.undo is not None:
             change._keep_undo_by_path()
             now = os.fstat(fd)
             change._check(now)
@@ -122,7 +122,7 @@ class _Change(NamedTuple):
 
             take_acl_of(fd, now)
             now = os.fstat(fd)
-        if self.root.fakes:
+        if self.root.reads.fakes:
             from rdc.files.base.faked_stat import set_faked_open
 
             set_faked_open(fd, change.metadata, owner=self.owner)
@@ -136,21 +136,21 @@ class _Change(NamedTuple):
         return self._replace(metadata=self.root.storage.of_found(self.metadata, now))
 
     def _is_looked_at_again(self, before: os.stat_result) -> bool:
-        return before.st_nlink > 1 or self.root.undo is not None or not self.root.storage.is_plain
+        return before.st_nlink > 1 or self.root.writes.undo is not None or not self.root.storage.is_plain
 
     def _look_again(self, before: os.stat_result, after: os.stat_result) -> None:
         """Take note of what the change did."""
-        if before.st_nlink > 1 or self.root.undo is not None:
+        if before.st_nlink > 1 or self.root.writes.undo is not None:
             self._note(before, after)
-        if not self.root.storage.is_plain and not self.root.fakes:
+        if not self.root.storage.is_plain and not self.root.reads.fakes:
             self.root.storage.learn_from(self.metadata, after, owner=self.owner)
 
     def _keep_undo(self, name: bytes, parent: int) -> None:
-        if self.root.undo is not None:
-            self.root.undo.changing(self.path, name, parent, self.metadata)
+        if self.root.writes.undo is not None:
+            self.root.writes.undo.changing(self.path, name, parent, self.metadata)
 
     def _keep_undo_by_path(self) -> None:
-        if self.root.undo is not None:
+        if self.root.writes.undo is not None:
             directory, name = self.root.locate(self.path)
             self._keep_undo(name, directory.fd)
 
@@ -163,13 +163,13 @@ class _Change(NamedTuple):
         self.root.check_made(self.path, now, _DOING)
 
     def _loses_acl(self, now: os.stat_result) -> bool:
-        return self.root.sheds_acls and changes_access(now, self.metadata, owner=self.owner)
+        return self.root.writes.sheds_acls and changes_access(now, self.metadata, owner=self.owner)
 
     def _note(self, before: os.stat_result, after: os.stat_result) -> None:
         """Record the change for the file's other names, unless its size or mtime is not as expected, and for
         what is kept to be undone."""
-        if self.root.undo is not None:
-            self.root.undo.changed(self.path, after)
+        if self.root.writes.undo is not None:
+            self.root.writes.undo.changed(self.path, after)
         if (after.st_size, packed_time(after.st_mtime_ns)) == (before.st_size, self.metadata.mtime_ns):
             self.root.check.note(identity_of(before), identity_of(after))
 

@@ -42,7 +42,7 @@ class StagedClones:
     def stage_at(self, root: Root) -> None:
         """Have clones made at the file system of this root from now on, unless its files are to be sparse, or
         to have no holes."""
-        if _NAMELESS and root.long_holes and not root.sparse:
+        if _NAMELESS and root.writes.long_holes and not root.writes.sparse:
             self._directory = os.dup(root.fileno())
 
     def stage(self, number: int, source: SourceFile) -> SourceFile | None:

@@ -38,8 +38,8 @@ def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
     for name in names:
         if is_reserved(name):
             directory = root.directory(path)
-            if root.undo is not None and is_temporary(name):
-                root.undo.entering(path, directory.fd)
+            if root.writes.undo is not None and is_temporary(name):
+                root.writes.undo.entering(path, directory.fd)
             try:
                 removed += _sweep_one(name, directory.fd)
             except OSError:

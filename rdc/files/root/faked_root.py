@@ -8,8 +8,8 @@ import stat
 from rdc.files.base.entry_check import ANYTHING
 from rdc.files.base.faked_stat import Faked, set_faked_on_name, set_faked_open
 from rdc.files.base.metadata import kind_of
-from rdc.files.root.confined_access import stat_entry
-from rdc.files.root.faked_listing import faked_at, show_faked
+from rdc.files.root.confined_root import stat_entry
+from rdc.files.root.listing_view import faked_at
 from rdc.files.root.node_kinds import FORMAT_OF_KIND
 from rdc.files.root.root import Root
 from rdc.limits.paths import PATH_BYTES
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.base.entry_check import Anything, Expected
     from rdc.files.base.shortfalls import Attempt
-    from rdc.files.root.entry_writer import Chosen
+    from rdc.files.root.root import Chosen
     from rdc.model.entries import Identity
 
 __all__ = ["FakedRoot"]
@@ -29,13 +29,9 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FakedRoot(Root):
-    """A Root whose entries stand for others, as rdc.files.base.faked_stat says. Needs no rights of root."""
+    """A Root whose entries stand for others, as rdc.files.base.faked_stat says. Needs no rights of root.
 
-    stages_singly = True
-
-    def __init__(self, fd: int, label: bytes) -> None:
-        super().__init__(fd, label)
-        show_faked(self)
+    Its ReadPolicy fakes, and its WritePolicy writes singly."""
 
     def narrow_directory(
         self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen | None = None
@@ -52,7 +48,7 @@ class FakedRoot(Root):
         expected: Expected = ANYTHING,
     ) -> None:
         """Make `path` a file that stands for a symlink, like Root.replace_symlink."""
-        if not target or b"\0" in target or len(self.munge + target) > PATH_BYTES:
+        if not target or b"\0" in target or len(self.munged(target)) > PATH_BYTES:
             raise self.refused(
                 path,
                 "make the link",
@@ -60,7 +56,7 @@ class FakedRoot(Root):
                 found=repr(target[:40]),
                 advice="this link is left alone",
             )
-        content = self.munge + target
+        content = self.munged(target)
         self._stand_for(path, stat.S_IFLNK, (0, 0), content, metadata, owner=owner, expected=expected)
 
     def replace_node(
@@ -89,7 +85,7 @@ class FakedRoot(Root):
         expected: Expected,
     ) -> None:
         kind = kind_of(format_)
-        timed = metadata is not None and kind not in self.untimed
+        timed = metadata is not None and kind not in self.reads.untimed
         wanted = metadata or Metadata(0o777, 0, os.geteuid(), os.getegid())
 
         def make(aside: bytes, parent: int) -> None:
@@ -144,6 +140,6 @@ class FakedRoot(Root):
                 wanted = self.storage.onto_found(metadata, shown, kind)
             elif chosen is not None:
                 wanted = chosen(metadata, now)
-            set_faked_on_name(name, parent, wanted, owner=owner, timed=kind not in self.untimed)
+            set_faked_on_name(name, parent, wanted, owner=owner, timed=kind not in self.reads.untimed)
 
         self.perform(path, "set its metadata", apply)

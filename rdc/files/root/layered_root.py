@@ -10,14 +10,14 @@ from rdc.errors import FileError
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.relative_path import check_path, join
 from rdc.files.base.temporary_names import reserved_rows
-from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.confined_root import stat_entry
 from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import Kind, strings
 from rdc.model.listed import BadCall, BadEntry
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.depth.depth import Looking
     from rdc.files.root.followed_links import FollowedLinks
+    from rdc.files.root.policies import ReadPolicy
     from rdc.model.listed import Listed
 
 __all__ = ["Layer", "LayeredRoot", "PackedNames"]
@@ -67,37 +68,34 @@ class LayeredRoot(Root):
     An entry keeps its name, so an operation acts on that name in a real directory. Where several layers have
     a name, the first one wins, but a directory wins over other kinds, and directories become one, with the
     metadata of the first. All real directories are below one base, and no link is followed on the way, but
-    for those of `follow`.
+    for those that are followed.
     """
 
-    def __init__(self, base: Root, layers: Mapping[bytes, Sequence[Layer]], top: bytes) -> None:
+    def __init__(
+        self,
+        base: Root,
+        layers: Mapping[bytes, Sequence[Layer]],
+        top: bytes,
+        reads: ReadPolicy,
+        links: FollowedLinks | None = None,
+    ) -> None:
         """`base`: a Root above all layers; it stays open until this is released. `layers`: of the shown
         directories that have several layers or not all entries; b"" is among them. `top`: the real directory
-        whose metadata b"" has."""
-        super().__init__(os.dup(base.fileno()), base.label)
-        self._base = base
+        whose metadata b"" has. `links`: are shown as what they lead to before layers become one, so a link
+        to a directory is a directory; None: no link is followed."""
+        super().__init__(os.dup(base.fileno()), base.label, replace(reads, followed=links))
+        self._base = base.having(
+            replace(base.reads, followed=links, keeps_atimes=reads.keeps_atimes, depth=reads.depth)
+        )
         self._top = top
         self._layers = {path: tuple(some) for path, some in layers.items()}
         self._givers: dict[bytes, dict[bytes, Layer]] = {}
         """For each listed directory of several layers: the layer of each entry that is no such directory."""
-        self._links: FollowedLinks | None = None
+        self._links = links
 
     def release(self) -> None:
-        self._base.followed = None  # whose descriptors are this root's, too
         self._base.release()
         super().release()
-
-    def follow(self, links: FollowedLinks) -> None:
-        """Show links as what they lead to before layers become one: a link to a directory is a directory."""
-        self._links = self.followed = self._base.followed = links
-
-    def keep_atimes(self) -> None:
-        super().keep_atimes()
-        self._base.keep_atimes()
-
-    def fix_depth(self, depth: int) -> None:
-        super().fix_depth(depth)
-        self._base.fix_depth(depth)
 
     @property
     def base(self) -> Root:
@@ -153,8 +151,8 @@ class LayeredRoot(Root):
             raise FileError(path, "a directory of several layers has no descriptor")
         try:
             real = self.real(path)
-            if self.followed is not None and (referent := self.followed.referent(real)) is not None:
-                return self.followed.top.directory(referent, fresh=fresh, reading=reading)
+            if self._links is not None and (referent := self._links.referent(real)) is not None:
+                return self._links.top.directory(referent, fresh=fresh, reading=reading)
             return self._directories.get_fresh(real) if fresh else self._directories.get(real)
         except OSError as error:
             raise self.failure(error, path, "open the directory", reading=reading) from error
@@ -179,6 +177,9 @@ class LayeredRoot(Root):
 
     # Listings
 
+    def viewed(self, path: bytes, listed: Listed) -> Listed:
+        return self.restated(path, listed)  # the layers' links were followed one by one
+
     @property
     def lists_ahead(self) -> bool:
         """Which layers give the entries of a directory is known from the one above it."""
@@ -190,7 +191,7 @@ class LayeredRoot(Root):
         layers = self._layers_of(path)
         if len(layers) == 1 and layers[0].names is None:
             real = layers[0].path
-            listed = self._base.listed(real)
+            listed = self._base.list_unviewed(real)
             return listed if self._links is None else self._links.shown_as(path, self._base, real, listed)
         found: dict[bytes, tuple[Layer, os.stat_result]] = {}
         parents: dict[bytes, list[Layer]] = {}
@@ -221,7 +222,7 @@ class LayeredRoot(Root):
         are to be followed and cannot be. Entries that cannot be looked at are added to `bad`."""
         directory = self._base.directory(layer.path, reading=True)
         if layer.names is None:
-            listed = self._base.listed(layer.path)
+            listed = self._base.list_unviewed(layer.path)
             bad.update((one.name, one) for one in listed.bad)
             chosen = [*strings(listed.listing.names), *listed.reserved]
         else:

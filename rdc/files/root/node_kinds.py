@@ -9,13 +9,13 @@ from array import array
 from rdc.errors import FileError
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
-from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.confined_root import stat_entry
 from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
 from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.root.confined_access import ConfinedAccess
+    from rdc.files.root.confined_root import ConfinedRoot
     from rdc.model.listed import Listed
 
 __all__ = ["FORMAT_OF_KIND", "is_of_kind", "node_of", "with_node_kinds"]
@@ -44,7 +44,7 @@ def node_of(found: os.stat_result) -> tuple[Kind, int]:
     return kind, device_number(*device)
 
 
-def with_node_kinds(root: ConfinedAccess, path: bytes, listed: Listed) -> Listed:
+def with_node_kinds(root: ConfinedRoot, path: bytes, listed: Listed) -> Listed:
     """Return the entries of the directory at `path`, in which special files of the kinds that `root` shows
     are what they are.
 
@@ -58,7 +58,7 @@ def with_node_kinds(root: ConfinedAccess, path: bytes, listed: Listed) -> Listed
             parent, name = root.locate(join(path, names[row]))
             found = stat_entry(name, parent.fd)
             kind = _KIND_OF_FORMAT.get(stat.S_IFMT(found.st_mode), Kind.SPECIAL)
-            if kind in root.shown_nodes:
+            if kind in root.reads.nodes:
                 if kind in DEVICES:
                     sizes[row] = device_number(os.major(found.st_rdev), os.minor(found.st_rdev))
                 kinds[row] = kind

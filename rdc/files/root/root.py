@@ -1,119 +1,629 @@
-"""Root: one tree and every operation on its entries, confined to it by directory descriptors."""
+"""Root: a tree that is written, too: directories, symlinks, special files, metadata and removals.
+
+Regular files are written by rdc.files.replace and rdc.files.bulk, which ask a Root whether they may.
+"""
 
 from __future__ import annotations
 
-import errno
 import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
-from rdc.errors import RdcError
-from rdc.files.base.os_errors import failure, refused
-from rdc.files.root.directory_lister import DirectoryLister
-from rdc.files.root.entry_reader import EntryReader
-from rdc.files.root.entry_writer import EntryWriter
+from rdc.errors import ExitCode, FileError, RdcError, printable
+from rdc.files.base.entry_check import ANYTHING, difference_from, found_at, identity_of
+from rdc.files.base.metadata import (
+    kind_of,
+    metadata_of,
+    narrow_name,
+    narrowed_metadata,
+    set_on_descriptor,
+    set_on_name,
+    would_change,
+)
+from rdc.files.base.syscalls import refresh_stat
+from rdc.files.base.taking_names import replace_name, take_free_name
+from rdc.files.base.temporary_names import make_aside
+from rdc.files.base.write_quota import ENTRY_BYTES
+from rdc.files.root.confined_root import ConfinedRoot, stat_entry
+from rdc.files.root.policies import MUNGE, ReadPolicy, WritePolicy
+from rdc.limits.paths import PATH_BYTES
+from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
+from rdc.model.times import packed_time
+from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Self, TypeAlias
 
     from rdc.files.base.directory_descriptors import Directory
-    from rdc.files.root.confined_access import PartKeeper
+    from rdc.files.base.entry_check import Anything, Expected
+    from rdc.files.base.shortfalls import Attempt
+    from rdc.files.base.write_quota import WriteQuota
 
-__all__ = ["Root"]
+__all__ = ["Chosen", "Root"]
+
+Chosen: TypeAlias = "Callable[[Metadata, os.stat_result], Metadata]"
+"""Returns what of an entry's wanted metadata is set, given its stat."""
+
+SYMLINK_ATTEMPTS = 256
+"""How often a symlink or special file is made under a temporary name. A sweep of another process may remove
+the temporary, which cannot be locked, before its rename. With 64 attempts, a sweep that never paused once
+removed all of them, on a busy machine without Linux's own calls."""
 
 
-class Root(DirectoryLister, EntryReader, EntryWriter):
-    """The top directory of a tree. A relative path names every entry; b"" is the root itself.
+def _all_of(wanted: Metadata, now: os.stat_result) -> Metadata:
+    return wanted
 
-    Paths are bytes: names joined by single slashes (rdc.files.base.relative_path). Each operation opens its
-    directory from the root's descriptor without following a link, then acts on one name in it. Concurrent
-    changes to the tree therefore cannot make it read or write outside.
 
-    All failures are RdcErrors. FileError concerns one entry (exit code 23). FileChangedError means that an
-    entry vanished or was replaced while the tree was read (24). OutOfSpaceError stops the run: the disk is
-    full, over quota or read-only (11). Threads may share a Root."""
+class Root(ConfinedRoot):
+    """A tree and every operation on its entries, as a ReadPolicy and a WritePolicy say."""
 
-    distant: Root | None = None
-    """Where temporaries of new content are; None: each is beside its file."""
+    def __init__(
+        self,
+        fd: int,
+        label: bytes,
+        reads: ReadPolicy = ReadPolicy(),  # noqa: B008 - a frozen value
+        writes: WritePolicy = WritePolicy(),  # noqa: B008 - a frozen value
+    ) -> None:
+        """Take over `fd`, an O_PATH descriptor of a directory. Messages name the root by `label`."""
+        super().__init__(fd, label, reads)
+        self.writes = writes
 
-    distant_path: bytes | None = None
-    """The path of `distant` below this root; None if it lies elsewhere."""
-
-    partials: PartKeeper | None = None
-    """Where the parts of unfinished files wait; None: where they were written."""
-
-    def release(self) -> None:
-        super().release()
-        if self.partials is not None:
-            self.partials.release()
-        if self.distant is not None:
-            self.distant.release()
-
-    @classmethod
-    def open(
-        cls,
-        path: bytes,
-        *,
-        create: bool = False,
-        writable: bool = False,
-        label: bytes | None = None,
-        mode: int = 0o777,
-    ) -> Root:
-        """Open the directory that a user named. Symlinks in `path` are followed, as rsync does with a
-        trailing slash.
-
-        `create` makes a missing last component (`mode` less the umask). `writable` raises OutOfSpaceError for
-        a read-only file system now rather than at the first file. `label` replaces `path` in messages, so
-        that a server shows no local paths to its peers. Raises FileError if the directory is missing or is
-        none."""
-        label = path if label is None else label
-        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        try:
-            try:
-                fd = os.open(path, flags)
-            except FileNotFoundError:
-                if not create or not path:
-                    raise
-                os.mkdir(path, mode)
-                fd = os.open(path, flags)
-        except (OSError, ValueError) as error:
-            raise _root_failure(error, label, create=create) from error
-        root = cls(fd, label)
-        try:
-            read_only = writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY
-        except OSError as error:  # a mount whose server is gone
-            raise _root_failure(error, label, create=False) from error
-        if read_only:
-            raise failure(OSError(errno.EROFS, ""), b"", label, "write below it")
-        return root
-
-    # Where the entries really are. A LayeredRoot shows entries under other paths.
-
-    def top(self) -> Directory:
-        """Return the descriptor of the directory that b"" shows. Raises RdcError."""
-        return self._directory
-
-    def beneath(self, paths: bytes) -> bytes:
-        """Return where entries are below `fileno()`. `paths`: each followed by NUL, as is the result."""
-        return paths
+    def having(self, reads: ReadPolicy | None = None, writes: WritePolicy | None = None) -> Self:
+        """Return this root with other policies; None: with the same. Both share all descriptors and what is
+        known of the tree. Releasing either releases both."""
+        other = super().having(reads)
+        other.writes = writes or self.writes
+        return other
 
     def spread(self, path: bytes, names: bytes) -> Iterator[tuple[Root, bytes, Sequence[int], bytes]]:
         """Yield the real directories of entries of one directory: a Root, the directory's path below it, the
         rows of the entries, and their names. `names`: each followed by NUL."""
         yield self, path, range(names.count(b"\0")), names
 
+    def release(self) -> None:
+        """Close all descriptors, those of the policy included, and end what is kept to be undone."""
+        writes = self.writes
+        if writes.undo is not None:
+            writes.undo.close()
+        super().release()
+        if writes.partials is not None:
+            writes.partials.release()
+        if writes.distant is not None:
+            writes.distant.release()
 
-def _root_failure(error: OSError | ValueError, label: bytes, *, create: bool) -> RdcError:
-    advice = "check the spelling and run again"
-    if isinstance(error, ValueError):
-        expected, found = "a path without NUL bytes", "one"
-    elif isinstance(error, FileNotFoundError):
-        expected, found = "a directory", "nothing, not even the directory above it" if create else "nothing"
-    elif isinstance(error, NotADirectoryError):
-        expected, found = "a directory", "a file, here or on the way"
-    elif isinstance(error, FileExistsError):
-        # mkdir found a name there that could not be opened.
-        expected, found = "a directory", "a symbolic link to nothing"
-        advice = "make what it leads to, or remove the link"
-    else:
-        return failure(error, b"", label, "open it")
-    return refused(b"", label, "open it", expected=expected, found=found, advice=advice)
+    @property
+    def append_only(self) -> bool:
+        """Whether new entries may be made while existing ones must not be changed, renamed or removed."""
+        return self.writes.made is not None
+
+    @property
+    def writes_in_bulk(self) -> bool:
+        """Whether new files may be written in bulk, where nothing is looked at again."""
+        return not self.writes.singly and self.storage.is_plain
+
+    # Whether an entry may be made or changed: by what was listed, the quota and append-only mode.
+
+    def require(self, path: bytes, found: os.stat_result | None, expected: Expected, doing: str) -> None:
+        """Raise FileError unless the entry at `path`, with the stat `found`, is what it is expected to be.
+
+        Writers call this right before the call that changes what is there.
+        """
+        if not self.check.is_expected(expected, found):
+            raise self.another(path, found, expected if isinstance(expected, Identity) else None, doing)
+
+    def require_listed(self, path: bytes, expected: Expected, doing: str) -> None:
+        """Raise FileError if another entry than `expected` is at `path`. Nothing may be there."""
+        found = self.perform(path, "look at it", found_at, reading=True)
+        if found is not None:
+            self.require(path, found, expected, doing)
+
+    def another(
+        self, path: bytes, found: os.stat_result | None, expected: Identity | None, doing: str
+    ) -> FileError:
+        """Return the error for an entry that is not what was listed. `found`: its stat."""
+        wanted, there = difference_from(expected, found)
+        advice = "what is there was kept; run again once nothing else changes it"
+        return self.refused(path, doing, expected=wanted, found=there, advice=advice)
+
+    def may_spend(self, size: int, *, entries: int = 0) -> bool:
+        """Return whether `size` bytes and `entries` new entries fit into the write quota."""
+        return self.writes.quota is None or self.writes.quota.covers(size + entries * ENTRY_BYTES)
+
+    def spend(self, path: bytes, size: int, *, entries: int = 0) -> None:
+        """Charge the write quota before `size` bytes are written or `entries` new entries are made.
+
+        Raises RdcError (exit code 11) if the quota does not cover them.
+        """
+        if self.writes.quota is not None and not self.writes.quota.take(size + entries * ENTRY_BYTES):
+            raise self._quota_exceeded(path, self.writes.quota)
+
+    def _quota_exceeded(self, path: bytes, quota: WriteQuota) -> RdcError:
+        return RdcError(
+            f"{printable(self.shown(path))}: cannot write it: this session may write {quota.size} bytes"
+            " in all; what was complete is there, run again to go on",
+            code=ExitCode.FILE_IO,
+        )
+
+    def check_change(self, path: bytes, doing: str) -> None:
+        """Raise FileError if the root is append-only.
+
+        Writers call this before they change, rename or remove an entry that may exist.
+        """
+        if self.writes.made is not None:
+            raise self.append_only_refusal(path, doing)
+
+    def check_made(self, path: bytes, found: os.stat_result, doing: str) -> None:
+        """Raise FileError if the root is append-only and `found` was not made through it.
+
+        Writers call this before they change the metadata of `found`, the stat of the entry at `path`.
+        """
+        if self.writes.made is not None and not self.writes.made.has(found):
+            raise self.append_only_refusal(path, doing)
+
+    def note_made(self, found: os.stat_result) -> None:
+        """Record that `found` was made through this root, so that an append-only root lets it be changed."""
+        if self.writes.made is not None:
+            self.writes.made.note(found)
+
+    def may_change(self, path: bytes) -> bool:
+        """Return whether the metadata of the entry at `path` may be set.
+
+        Raises FileChangedError if the root is append-only and nothing is there.
+        """
+        return self.writes.made is None or self.writes.made.has(self._stat(path))
+
+    def append_only_refusal(self, path: bytes, doing: str) -> FileError:
+        """Return the FileError for an existing entry that an append-only root protects."""
+        return self.refused(
+            path,
+            doing,
+            expected="a new entry, as this directory takes no others (append-only)",
+            found="one that is there already",
+            advice="it stays as it is; give what is to be kept beside it another name",
+        )
+
+    # Making, changing and removing entries.
+
+    def note_entering(self, path: bytes, directory: int) -> None:
+        """Tell `undo` that entries of the directory of `path`, open as `directory`, are about to change.
+        Raises RdcError."""
+        if self.writes.undo is not None:
+            self.writes.undo.entering(path.rpartition(b"/")[0], directory)
+
+    def locate_to_write(self, path: bytes) -> tuple[Directory, bytes]:
+        """Return what `locate` returns, and tell `undo` that the directory is about to change. Raises
+        RdcError."""
+        directory, name = self.locate(path)
+        self.note_entering(path, directory.fd)
+        return directory, name
+
+    def note_placing(
+        self, path: bytes, parent: int, new: os.stat_result | None, *, ctime_ns: int = 0
+    ) -> None:
+        """Tell `undo` of one entry that is about to appear, as Placed says. Raises RdcError."""
+        if self.writes.undo is not None:
+            from rdc.files.root.policies import Placed
+
+            for error in self.writes.undo.placing((Placed(path, parent, new, ctime_ns),)).values():
+                raise error
+
+    def make_directory(self, path: bytes, mode: int = 0o777) -> bool:
+        """Make a directory (mode less the umask). Return False if one is there; it stays as it is.
+
+        Raises RdcError.
+        """
+
+        self.spend(path, 0, entries=1)
+
+        def make(name: bytes, parent: int) -> bool:
+            self.note_placing(path, parent, None)
+            try:
+                os.mkdir(name, mode, dir_fd=parent)
+            except FileExistsError:
+                if not stat.S_ISDIR(stat_entry(name, parent).st_mode):
+                    raise
+                return False
+            if self.append_only:
+                self.note_made(stat_entry(name, parent))
+            if self.writes.sheds_acls:
+                from rdc.files.base.access_acl import shed_acls
+
+                shed_acls(name, parent)
+            return True
+
+        return self.perform(path, "make the directory", make)
+
+    def replace_with_directory(
+        self, path: bytes, mode: int = 0o777, *, expected: Expected = ANYTHING
+    ) -> None:
+        """Make a directory (mode less the umask) in place of the file, link or special file at `path`, if
+        that is `expected`.
+
+        If another process has put a directory there meanwhile, that one stays. Raises RdcError.
+        """
+        self.check_change(path, "make the directory")
+        self.spend(path, 0, entries=1)
+        from rdc.files.base.replace_kind import directory_over_file
+
+        def replace_it(name: bytes, parent: int) -> None:
+            self._keep_old(path, name, parent, None, expected, "make the directory")
+
+            def require(found: os.stat_result | None) -> None:
+                if found is None or not stat.S_ISDIR(found.st_mode):
+                    self.require(path, found, expected, "make the directory")
+
+            def replace_name() -> None:
+                directory_over_file(name, parent, mode, lambda: require(found_at(name, parent)))
+
+            self.check.take_name(name, parent, require, replace_name)
+
+        self.perform(path, "make the directory", replace_it)
+        if self.writes.sheds_acls:
+            from rdc.files.base.access_acl import shed_acls
+
+            self.perform(path, "take its inherited ACL away", shed_acls)
+
+    def munged(self, target: bytes) -> bytes:
+        """Return the target that a new symlink gets for this one."""
+        return MUNGE + target if self.writes.munges else target
+
+    def narrow_directory(
+        self, path: bytes, metadata: Metadata, *, owner: bool, chosen: Chosen = _all_of
+    ) -> None:
+        """Remove the permissions of group and others on a directory that `metadata` does not grant.
+
+        With `owner`, also set uid and gid. `set_metadata` applies the rest of `metadata` when the directory
+        is complete. `chosen`: as there. An entry that is no directory stays as it is. Raises FileError."""
+
+        def narrow(name: bytes, parent: int) -> None:
+            now = stat_entry(name, parent)
+            if stat.S_ISDIR(now.st_mode):
+                self.check_made(path, now, "narrow its mode")
+                wanted = chosen(metadata, now)
+                if self.writes.undo is not None:
+                    self.writes.undo.changing(path, name, parent, narrowed_metadata(now, wanted, owner=owner))
+                narrow_name(name, parent, now, wanted, owner=owner)
+
+        self.perform(path, "narrow its mode before anything lands in it", narrow)
+
+    def replace_symlink(
+        self,
+        path: bytes,
+        target: bytes,
+        metadata: Metadata | None = None,
+        *,
+        owner: bool = False,
+        expected: Expected = ANYTHING,
+    ) -> None:
+        """Make `path` a symlink to `target`, atomically in place of the entry that is there.
+
+        Raises FileError if that is not `expected`, or a non-empty directory. The target is text: it is never
+        resolved.
+        """
+        if not target or b"\0" in target or len(target) > PATH_BYTES:
+            raise self.refused(
+                path,
+                "make the link",
+                expected="a link target without NUL bytes",
+                found=repr(target[:40]),
+                advice="this link is left alone",
+            )
+
+        def make(aside: bytes, parent: int) -> None:
+            os.symlink(self.munged(target), aside, dir_fd=parent)
+
+        self._replace(path, "make the link", Kind.SYMLINK, make, metadata, owner=owner, expected=expected)
+
+    def replace_node(
+        self,
+        path: bytes,
+        kind: Kind,
+        number: int,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        expected: Expected = ANYTHING,
+    ) -> None:
+        """Make `path` a fifo, socket or device, like `replace_symlink`. `number`: a device's, as
+        rdc.model.entries.device_number gives it."""
+        from rdc.files.root.node_kinds import FORMAT_OF_KIND
+
+        device = os.makedev(*major_and_minor(number)) if kind in DEVICES else 0
+
+        def make(aside: bytes, parent: int) -> None:
+            os.mknod(aside, FORMAT_OF_KIND[kind] | 0o600, device, dir_fd=parent)
+
+        self._replace(
+            path, "make the special file", Kind.SPECIAL, make, metadata, owner=owner, expected=expected
+        )
+
+    def _replace(
+        self,
+        path: bytes,
+        doing: str,
+        kind: Kind,
+        make: Callable[[bytes, int], None],
+        metadata: Metadata | None,
+        *,
+        owner: bool,
+        expected: Expected,
+    ) -> None:
+        """Put what `make` makes under a temporary name in the place of the entry at `path`."""
+        self.spend(path, 0, entries=1)
+
+        def put(name: bytes, parent: int) -> None:
+            self.note_entering(path, parent)
+            for attempt in range(SYMLINK_ATTEMPTS):
+                temporary = make_aside(name, lambda aside: _made_whole(make, aside, parent))
+                try:
+                    made = stat_entry(temporary, parent)
+                    if metadata is not None:
+                        wanted = self.storage.of_made(self._timed(kind, made, metadata), made)
+                        noting = self.storage.attempts(path)
+                        set_on_name(temporary, parent, made, wanted, owner=owner, attempt=noting)
+                    self._rename_aside(path, temporary, name, parent, expected, doing)
+                    break
+                except FileNotFoundError:
+                    if attempt == SYMLINK_ATTEMPTS - 1:
+                        raise
+                except BaseException:
+                    _unlink_quietly(temporary, parent)
+                    raise
+
+            if metadata is not None and not self.storage.facts.is_plain:
+                final = self._timed(kind, made, metadata)
+                self._settle(
+                    path,
+                    name,
+                    parent,
+                    final,
+                    owner=owner,
+                    is_ours=lambda now: stat.S_IFMT(now.st_mode) == stat.S_IFMT(made.st_mode),
+                )
+
+        self.perform(path, doing, put)
+
+    def _rename_aside(
+        self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
+    ) -> None:
+        if self.append_only:
+            from rdc.files.base.append_only import rename_to_free_name
+
+            made = stat_entry(temporary, parent)
+            try:
+                rename_to_free_name(temporary, name, parent)
+            except FileExistsError as error:
+                raise self.append_only_refusal(path, doing) from error
+            self.note_made(made)
+            return
+        self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing)
+        self._rename_over(path, temporary, name, parent, expected, doing)
+
+    def _rename_over(
+        self, path: bytes, temporary: bytes, name: bytes, parent: int, expected: Expected, doing: str
+    ) -> None:
+        """Rename `temporary` to `name`, if what is there is `expected`. Raises FileError, OSError."""
+        if expected is None:
+            take_free_name(temporary, name, parent)
+            return
+
+        def step() -> None:
+            try:
+                replace_name(temporary, name, parent)
+            except IsADirectoryError:
+                from rdc.files.base.replace_kind import file_over_directory
+
+                file_over_directory(temporary, name, parent)
+
+        self.check.take_name(name, parent, lambda found: self.require(path, found, expected, doing), step)
+
+    def _keep_old(
+        self,
+        path: bytes,
+        name: bytes,
+        parent: int,
+        new: os.stat_result | None,
+        expected: Expected,
+        doing: str,
+        *,
+        ctime_ns: int = 0,
+    ) -> None:
+        """Note for an undo what is about to be replaced by `new` (None: a directory), and give it its backup,
+        if it is `expected`. `ctime_ns`: as Placed says. Raises RdcError, OSError."""
+        if self.writes.undo is None and (self.writes.backups is None or expected is None):
+            return
+        self.require(path, found_at(name, parent), expected, doing)
+        if self.writes.undo is not None:
+            self.note_placing(path, parent, new, ctime_ns=ctime_ns)
+        if self.writes.backups is not None and expected is not None:
+            with suppress(FileNotFoundError):
+                self.writes.backups.keep(path, name, parent)
+
+    def replace_by_name(
+        self, path: bytes, temporary: bytes, parent: int, expected: Expected, *, ctime_ns: int = 0
+    ) -> None:
+        """Rename `temporary`, a further name of an entry of the tree, to `path`, whose directory is open.
+        `ctime_ns`: as Placed says.
+
+        What is there and `expected` is kept as a backup and for an undo. Raises FileError if another entry is
+        there, OSError.
+        """
+        name, doing = path.rpartition(b"/")[2], "make it a hard link"
+        self._keep_old(path, name, parent, stat_entry(temporary, parent), expected, doing, ctime_ns=ctime_ns)
+        self._rename_over(path, temporary, name, parent, expected, doing)
+
+    def remove_file(self, path: bytes, expected: Expected = ANYTHING) -> bool:
+        """Remove one entry that is no directory, if it is `expected`. Return False if nothing is there any
+        more."""
+        doing = "remove it"
+        self.check_change(path, doing)
+
+        def remove(name: bytes, parent: int) -> None:
+            if self.writes.undo is not None or self.writes.backups is not None:
+                self.require(path, stat_entry(name, parent), expected, doing)
+            if self.writes.undo is not None:
+                self.writes.undo.removing((path,))
+            if self.writes.backups is not None:
+                self.writes.backups.keep(path, name, parent)
+
+            def require(found: os.stat_result | None) -> None:
+                if found is not None:
+                    self.require(path, found, expected, doing)
+
+            self.check.take_name(name, parent, require, partial(os.unlink, name, dir_fd=parent))
+
+        return self._removed(path, doing, remove)
+
+    def remove_directory(self, path: bytes, expected: Expected = ANYTHING) -> bool:
+        """Remove an empty directory, if it is `expected`. Return False if nothing is there any more."""
+        doing = "remove the directory"
+        self.check_change(path, doing)
+
+        def remove(name: bytes, parent: int) -> None:
+            if self.writes.undo is not None:
+                self.require(path, stat_entry(name, parent), expected, doing)
+                self.writes.undo.removing((path,))
+            self.require(path, stat_entry(name, parent), expected, doing)
+            os.rmdir(name, dir_fd=parent)
+
+        found = self._removed(path, doing, remove)
+        self.forget(path)
+        return found
+
+    def _removed(self, path: bytes, doing: str, call: Callable[[bytes, int], None]) -> bool:
+        try:
+            self.perform(path, doing, call)
+        except FileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+        return True
+
+    def set_on_open(
+        self, fd: int, made: os.stat_result, metadata: Metadata, *, owner: bool, attempt: Attempt
+    ) -> None:
+        """Set the metadata of a new file, as `set_on_descriptor` does. Raises OSError."""
+        wanted, timed = self.storage.of_made(metadata, made), self.storage.times_made(Kind.FILE)
+        set_on_descriptor(fd, made, wanted, owner=owner, timed=timed, attempt=attempt)
+
+    def settle(self, path: bytes, directory: int, metadata: Metadata, *, owner: bool, size: int) -> None:
+        """Look at a new file of `size` bytes, closed and at its path, and set what is not as it was set.
+
+        What cannot be set is noted. Another entry that is there by now is left alone. Raises OSError.
+        """
+        name = path.rpartition(b"/")[2]
+
+        def is_ours(now: os.stat_result) -> bool:
+            return stat.S_ISREG(now.st_mode) and now.st_size == size
+
+        self._settle(path, name, directory, metadata, owner=owner, is_ours=is_ours)
+
+    def _settle(
+        self,
+        path: bytes,
+        name: bytes,
+        parent: int,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        is_ours: Callable[[os.stat_result], bool],
+    ) -> None:
+        storage = self.storage
+        try:
+            now = _fresh_stat(name, parent)
+            wanted = storage.of_settled(metadata, now)
+            if is_ours(now) and would_change(now, wanted, owner=owner):
+                self.check_made(path, now, "set its metadata")
+                set_on_name(name, parent, now, wanted, owner=owner, attempt=storage.attempts(path))
+                storage.learn_from(wanted, _fresh_stat(name, parent), owner=owner)
+        except FileNotFoundError:
+            return
+
+    def set_metadata(
+        self,
+        path: bytes,
+        kind: Kind,
+        metadata: Metadata,
+        *,
+        owner: bool,
+        expected: Identity | Anything = ANYTHING,
+        chosen: Chosen = _all_of,
+    ) -> None:
+        """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry of this kind.
+
+        Only differing values are set, and no mtime of a kind in `untimed`. Entries that nobody may read, and
+        symlinks themselves, can be set too. `chosen`: returns what of `metadata` is set of an entry, given
+        its stat. Raises FileError, also if the entry is of another kind or not `expected`.
+        """
+
+        def apply(name: bytes, parent: int) -> None:
+            now = stat_entry(name, parent)
+            found = kind_of(now.st_mode)
+            if found != kind:
+                raise self.refused(
+                    path,
+                    "set its metadata",
+                    expected=f"a {kind.name.lower()}",
+                    found=f"a {found.name.lower()}",
+                    advice="run again once nothing else changes this tree",
+                )
+            self.require(path, now, expected, "set its metadata")
+            wanted = chosen(self._timed(kind, now, metadata), now)
+            if self.append_only and would_change(now, wanted, owner=owner):
+                self.check_made(path, now, "set its metadata")
+            if self.writes.undo is not None:
+                self.writes.undo.changing(path, name, parent, wanted)
+                now = stat_entry(name, parent)
+                self.require(path, now, expected, "set its metadata")
+            set_on_name(name, parent, now, wanted, owner=owner)
+            # A later step may expect what was listed: at another name or, where nobody said what to expect,
+            # at this one.
+            if (now.st_nlink > 1 or expected is ANYTHING) and kind is not Kind.DIRECTORY:
+                after = stat_entry(name, parent)
+                as_kept = self.storage.facts.keeps.granularity.alike(
+                    wanted.mtime_ns, metadata_of(after).mtime_ns
+                )
+                if after.st_size == now.st_size and as_kept:
+                    self.check.note(identity_of(now), identity_of(after))
+            if self.writes.undo is not None:
+                self.writes.undo.changed(path, stat_entry(name, parent))
+
+        self.perform(path, "set its metadata", apply)
+
+    def _timed(self, kind: Kind, now: os.stat_result, metadata: Metadata) -> Metadata:
+        """Return `metadata`, with the mtime that the entry has if such times are not set."""
+        return (
+            replace(metadata, mtime_ns=packed_time(now.st_mtime_ns))
+            if kind in self.reads.untimed
+            else metadata
+        )
+
+
+def _fresh_stat(name: bytes, parent: int) -> os.stat_result:
+    """Return a stat that no cache of the kernel answers. Raises OSError."""
+    with suppress(OSError):
+        refresh_stat(name, parent)
+    return stat_entry(name, parent)
+
+
+def _made_whole(make: Callable[[bytes, int], None], aside: bytes, parent: int) -> None:
+    """Call `make`. Some file systems fail and leave an entry of another kind, as for a fifo: that goes again.
+    Raises OSError."""
+    try:
+        make(aside, parent)
+    except FileExistsError:
+        raise
+    except OSError:
+        _unlink_quietly(aside, parent)
+        raise
+
+
+def _unlink_quietly(name: bytes, parent: int) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except OSError:
+        return  # the next sweep removes it; the error on its way to the caller matters more

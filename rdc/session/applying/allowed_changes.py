@@ -121,7 +121,7 @@ class AllowedChanges:
 
     def _without_forbidden_nodes(self, directory: ComparedDirectory, comparison: Comparison) -> Comparison:
         """Names the fifos, sockets and devices that this side does not make, and removes their changes."""
-        listing, made = directory.listing, self._root.made_nodes
+        listing, made = directory.listing, self._root.writes.nodes
         rows = {row for row, kind in enumerate(listing.kinds) if kind in NODES and kind not in made}
         for row in sorted(rows):
             entry = join(directory.path, listing.names[row])

@@ -85,7 +85,7 @@ class Deletion:
         """Of files that were removed together with others, until `remove` gets to them."""
         self._unread_rules: set[bytes] = set()
         """Rule files with a problem, which were reported."""
-        self._leaves_backup = root.backups is not None and root.backups.beside
+        self._leaves_backup = root.writes.backups is not None and root.writes.backups.beside
         """Whether a deleted file leaves a backup in its directory, which then stays."""
         self.deleted = 0
         self.refused = 0
@@ -146,7 +146,7 @@ class Deletion:
         if all_go and self._removes_together():
             yield from self._removed_together(entries, filters)
             return
-        undo = self._root.undo
+        undo = self._root.writes.undo
         if undo is None or self._dry or not (self._limit is None and self._share is None):
             yield from entries
             return
@@ -160,7 +160,7 @@ class Deletion:
     def _removes_together(self) -> bool:
         """Whether the files of many entries are removed before `remove` gets to them."""
         unlimited = self._limit is None and self._share is None
-        plain = self._root.undo is None and self._root.backups is None and not self._dry
+        plain = self._root.writes.undo is None and self._root.writes.backups is None and not self._dry
         return unlimited and plain and self._root.depths.found > 1
 
     def _removed_together(self, entries: Iterable[Extraneous], filters: FilterList) -> Iterator[Extraneous]:
@@ -210,7 +210,7 @@ class Deletion:
                 self._unread_rules.add(error.path)
                 self._events.report(Problem(ExitCode.PARTIAL, error.path, str(error)))
             return True
-        backups = self._root.backups
+        backups = self._root.writes.backups
         return backups is not None and backups.protects(path, kind)
 
     def empty(self, path: bytes) -> bool:

@@ -143,7 +143,7 @@ class EntryChanges:
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
             # As in rsync, a new link without the source's mtime has another one.
-            timed = Difference.TIME if Kind.SYMLINK in self._root.untimed else Difference.NONE
+            timed = Difference.TIME if Kind.SYMLINK in self._root.reads.untimed else Difference.NONE
             decision = Decision(
                 decision.change,
                 decision.row,

@@ -12,7 +12,7 @@ from itertools import islice
 
 from rdc.errors import FileError
 from rdc.files.names.entry_names import Linked, link_file, make_durable
-from rdc.files.root.node_at import is_node
+from rdc.files.root.listing_view import is_node
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import itemize, linking_code
@@ -98,7 +98,7 @@ class HardLinks:
         # long because each step is safe only because of the checks before it
         first = self._entries.entry(first_file)
         size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
-        if entry.kind in NODES and entry.kind not in self._root.made_nodes:
+        if entry.kind in NODES and entry.kind not in self._root.writes.nodes:
             return  # which was reported
         found, kind = self._found(first.path, first), self._kind(entry.path)
         existing, listed = self._found(entry.path, entry), self._landing.listed.of(file)

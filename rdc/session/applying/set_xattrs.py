@@ -154,7 +154,7 @@ class XattrSetter:
         path, kinds = entry.path, self._wanted.kinds.of(entry.kind)
         try:
             directory, name = self._root.locate(path)
-            found = read_entry_attributes(directory.fd, name, kinds, fakes=self._root.fakes)
+            found = read_entry_attributes(directory.fd, name, kinds, fakes=self._root.reads.fakes)
             existing = pack_attributes(found)
             if existing == wanted or not self._is_unchanged(entry, self._root.identity(path)):
                 return

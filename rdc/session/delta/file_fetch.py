@@ -186,7 +186,7 @@ class FileFetch:
         if self._rebuild is None:
             root = self._context.root
             bases = []
-            if self._context.root.overwrites:
+            if self._context.root.writes.overwrites:
                 self._context.flush_links(self._recipe.path)
             for base in self._recipe.bases:
                 if base.path == self._recipe.path:
@@ -229,7 +229,7 @@ class FileFetch:
         """Returns what the new version is written to."""
         recipe, root = self._recipe, self._context.root
         expected = None
-        if root.overwrites:
+        if root.writes.overwrites:
             first = recipe.bases[0]
             if first.path == recipe.path:
                 expected = first.identity
@@ -246,7 +246,7 @@ class FileFetch:
         """Returns whether ranges of a base may become clones; False if its file system has refused one."""
         if source.fileno() < 0 or self._recipe.size < CLONED_FILE_BYTES:
             return False
-        if self._context.root.overwrites and source.path == self._recipe.path:
+        if self._context.root.writes.overwrites and source.path == self._recipe.path:
             return False  # it keeps its blocks
         return may_clone(self._context.root, source.identity.device)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
-from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
@@ -79,7 +78,6 @@ class Destination:
         self._live = live
         self._preserved = preserved
         self._start = start
-        destination_root.root.shed_acls(AttributeKinds.ACL in preserved.attributes)
         if context.selection or context.owners or options.keep_dirlinks or options.fake_super:
             in_sync_store = None  # the pairs are of whole trees as they are, and of owners by number
         self._in_sync = InSyncPair(

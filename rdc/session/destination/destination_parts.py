@@ -84,8 +84,8 @@ class DestinationParts:
         )
         self.unarrived = Unarrived(destination_root.root, self.wanted, self.landing, earlier=earlier)
         events.heed(self.unarrived.note)
-        if destination_root.root.backups is not None:
-            destination_root.root.backups.wanted_known(lambda path: self.wanted.row(path) is not None)
+        if destination_root.root.writes.backups is not None:
+            destination_root.root.writes.backups.wanted_known(lambda path: self.wanted.row(path) is not None)
         self.progress = TransferProgress(events)
         transfer = TransferContext(
             destination_root.root,
@@ -285,7 +285,7 @@ class DestinationParts:
 
     def _finish_undo(self) -> None:
         """Notes that the run came to its end, if it is kept to be undone."""
-        undo = self._destination_root.root.undo
+        undo = self._destination_root.root.writes.undo
         if undo is not None:
             for text in undo.finish():
                 self._events.report(Problem(ExitCode.OK, b"", text))

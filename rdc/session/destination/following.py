@@ -13,7 +13,7 @@ from rdc.session.destination.conversation import Destination
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
-from rdc.session.trees.destination_root import keeps, make_nodes, open_destination
+from rdc.session.trees.destination_root import keeps, open_destination
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -176,8 +176,9 @@ class LiveDestination:
                 f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
                 code=ExitCode.FILE_IO,
             )
-        destination_root = open_destination(self._path, start, self._terms.options, self._site)
-        make_nodes(destination_root.root, self._terms.options)
+        destination_root = open_destination(
+            self._path, start, self._terms.options, self.preserved, self._site
+        )
         found = os.fstat(destination_root.root.fileno())
         if self._root is not None and not same_entry(self._root, found):
             destination_root.release()

@@ -59,7 +59,6 @@ class OwnTree:
         self._partial_files = partial_files
         self._events = context.events
         self._only = context.start.only
-        self._root.only = self._only or None
         self._has_top = context.has_top
         self._selection = context.selection
         self._new = context.destination_root.new

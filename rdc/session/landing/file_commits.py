@@ -80,7 +80,6 @@ class FileCommits:
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self._delayed: DelayedGroup | None = None
         if delays and not dry:
-            root.stages_singly = True
             self._group = self._delayed = self._delaying_group(fsync=fsync)
         self._held: DelayedGroup | None = None
         """Files that have a directory in their place."""
@@ -153,7 +152,7 @@ class FileCommits:
             self._fail_changed(file, entry.path)
             return
         self._note_landed(file, existing.size, wanted)
-        parts = decision.change is Change.CONTENT and not (self._dry or self._root.overwrites)
+        parts = decision.change is Change.CONTENT and not (self._dry or self._root.writes.overwrites)
         if parts and self._stays_elsewhere(file, entry.path):
             self._part(file, entry.path, wanted, decision, existing)
         else:
@@ -238,7 +237,9 @@ class FileCommits:
             outcomes = bytes([METADATA_SET]) * len(files)
         elif not self._root.storage.sets_found_whole:
             outcomes = bytes([FAILED]) * len(files)  # one by one: each keeps what is not preserved
-        elif self._root.fakes or (self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS)):
+        elif self._root.reads.fakes or (
+            self._root.writes.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS)
+        ):
             outcomes = bytes([FAILED]) * len(files)  # one by one: ACLs have to be removed first
         else:
             outcomes = opened.set_metadata(rows, files, self._entries, owner=self.owner)

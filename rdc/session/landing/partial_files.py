@@ -56,15 +56,15 @@ class PartialFiles:
         self.any_found = False
         """Whether any listing found such names. Most runs find none."""
         self._elsewhere: list[Leftovers | PartialDirectory] = []
-        if root.distant is not None:
+        if root.writes.distant is not None:
             from rdc.files.replace.distant_replacement import Leftovers
 
-            self._elsewhere.append(Leftovers(root, root.distant))
-        if root.partials is not None:
+            self._elsewhere.append(Leftovers(root, root.writes.distant))
+        if root.writes.partials is not None:
             from rdc.files.replace.partial_directory import PartialDirectory
 
-            if isinstance(root.partials, PartialDirectory):
-                self._elsewhere.append(root.partials)
+            if isinstance(root.writes.partials, PartialDirectory):
+                self._elsewhere.append(root.writes.partials)
         self.any_found = any(self._elsewhere)
         self._owners: dict[bytes, Leftovers | PartialDirectory] = {}
         """Where each path that begins with a slash is."""

@@ -75,11 +75,11 @@ class TransferContext:
         `expected`: the entry that is there, None for nothing. `allocated`, `reserved`: as in Replacement.
         Raises RdcError.
         """
-        if self.root.overwrites and expected is not None and self.root.kind(path) is Kind.FILE:
+        if self.root.writes.overwrites and expected is not None and self.root.kind(path) is Kind.FILE:
             from rdc.files.replace.overwrite import Overwrite
 
             return Overwrite(self.root, path, expected, size=size, allocated=allocated)
-        if self.root.distant is not None:
+        if self.root.writes.distant is not None:
             from rdc.files.replace.distant_replacement import DistantReplacement
 
             return DistantReplacement(
@@ -90,7 +90,7 @@ class TransferContext:
     def flush_links(self, path: bytes) -> bool:
         """Commits what waits, if the file at `path` is written into and has other names, one of which may
         wait. Returns whether it did: the file may have changed."""
-        if not self.root.overwrites:
+        if not self.root.writes.overwrites:
             return False
         try:
             if self.root.link_count(path) < 2:

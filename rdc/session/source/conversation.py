@@ -156,7 +156,8 @@ class Source:
                 continue
             if isinstance(received.message, Hello):
                 if not knows(received.message, SPECIALS):
-                    self._tree.root.shown_nodes = frozenset()
+                    self._tree = self._tree.showing(frozenset())
+                    self._description.take(self._tree)
                 continue
             if self._events.take(received.message):
                 continue

@@ -81,7 +81,7 @@ class Description:
         if hard_links:
             from rdc.tree.hard_links import LinkTable
 
-            self._links = LinkTable(aliased=tree.root.followed is not None)
+            self._links = LinkTable(aliased=tree.root.reads.followed is not None)
         self._tree = tree
         self._boundary = boundary
         self._filters = filters.at_source(tree.filtered)
@@ -109,6 +109,10 @@ class Description:
         """The total size of these files, in bytes."""
         return self.manifest.total_size
 
+    def take(self, tree: SourceTree) -> None:
+        """Describe from the next walk on what `tree` shows, the same tree."""
+        self._tree = tree
+
     def keep(self, preserved: Preserved) -> None:
         """Sets what both sides preserve of entries. Call it before anything is sent."""
         self._preserved = preserved
@@ -128,7 +132,7 @@ class Description:
 
     def _begin_walk(self, lasting: Container[bytes] | None = None) -> Walk:
         """Starts a walk. `lasting`: as in Walk."""
-        followed = self._tree.root.followed
+        followed = self._tree.root.reads.followed
         if followed is not None:
             followed.begin(self._report, self._filters.excluded)
         if self._kinds:

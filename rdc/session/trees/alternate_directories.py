@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import FileError, RdcError, TrustError, printable
+from rdc.files.root.policies import ReadPolicy
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.model.sync import AlternateUse
 
@@ -123,12 +124,5 @@ def open_alternates(
             raise
         except RdcError as error:
             missing.append(f"{alternates.option}={printable(directory)} is not looked at: {error}")
-    for root in roots:
-        root.shown_nodes = options.nodes
-        if options.open_noatime:
-            root.keep_atimes()
-        if options.untimed:
-            from rdc.files.root.listing_view import omit_times
-
-            omit_times(root, options.untimed)
-    return AlternateDirectories(alternates.use, roots, missing)
+    reads = ReadPolicy(nodes=options.nodes, keeps_atimes=options.open_noatime, untimed=options.untimed)
+    return AlternateDirectories(alternates.use, [root.having(reads) for root in roots], missing)

@@ -6,6 +6,7 @@ import os
 from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
+from rdc.files.root.policies import LONG_HOLE_BYTES, ReadPolicy, WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
@@ -28,7 +29,6 @@ __all__ = [
     "asked_attributes",
     "asked_metadata",
     "keeps",
-    "make_nodes",
     "open_destination",
     "served_path",
     "unkept_attributes",
@@ -223,10 +223,19 @@ class DestinationRoot:
 
 
 def open_destination(
-    path: bytes, start: Start, options: SyncOptions, site: Site = ANYWHERE, *, has_top: bool = True
+    path: bytes,
+    start: Start,
+    options: SyncOptions,
+    described: Preserved,
+    site: Site = ANYWHERE,
+    *,
+    has_top: bool = True,
+    knows_nodes: bool = True,
+    munges: bool = False,
 ) -> DestinationRoot:
     """Opens the place that `path` means for the tree that `start` announces, by rsync's rules.
-    `has_top`: the tree's root directory takes part itself.
+    `described`: what this side can preserve there. `has_top`: the tree's root directory takes part itself.
+    `knows_nodes`: the far side knows special files by their kinds. `munges`: new symlinks lead nowhere.
 
     A directory is made if its parent exists, or with --mkpath. A single file goes into a directory at `path`.
     If there is no directory and `path` does not end with a slash, the file gets `path` itself. Raises
@@ -239,30 +248,32 @@ def open_destination(
     here = path if destination_root.name is None else os.path.dirname(path)
     if site is not ANYWHERE:
         destination_root = replace(destination_root, served=served_path(here, site))
+    root = destination_root.root.having(_read_policy(start, options, knows_nodes=knows_nodes, munges=munges))
+    sheds_acls = AttributeKinds.ACL in described.both(start.kept).attributes
+    writes = _write_policy(
+        root.writes, options, sheds_acls=sheds_acls, knows_nodes=knows_nodes, munges=munges
+    )
     if options.fake_super:
         from rdc.files.root.faked_root import FakedRoot
 
-        root = destination_root.root
-        destination_root = replace(destination_root, root=FakedRoot(os.dup(root.fileno()), root.label))
+        faked = FakedRoot(os.dup(root.fileno()), root.label, root.reads, writes)
         root.release()
-    destination_root.root.fix_depth(options.depth)
-    if options.open_noatime or options.atimes:
-        destination_root.root.keep_atimes()
-    destination_root.root.write_sparsely(options.sparse)
-    destination_root.root.keep_long_holes(not options.allocate)
-    if options.untimed:
-        from rdc.files.root.listing_view import omit_times
-
-        omit_times(destination_root.root, options.untimed)
-    destination_root.root.overwrite(options.overwrites)
-    if options.backup is not None and not (options.dry_run and destination_root.new):
-        _keep_backups(destination_root.root, here, options.backup, options, site)
-    _keep_undo(destination_root.root, options)
-    _write_elsewhere(destination_root.root, here, options, site)
+        root = faked
+    else:
+        root = root.having(writes=writes)
+    dirlinks = None
     if options.keep_dirlinks:
         from rdc.session.trees.directory_links import follow_directory_links
 
-        return replace(destination_root, dirlinks=follow_directory_links(destination_root.root))
+        dirlinks = follow_directory_links(root)
+        root = dirlinks.root
+    # Each keeper writes as the root that it is given: what is kept to be undone comes before parts of files
+    # and backups, which it is told of.
+    root = _keeping_undo(root, options)
+    root = _writing_elsewhere(root, here, options, site)
+    if options.backup is not None and not (options.dry_run and destination_root.new):
+        root = _keeping_backups(root, here, options.backup, options, site)
+    destination_root = replace(destination_root, root=root, dirlinks=dirlinks)
     if options.alternates is not None:
         from rdc.session.trees.alternate_directories import open_alternates
         from rdc.session.trees.named_directories import check_named, open_named
@@ -277,25 +288,52 @@ def open_destination(
     return destination_root
 
 
-def make_nodes(root: Root, options: SyncOptions) -> None:
-    """Has a destination's `root` show special files as what they are, and make those that this process may
+def _read_policy(start: Start, options: SyncOptions, *, knows_nodes: bool, munges: bool) -> ReadPolicy:
+    """How a destination is shown and read."""
+    return ReadPolicy(
+        only=start.only or None,
+        fakes=options.fake_super,
+        untimed=options.untimed,
+        munges=munges,
+        nodes=options.nodes if knows_nodes else frozenset(),
+        keeps_atimes=options.open_noatime or options.atimes,
+        depth=options.depth,
+    )
+
+
+def _write_policy(
+    writes: WritePolicy, options: SyncOptions, *, sheds_acls: bool, knows_nodes: bool, munges: bool
+) -> WritePolicy:
+    """How a destination is written; the rest is as in `writes`. Special files are those that this process may
     make: devices are made by root alone, as in rsync."""
-    root.shown_nodes = options.nodes
-    makes_devices = os.geteuid() == 0 or options.super_user or root.fakes
-    root.made_nodes = options.nodes if makes_devices else options.nodes - DEVICES
+    makes_devices = os.geteuid() == 0 or options.super_user or options.fake_super
+    nodes = options.nodes if makes_devices else options.nodes - DEVICES
+    return replace(
+        writes,
+        nodes=nodes if knows_nodes else frozenset(),
+        munges=munges,
+        sparse=options.sparse,
+        long_holes=0 if options.allocate else LONG_HOLE_BYTES,
+        allocates=options.allocate,
+        overwrites=options.overwrites,
+        sheds_acls=sheds_acls,
+        singly=options.fake_super or (options.delay_updates and not options.dry_run),
+    )
 
 
-def _write_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site) -> None:
-    """Has `root` keep temporaries and parts of files where the options say. Raises UsageError, RdcError."""
+def _writing_elsewhere(root: Root, path: bytes, options: SyncOptions, site: Site) -> Root:
+    """Returns `root` as it keeps temporaries and parts of files where the options say. Raises UsageError,
+    RdcError."""
     if options.temp_dir and not options.dry_run:
-        _write_first_to(root, path, options.temp_dir, site)
+        root = _writing_first_to(root, path, options.temp_dir, site)
     if options.partial_dir and not options.dry_run:
-        _keep_partials(root, path, options.partial_dir, site)
+        root = _keeping_partials(root, path, options.partial_dir, site)
+    return root
 
 
-def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> None:
-    """Has `root` write new content in another directory first. No link is followed to one within DST: its
-    peers might have made it."""
+def _writing_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> Root:
+    """Returns `root` as it writes new content in another directory first. No link is followed to one within
+    DST: its peers might have made it."""
     from rdc.session.trees.named_directories import check_named, check_opened, open_named
 
     option = "--temp-dir"
@@ -303,18 +341,18 @@ def _write_first_to(root: Root, path: bytes, directory: bytes, site: Site) -> No
     try:
         within = os.path.normpath(directory)
         if within.startswith((b"/", b"../")) or within in (b".", b".."):
-            root.distant = open_named(option, directory, path, site, writable=True)
+            distant, distant_path = open_named(option, directory, path, site, writable=True), None
         else:
-            distant = Root(os.dup(root.directory(within).fd), root.shown(within))
+            distant, distant_path = Root(os.dup(root.directory(within).fd), root.shown(within)), within
             check_opened(option, distant)
-            root.distant, root.distant_path = distant, within
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    root.stages_singly = True
+    return root.having(writes=replace(root.writes, distant=distant, distant_path=distant_path, singly=True))
 
 
-def _keep_partials(root: Root, path: bytes, directory: bytes, site: Site) -> None:
-    """Has `root` keep the parts of unfinished files in another directory. Raises UsageError, RdcError."""
+def _keeping_partials(root: Root, path: bytes, directory: bytes, site: Site) -> Root:
+    """Returns `root` as it keeps the parts of unfinished files in another directory. Raises UsageError,
+    RdcError."""
     from rdc.files.replace.partial_directory import PartialDirectory
     from rdc.session.trees.named_directories import check_named, open_named
 
@@ -323,30 +361,31 @@ def _keep_partials(root: Root, path: bytes, directory: bytes, site: Site) -> Non
         if directory in (b".", b"..") or b"/" in directory:
             text = f"--partial-dir={printable(directory)}: expected one name, or an absolute path"
             raise UsageError(text)
-        root.partials = PartialDirectory(root, name=directory)
-        return
+        return root.having(writes=replace(root.writes, partials=PartialDirectory(root, name=directory)))
     try:
         top = open_named("--partial-dir", directory, path, site, create=True, writable=True)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    root.partials = PartialDirectory(root, top=top)
+    return root.having(writes=replace(root.writes, partials=PartialDirectory(root, top=top)))
 
 
-def _keep_undo(root: Root, options: SyncOptions) -> None:
-    """Has `root` keep what undoing the run needs, if that is asked for."""
-    if options.keep_undo is not None and not options.dry_run:
-        from rdc.undoing.keeper import SyncUndo
+def _keeping_undo(root: Root, options: SyncOptions) -> Root:
+    """Returns `root` as it keeps what undoing the run needs, if that is asked for."""
+    if options.keep_undo is None or options.dry_run:
+        return root
+    from rdc.undoing.keeper import SyncUndo
 
-        root.keep_undo(SyncUndo(root, options.keep_undo, fsync=options.fsync))
+    undo = SyncUndo(root, options.keep_undo, fsync=options.fsync)
+    return root.having(writes=replace(root.writes, undo=undo))
 
 
-def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> None:
-    """Has `root` keep backups. The backup directory is made when the first entry is kept."""
+def _keeping_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions, site: Site) -> Root:
+    """Returns `root` as it keeps backups. The backup directory is made when the first entry is kept."""
     from rdc.files.names.backups import Backups
 
     if backup.directory is None:
-        root.keep_backups(Backups(root, backup.suffix, fsync=options.fsync))
-        return
+        backups = Backups(root, backup.suffix, fsync=options.fsync)
+        return root.having(writes=replace(root.writes, backups=backups))
     from rdc.session.trees.named_directories import check_above, check_named, check_opened
 
     check_named("--backup-dir", backup.directory)
@@ -360,7 +399,7 @@ def _keep_backups(root: Root, path: bytes, backup: Backup, options: SyncOptions,
         backups = Backups(root, backup.suffix, fsync=options.fsync, top=top, make_top=make_top)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-    root.keep_backups(backups)
+    return root.having(writes=replace(root.writes, backups=backups))
 
 
 def _make_path(path: bytes, site: Site, mode: int) -> Root:

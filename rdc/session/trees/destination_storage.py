@@ -57,7 +57,7 @@ class DestinationStorage:
         self._catalog = catalog
         self._tell = report
         self._asked = asked
-        self._tries = not (options.dry_run or root.append_only or root.fakes)
+        self._tries = not (options.dry_run or root.append_only or root.reads.fakes)
         self._before = root.storage.facts
         self._kept = 0
         self.doubts_times = False

@@ -15,7 +15,7 @@ from rdc.files.root.listing_view import restated
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind
 from rdc.model.option_values import LinkChoice
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,12 +60,11 @@ class DirectoryLinks:
 
 
 def follow_directory_links(root: Root) -> DirectoryLinks:
-    """Has `root` go through such links. Raises FileError."""
+    """Returns what goes through such links below `root`; its own root does. Raises FileError."""
     top = Root(os.open(b".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root.fileno()), root.label)
     try:
         links = _Reached(root, top, LinkChoice(directories=True), only=None)
     except (OSError, UnfollowedError) as error:
         top.release()
         raise FileError(b"", f"{printable(root.shown(b''))}: cannot keep its links: {error}") from error
-    root.followed, root.views = links, (links, *root.views)
-    return DirectoryLinks(root, links)
+    return DirectoryLinks(root.having(replace(root.reads, followed=links)), links)

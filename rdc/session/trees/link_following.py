@@ -1,4 +1,4 @@
-"""Has a source take symlinks for what they lead to."""
+"""Takes symlinks for what they lead to."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 from rdc.errors import FileError, printable
 from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
+from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,20 +19,20 @@ __all__ = ["follow_links", "links_from"]
 
 def follow_links(
     root: Root, only: bytes | None, choice: LinkChoice, site: Site, destination: bytes | None
-) -> None:
-    """Has `root` follow the chosen links, to referents that `site` may read. `only`: the one entry that is
-    synced. `destination`: its path, if it is on this machine.
+) -> Root:
+    """Returns `root` as it follows the chosen links, to referents that `site` may read. `only`: the one entry
+    that is synced. `destination`: its path, if it is on this machine.
 
     Raises FileError if `only` is a link that cannot be followed.
     """
     links = links_from(root, choice, site, destination, only=only)
-    root.followed, root.views = links, (links, *root.views)
     try:
         if only is not None:
             links.follow_top(root, only)
     except UnfollowedError as error:
         links.top.release()
         raise _unfollowed(root, only, error) from error
+    return root.having(replace(root.reads, followed=links))
 
 
 def links_from(

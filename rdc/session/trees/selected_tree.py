@@ -15,7 +15,7 @@ from rdc.model.entries import Kind, strings
 from rdc.model.selection import SelectedName, read_name
 from rdc.progress import Problem
 from rdc.records import dataclass
-from rdc.session.trees.source_tree import SourceTree, changes_of
+from rdc.session.trees.source_tree import SourceTree, changes_of, read_policy
 from rdc.tree.filter_list import filter_list
 from rdc.tree.selection import Selection
 
@@ -110,27 +110,10 @@ def open_selected(
             raise _nothing_there(lookup.problems)
         base = lookup.base
         layers = _layers(lookup.found, lookup.above_missing, recursive=options.recursive)
-        root = LayeredRoot(base, layers, _top(lookup.found))
-        if lookup.links is not None:
-            root.follow(lookup.links)
+        root = LayeredRoot(base, layers, _top(lookup.found), read_policy(options), lookup.links)
     except BaseException:
         lookup.release()
         raise
-    root.fix_depth(options.depth)
-    if options.open_noatime:
-        root.keep_atimes()
-    if options.munge_links:
-        from rdc.files.root.listing_view import show_unmunged
-
-        show_unmunged(root)
-    if options.fake_super:
-        from rdc.files.root.faked_listing import show_faked
-
-        show_faked(root)
-    if options.untimed:
-        from rdc.files.root.listing_view import omit_times
-
-        omit_times(root, options.untimed)
     return SourceTree(
         root,
         None,

@@ -8,6 +8,7 @@ from functools import reduce
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.temporary_names import stands_for_reserved
+from rdc.files.root.policies import ReadPolicy
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from rdc.session.trees.source_removal import SourceRemoval
     from rdc.tree.selection import Selection
 
-__all__ = ["SourceTree", "changes_of"]
+__all__ = ["SourceTree", "changes_of", "read_policy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,11 @@ class SourceTree:
             if tree.root.kind(name) is None:
                 tree.root.close()
                 raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
-            tree.root.only, tree.root.lists_root = name, False
-        if options is not None:
-            tree._show(site, options, destination)
-        return tree
+            reads = replace(tree.root.reads, only=name, lists_top=False)
+            tree = replace(tree, root=tree.root.having(reads))
+        if options is None:
+            return tree
+        return replace(tree, root=tree._asked_root(site, options, destination))
 
     @property
     def has_top(self) -> bool:
@@ -104,27 +106,18 @@ class SourceTree:
         for origin in self.origins:
             origin.release()
 
-    def _show(self, site: Site, options: SyncOptions, destination: bytes | None) -> None:
-        """Has the root show entries as `options` ask."""
-        self.root.fix_depth(options.depth)
-        if options.open_noatime:
-            self.root.keep_atimes()
-        if options.untimed:
-            from rdc.files.root.listing_view import omit_times
+    def showing(self, nodes: frozenset[Kind]) -> SourceTree:
+        """The tree, with special files of these kinds shown as what they are."""
+        return replace(self, root=self.root.having(replace(self.root.reads, nodes=nodes)))
 
-            omit_times(self.root, options.untimed)
-        if options.munge_links:
-            from rdc.files.root.listing_view import show_unmunged
+    def _asked_root(self, site: Site, options: SyncOptions, destination: bytes | None) -> Root:
+        """The root that shows entries as `options` ask."""
+        root = self.root.having(read_policy(options, self.root.reads))
+        if options.follows is None:
+            return root
+        from rdc.session.trees.link_following import follow_links
 
-            show_unmunged(self.root)
-        if options.fake_super:
-            from rdc.files.root.faked_listing import show_faked
-
-            show_faked(self.root)
-        if options.follows is not None:
-            from rdc.session.trees.link_following import follow_links
-
-            follow_links(self.root, self.only, options.follows, site, destination)
+        return follow_links(root, self.only, options.follows, site, destination)
 
     @property
     def filtered(self) -> FilteredTree:
@@ -186,6 +179,18 @@ class SourceTree:
         return Start(name, kind, self.metadata(name, kind), preserved)
 
 
+def read_policy(options: SyncOptions, reads: ReadPolicy = ReadPolicy()) -> ReadPolicy:  # noqa: B008 - frozen
+    """How a source is shown and read as `options` ask; the rest is as in `reads`."""
+    return replace(
+        reads,
+        depth=options.depth,
+        keeps_atimes=options.open_noatime,
+        untimed=options.untimed,
+        unmunges=options.munge_links,
+        fakes=options.fake_super,
+    )
+
+
 def changes_of(chmod: str) -> ModeChanges | None:
     """What `chmod` of SyncOptions changes. Raises UsageError if it is no change of permissions."""
     if not chmod:
@@ -202,5 +207,5 @@ def _preserved(root: Root, kinds: AttributeKinds, catalog: SignatureStore) -> Pr
         return replace(preserved, attributes=AttributeKinds.NONE)
     from rdc.files.facts.apply_xattrs import attribute_kinds_of
 
-    kinds &= preserved.attributes & attribute_kinds_of(root, fakes=root.fakes)
+    kinds &= preserved.attributes & attribute_kinds_of(root, fakes=root.reads.fakes)
     return replace(preserved, attributes=kinds)

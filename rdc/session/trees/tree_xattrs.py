@@ -54,7 +54,7 @@ class TreeXattrs:
         existing: Attributes | OSError
         try:
             here, kinds = self._root.top().fd, self._kinds.of(Kind.DIRECTORY)
-            existing = read_entry_attributes(here, b".", kinds, fakes=self._root.fakes)
+            existing = read_entry_attributes(here, b".", kinds, fakes=self._root.reads.fakes)
         except OSError as error:
             existing = error
         packed = self._packed(b"", b".", existing)

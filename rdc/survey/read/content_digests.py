@@ -212,8 +212,8 @@ class ContentReader:
 
         def work(batch: Batch) -> tuple[Batch, Contents]:
             root, depth = batch.root, batch.root.depths.opening
-            if root.read_rate is not None:
-                root.read_rate.take(sum([content_bytes(size, head, tail) for size in batch.wanted[2::3]]))
+            if root.reads.rate is not None:
+                root.reads.rate.take(sum([content_bytes(size, head, tail) for size in batch.wanted[2::3]]))
             return batch, read_contents(root.fileno(), batch.paths, batch.wanted, head, tail, depth)
 
         found = Keyed(array("I"), bytearray())

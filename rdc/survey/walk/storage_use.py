@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rdc.records import replace
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.depth.read_rate import ReadRate
@@ -28,7 +30,5 @@ class StorageUse:
         return self._rate
 
     def bind(self, root: Root) -> Root:
-        """Have `root` obey. Returns it."""
-        root.fix_depth(self._depth)
-        root.read_rate = self._rate
-        return root
+        """Return `root` as it obeys."""
+        return root.having(replace(root.reads, depth=self._depth, rate=self._rate))

@@ -59,7 +59,7 @@ class UniqueWalk:
         read."""
         if self._stopped():
             return
-        self.use.bind(root)
+        root = self.use.bind(root)
         top = root.identity(b"")
         if self._fills(top.device, top.inode):
             raise UsageError(

@@ -11,13 +11,14 @@ import pytest
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.write_quota import ENTRY_BYTES, WriteQuota
 from rdc.files.replace.replace import Replacement
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 
 SIZE = 3 * ENTRY_BYTES
 
 
 def root_of(place: Path, size: int = SIZE) -> Root:
-    return Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"module", WriteQuota(size))
+    return Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"module", writes=WritePolicy(WriteQuota(size)))
 
 
 def write_more(root: Root) -> None:
@@ -74,7 +75,7 @@ def test_roots_share_one(tmp_path: Path) -> None:
     for number in range(2):
         place = tmp_path / str(number)
         place.mkdir()
-        root = Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"m", allowance)
+        root = Root(os.open(place, os.O_PATH | os.O_DIRECTORY), b"m", writes=WritePolicy(allowance))
         root.make_directory(b"d")
     assert not root.may_spend(1)
     with pytest.raises(RdcError):

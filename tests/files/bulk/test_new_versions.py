@@ -24,7 +24,7 @@ from rdc.files.bulk.small_files import NewVersions
 from rdc.files.bulk.snapshot import identities_of
 from rdc.files.facts.extents import holes
 from rdc.files.replace.replace import CommitGroup, Replacement
-from rdc.files.root.entry_writer import HOLE_BYTES
+from rdc.files.root.policies import HOLE_BYTES, WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.entries import ComparedFields, Identity, Metadata
 from rdc.model.identity_columns import IdentityColumns
@@ -259,7 +259,7 @@ def test_a_link_on_the_way_leads_nowhere(tmp_path: Path, root: Root, monkeypatch
 
 def test_what_may_not_be_written_is_left_to_be_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
-    root = Root(os.open(tmp_path, os.O_PATH | os.O_DIRECTORY), b"top", WriteQuota(10))
+    root = Root(os.open(tmp_path, os.O_PATH | os.O_DIRECTORY), b"top", writes=WritePolicy(WriteQuota(10)))
     group = CommitGroup(root, fsync=False, on_commit=lambda _: None)
     versions = versions_of([b"a"], [root.identity(b"a")], [100])
     assert group.add_versions(versions, bytes(100), OWNER) == ([], [0])

@@ -18,6 +18,7 @@ from rdc.errors import FileError
 from rdc.files.base.temporary_names import is_temporary
 from rdc.files.bulk.read_listed import ListedFiles, read_small, read_together
 from rdc.files.replace.replace import CommitGroup
+from rdc.files.root.policies import ReadPolicy, WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, PackedListing
 from tests.support.share import examples
@@ -68,8 +69,7 @@ def grouped(top: Path, wanted: list[Directory], depth: int, most: int, fsync: bo
     """Commits new files of all directories, as WholeFiles does with those of one message."""
     top.mkdir()
     root = Root.open(os.fsencode(top))
-    root.fix_depth(depth)
-    root.sparse = True
+    root = root.having(ReadPolicy(depth=depth), WritePolicy(sparse=True))
     committed: list[bytes] = []
     failed: list[FileError] = []
     files, contents = [], []
@@ -122,7 +122,7 @@ def test_what_was_staged_ahead_and_is_abandoned_leaves_nothing(tmp_path: Path) -
     (tmp_path / "b").mkdir()
     before = open_descriptors()
     root = Root.open(os.fsencode(tmp_path))
-    root.fix_depth(16)
+    root = root.having(ReadPolicy(depth=16))
     group = CommitGroup(root, fsync=False, on_commit=lambda _: None)
     files = [ListedFiles(name, listing(3)) for name in (b"a", b"b")]
     content = bytes(range(2 * files[0].listing.total_size))
@@ -158,7 +158,7 @@ def test_files_are_read_as_those_of_each_directory(counts: list[int], drawn: ran
         alone = [read_small(Root.open(os.fsencode(place)), one.directory, one.listing) for one in files]
         for depth in (1, 16):
             root = Root.open(os.fsencode(place))
-            root.fix_depth(depth)
+            root = root.having(ReadPolicy(depth=depth))
             content, good = read_together(root, files)
             assert content == b"".join(each for each, _ in alone)
             assert good == b"".join(fine for _, fine in alone)

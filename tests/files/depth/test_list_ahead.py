@@ -150,11 +150,12 @@ def test_slow_directories_are_listed_together(tmp_path: Path, flat: bool) -> Non
     storage = SlowStorage(tmp_path)
     script = """
 import os, sys
+from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk
 root = Root.open(os.fsencode(sys.argv[1]))
-root.fix_depth(int(sys.argv[2]))
+root = root.having(ReadPolicy(depth=int(sys.argv[2])))
 for path, listing, _ in Walk(root, FilterList([]), print):
     print(path, listing)
 """

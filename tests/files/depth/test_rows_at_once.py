@@ -96,9 +96,10 @@ def test_one_slow_file_holds_up_no_others(storage: SlowStorage, source: Path, tm
     script = """
 import os, sys, threading, time
 from rdc.files.bulk.open_many import OpenedFiles
+from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 root = Root.open(os.fsencode(sys.argv[1]))
-root.fix_depth(4)
+root = root.having(ReadPolicy(depth=4))
 paths = [b"d0/f%03d\\0" % i for i in range(0, 300, 3)]
 begun = time.monotonic()
 with OpenedFiles(root, b"".join(paths)) as opened:
@@ -123,9 +124,10 @@ def test_no_descriptor_is_free(storage: SlowStorage, source: Path) -> None:
     script = """
 import os, sys
 from rdc.files.bulk.open_many import OpenedFiles
+from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 root = Root.open(os.fsencode(sys.argv[1]))
-root.fix_depth(32)
+root = root.having(ReadPolicy(depth=32))
 paths = b"".join([b"d0/f%03d\\0" % i for i in range(0, 300, 3)])
 found = []
 for _ in range(4):
@@ -154,9 +156,10 @@ def test_no_thread_may_be_started(storage: SlowStorage, source: Path, tmp_path: 
     script = """
 import os, sys
 from rdc.files.bulk.snapshot import look
+from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 root = Root.open(os.fsencode(sys.argv[1]))
-root.fix_depth(16)
+root = root.having(ReadPolicy(depth=16))
 found = look(root, [b"d0/f%03d" % i for i in range(0, 300, 3)])
 print(root.depths.opening.now, len(found.content), None in found.identities)
 """

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rdc.errors import FileError
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.overwrite import BLOCK_BYTES, Overwrite
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
 from tests.support.share import examples
@@ -42,7 +43,7 @@ def moves(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
 
 def overwrite(top: Path, *, sparse: bool = False) -> tuple[Root, Overwrite]:
     root = Root.open(os.fsencode(top))
-    root.write_sparsely(sparse)
+    root = root.having(writes=WritePolicy(sparse=sparse))
     return root, Overwrite(root, b"file", root.identity(b"file"), size=1 << 20)
 
 

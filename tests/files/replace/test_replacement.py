@@ -15,6 +15,7 @@ from rdc.files.replace.replace import (
     CommitGroup,
     Replacement,
 )
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 from tests.files.replace.written_files import PLAIN, commit, read, temporaries
@@ -127,7 +128,7 @@ def test_what_is_reserved_ahead_is_bounded(
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nothing_is_written_beyond_what_was_expected(root: Root, sparse: bool) -> None:
     commit(root, b"base", bytes(100), None)
-    root.write_sparsely(sparse)
+    root = root.having(writes=WritePolicy(sparse=sparse))
     with root.open_read(b"base") as source:
         beyond: list[Callable[[Replacement], object]] = [
             lambda one: one.write(b"1234"),

@@ -138,7 +138,7 @@ def test_a_root_names_the_directory_it_refuses(tmp_path: Path, monkeypatch: pyte
     def refuse(*arguments: object, **more: object) -> Listed:
         raise OSError(errno.EOVERFLOW, os.strerror(errno.EOVERFLOW))
 
-    monkeypatch.setattr("rdc.files.root.directory_lister.list_directory", refuse)
+    monkeypatch.setattr("rdc.files.root.confined_root.list_directory", refuse)
     root = Root.open(os.fsencode(tmp_path))
     with pytest.raises(FileError, match=r"d: cannot list the directory: expected .*1024 MiB") as caught:
         root.list_unviewed(b"d")

@@ -191,7 +191,7 @@ def turn(
     rules = tuple(FilterRule(RuleAction.EXCLUDE, pattern) for pattern in excluded)
     options = replace(DELETE, rules=rules)
     terms = SessionTerms(options, FilterList(rules), bytes(16), FileSigner())
-    destination_root = open_destination(os.fsencode(place), start, options)
+    destination_root = open_destination(os.fsencode(place), start, options, Preserved(owner=False))
     relay = EventRelay(events.append)
     found = ChangeTurn(destination_context(terms, destination_root, start, relay, Preserved(owner=False)))
     conversation = found.run(0)

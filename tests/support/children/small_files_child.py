@@ -24,6 +24,7 @@ from rdc.files.bulk import several_directories  # noqa: F401 - loaded before any
 from rdc.files.bulk.read_listed import ListedFiles
 from rdc.files.bulk.small_files import NewVersions
 from rdc.files.replace.replace import CommitGroup, sweep_temporaries
+from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 from rdc.model.entries import Listing, Metadata, PackedListing
 from rdc.model.identity_columns import IdentityColumns
@@ -63,7 +64,7 @@ def commit(
 ) -> list[bytes]:
     """Files of two directories, in one of which something is in the way. Returns what was not staged."""
     root = Root.open(os.fsencode(top))
-    root.fix_depth(depth)
+    root = root.having(ReadPolicy(depth=depth))
     listing, content = packed(CONTENTS), b"".join(CONTENTS.values())
     unstaged = []
     most = 6 if depth == 1 else 8  # of both directories together, where they may be staged ahead

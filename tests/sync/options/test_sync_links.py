@@ -10,6 +10,7 @@ import pytest
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.root.followed_links import FollowedLinks
+from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.option_values import LinkChoice, leads_outside
@@ -218,8 +219,8 @@ def test_a_served_source_follows_only_what_stays_inside(outside: Path, tmp_path:
     write_tree(tmp_path / "served-too", tree({"g": b"not served"}))
     problems: list[Event] = []
     source = SourceTree.open(b"/tree/", confined(top), SyncOptions(copy_links=True))
-    assert source.root.followed is not None
-    source.root.followed.begin(problems.append, FilterList(()).excluded)
+    assert source.root.reads.followed is not None
+    source.root.reads.followed.begin(problems.append, FilterList(()).excluded)
     shown = {path: listing.unpacked().names for path, listing, _ in Walk(source.root, FilterList(()), silent)}
     assert shown == {b"": (b"f", b"in"), b"in": (b"g",)}
     said = [problem for problem in problems if isinstance(problem, Problem)]
@@ -263,8 +264,8 @@ def test_a_link_that_is_swapped_after_it_was_listed_leads_to_nothing_new(
         shutil.move(place, tmp_path / "away")
         place.symlink_to(outside)
         source.root.forget(b"")
-        assert source.root.followed is not None
-        source.root.followed.top.forget(b"")
+        assert source.root.reads.followed is not None
+        source.root.reads.followed.top.forget(b"")
         for path in (b"in/g", b"file"):
             with pytest.raises(FileError):
                 source.root.open_read(path)
@@ -275,7 +276,7 @@ def test_a_followed_path_that_is_no_link_any_more_is_what_it_is(outside: Path, t
     source = write_tree(tmp_path / "s", {**tree(), b"l": Link(os.fsencode(outside))})
     root = Root.open(os.fsencode(source))
     followed = FollowedLinks(root, Root.open(b"/"), LinkChoice(every=True), only=None)
-    root.followed, root.views = followed, (followed,)
+    root = root.having(ReadPolicy(followed=followed))
     assert root.list(b"").kinds == b"\1"
     assert root.list(b"l").names == (b"deep", b"x")
     (source / "l").unlink()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.sparse import HOLE_BYTES, data_and_holes, data_spans, may_have_holes
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
@@ -86,7 +87,7 @@ def test_what_is_not_written_is_zeros_and_every_block_of_them(parts: list[bytes]
 def test_a_replacement_reads_back_what_was_written(ext4: Path, parts: list[bytes]) -> None:
     """At once too, up to its end, and where something else is put in the place of a hole."""
     root = Root.open(os.fsencode(ext4))
-    root.write_sparsely(True)
+    root = root.having(writes=WritePolicy(sparse=True))
     content = b""
     try:
         with Replacement(root, b"f", expected_size=2 << 20) as replacement:
@@ -115,7 +116,7 @@ def test_a_replacement_reads_back_what_was_written(ext4: Path, parts: list[bytes
 def test_what_is_written_again_has_holes_too(ext4: Path) -> None:
     """Repairs of chunks in which a match was wrong. The last block is not a whole one."""
     root = Root.open(os.fsencode(ext4))
-    root.write_sparsely(True)
+    root = root.having(writes=WritePolicy(sparse=True))
     content = bytearray(b"x" * (20 * HOLE_BYTES + 7))
     try:
         with Replacement(root, b"f", expected_size=len(content)) as replacement:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.files.root import entry_reader
+from rdc.files.root import confined_root
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree
@@ -94,6 +94,6 @@ def test_a_file_of_another_owner_is_read_all_the_same() -> None:
 
 
 def test_a_system_without_the_flag_reads_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_reader, "NO_ATIME", 0)
+    monkeypatch.setattr(confined_root, "NO_ATIME", 0)
     source, destination = both(tmp_path)
     assert run_sync(source, destination, OPTIONS).problems == []

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, TrustError
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.option_values import parse_keep_undo
 from rdc.model.sync import Backup, KeepUndo, SyncOptions
@@ -64,10 +65,10 @@ def test_days_drop_what_is_older(tmp_path: Path) -> None:
     top = write_tree(tmp_path / "d", tree({"f": b""}))
     for day in (0, 1, 2, 9):
         root = Root.open(os.fsencode(top))
-        root.keep_undo(SyncUndo(root, KeepUndo(days=7), fsync=False, clock=partial(float, day * DAY)))
+        undo = SyncUndo(root, KeepUndo(days=7), fsync=False, clock=partial(float, day * DAY))
+        root = root.having(writes=WritePolicy(undo=undo))
         root.remove_file(b"f")
-        assert root.undo is not None
-        assert root.undo.finish() == []
+        assert undo.finish() == []
         root.release()
         (top / "f").write_bytes(b"%d" % day)
     assert [sync.seconds // DAY for sync in list_syncs(os.fsencode(top))] == [2, 9]

@@ -14,8 +14,10 @@ from rdc.errors import ExitCode
 from rdc.files.base.temporary_names import PARTS_NAME
 from rdc.files.replace.partial_directory import PartialDirectory
 from rdc.files.replace.replacement import Replacement
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.sync import KeepUndo, SyncOptions
+from rdc.records import replace
 from rdc.undoing.keeper import SyncUndo
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import Way, command, run_sync
@@ -38,7 +40,8 @@ def interrupted(top: Path, word: str, tmp_path: Path, size: int = 300_000) -> Pa
     (top / "d" / "other").write_bytes(b"small")
     root = Root.open(os.fsencode(top))
     absolute = Root.open(os.fsencode(word), create=True, mode=0o700) if word.startswith("/") else None
-    root.partials = PartialDirectory(root, name=b"" if absolute else os.fsencode(word), top=absolute)
+    partials = PartialDirectory(root, name=b"" if absolute else os.fsencode(word), top=absolute)
+    root = root.having(writes=WritePolicy(partials=partials))
     copy = Replacement(root, b"d/large")
     copy.write(CONTENT[:size])
     copy.keep()
@@ -278,7 +281,7 @@ def test_a_directory_of_the_user_stays(tmp_path: Path) -> None:
 def test_parts_of_several_files(tmp_path: Path) -> None:
     top = tmp_path / "d"
     root = Root.open(os.fsencode(top), create=True)
-    root.partials = PartialDirectory(root, name=b".parts")
+    root = root.having(writes=WritePolicy(partials=PartialDirectory(root, name=b".parts")))
     for name in (b"one", b"two", b"\xff\nthree"):
         copy = Replacement(root, name)
         copy.write(CONTENT)
@@ -322,8 +325,8 @@ def test_an_undo_of_an_interrupted_run_takes_parts_along(made: bool, tmp_path: P
     (top / "d/.parts" if made else top / "d").mkdir(parents=True)
     before = read_beside(top)
     root = Root.open(os.fsencode(top))
-    root.keep_undo(SyncUndo(root, KeepUndo(days=1), fsync=False))
-    root.partials = PartialDirectory(root, name=b".parts")
+    root = root.having(writes=WritePolicy(undo=SyncUndo(root, KeepUndo(days=1), fsync=False)))
+    root = root.having(writes=replace(root.writes, partials=PartialDirectory(root, name=b".parts")))
     copy = Replacement(root, b"d/large")
     copy.write(CONTENT)
     copy.keep()

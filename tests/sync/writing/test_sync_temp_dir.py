@@ -13,6 +13,7 @@ import pytest
 from rdc.errors import ExitCode, FileError
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.distant_replacement import DistantReplacement
+from rdc.files.root.policies import WritePolicy
 from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
@@ -67,8 +68,7 @@ def test_all_arrives_and_nothing_is_left(way: Way, name: str, tmp_path: Path, sh
 def test_content_is_there_until_it_is_complete(name: str, tmp_path: Path, shared: Path) -> None:
     top = write_tree(tmp_path / "d", HELD)
     _, where = place(name, tmp_path, shared)
-    root = Root.open(os.fsencode(top))
-    root.distant = Root.open(os.fsencode(where))
+    root = Root.open(os.fsencode(top)).having(writes=WritePolicy(distant=Root.open(os.fsencode(where))))
     copy = DistantReplacement(root, b"d/f", expected_size=len(LARGE))
     copy.write(LARGE)
     assert [path.stat().st_size for path in where.iterdir()] == [len(LARGE)]
@@ -89,8 +89,7 @@ def test_an_interrupted_file_goes_on_from_there(name: str, tmp_path: Path, share
     source, top = write_tree(tmp_path / "s", tree({"d/large": os.urandom(400_000)})), tmp_path / "d"
     (top / "d").mkdir(parents=True)
     word, where = place(name, tmp_path, shared)
-    root = Root.open(os.fsencode(top))
-    root.distant = Root.open(os.fsencode(where))
+    root = Root.open(os.fsencode(top)).having(writes=WritePolicy(distant=Root.open(os.fsencode(where))))
     for path, size in ((b"d/large", 300_000), (b"gone", 70_000)):
         copy = DistantReplacement(root, path)
         copy.write((source / "d" / "large").read_bytes()[:size])
@@ -140,8 +139,7 @@ def test_a_confined_peer_names_none_outside(directory: str, code: int, tmp_path:
 def test_what_cannot_be_moved_is_removed(tmp_path: Path) -> None:
     top, where = write_tree(tmp_path / "d", HELD), tmp_path / "t"
     where.mkdir()
-    root = Root.open(os.fsencode(top))
-    root.distant = Root.open(os.fsencode(where))
+    root = Root.open(os.fsencode(top)).having(writes=WritePolicy(distant=Root.open(os.fsencode(where))))
     copy = DistantReplacement(root, b"d/f")
     copy.write(b"new")
     shutil.rmtree(top / "d")

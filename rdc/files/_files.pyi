@@ -1,7 +1,7 @@
 """The C part of rdc.files; the module that calls a function says what for.
 
-What Linux alone has is missing on other systems: there macOS has `renameat2` (renameatx_np), `full_fsync` and
-`clone_file`, and every system has `read_ranges` and `read_ranges_into`. All release the interpreter's lock,
+What Linux alone has is missing on other systems: there macOS has `renameat2` (renameatx_np) and `full_fsync`,
+and every system has `read_ranges` and `read_ranges_into`. All release the interpreter's lock,
 but `mallopt` and `go_by_name`. They raise OSError where a call fails, and ValueError for columns that do not
 fit each other. Names and paths of a column are each followed by NUL, and no link is followed. `depth`: files
 or entries in work at a time.
@@ -27,7 +27,6 @@ def refresh_stat(directory: int, name: bytes, /) -> int:
 def set_access_time(path: bytes, seconds: int, /) -> int: ...
 def syncfs(fd: int, /) -> int: ...
 def full_fsync(fd: int, /) -> int: ...
-def clone_file(source: int, directory: int, name: bytes, /) -> int: ...
 def fallocate(fd: int, mode: int, offset: int, length: int, /) -> int: ...
 def fstatfs_type(fd: int, /) -> int:
     """f_type of statfs(2), 32 bits."""

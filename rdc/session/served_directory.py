@@ -10,8 +10,7 @@ from rdc.errors import ExitCode, FileError, RdcError, TrustError, printable
 from rdc.files.base.append_only import MadeEntries
 from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.temporary_names import stands_for_reserved
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Kind
 from rdc.session.access import Access, granted_options
 from rdc.session.serve import Admitted

@@ -39,8 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rdc.files.root.policies import Placed
-    from rdc.files.root.root import Root
+    from rdc.files.root.root import Placed, Root
     from rdc.model.attributes import Attributes
     from rdc.model.entries import Metadata
     from rdc.model.sync import KeepUndo

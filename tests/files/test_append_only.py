@@ -23,16 +23,16 @@ from rdc.files.facts.facts_by_type import facts_by_type
 from rdc.files.names import name_change
 from rdc.files.names.entry_names import Linked, link_file, move_directory, move_file
 from rdc.files.names.leased_files import LeasedFile, LeasedFiles, Outcome, Place, Step
-from rdc.files.names.return_name import remove_twin, return_displaced, unlink_copy
+from rdc.files.names.return_name import remove_twin, return_displaced
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.set_metadata_if_unchanged import copy_file, set_metadata_if_unchanged
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind, Metadata
 from rdc.model.identity_columns import IdentityColumns
+from tests.support.trees.saved_files import unlink_copy
 from tests.support.trees.trees import Link, tree, write_tree
 from tests.support.wire.hostile_requests import snapshot
 
@@ -325,7 +325,7 @@ CHANGING = {
     "replace_kind.directory_over_file": "Root.replace_with_directory",
     "replace_kind.file_over_directory": "Root.replace_symlink, CheckedRename.rename, link_file",
     "replace_kind._rmdir_quietly": "directory_over_file",
-    "name_change.put_back": "NameChange, unlink_copy",
+    "name_change.put_back": "NameChange, Separation",
     "metadata.set_on_descriptor": "Replacement.seal",
     "root.Root.set_on_open": "Replacement.seal, of its temporary",
     **dict.fromkeys(["faked_root.FakedRoot._stand_for", "faked_stat._set"], "no Open's"),
@@ -338,7 +338,7 @@ CHANGING = {
     "access_acl.take_acl": "set_metadata_if_unchanged, move_file, shed_acls",
     "access_acl.take_acl_of": "set_metadata_if_unchanged",
     "access_acl.shed_acls": "a directory that was just made",
-    "open_file_xattrs.write_attributes": "unlink_copy",
+    "open_file_xattrs.write_attributes": "seal_like, of its copy",
     "dedupe_range.can_share": "shares nothing",
     # Below no root: what the user names on the command line, and what the kernel is asked.
     "confined_root.ConfinedRoot.open": "the directory that a user named",

@@ -13,7 +13,7 @@ import pytest
 from blake3 import blake3
 
 from rdc.errors import OutOfSpaceError
-from rdc.files.replace.replace import Replacement
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.session.transfer.whole_file_writer import WholeFileWriter
 from rdc.session.trees.errors import MismatchError

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import ComparedFields
 
-__all__ = ["ANYTHING", "Anything", "EntryCheck", "difference_from", "found_at", "identity_of"]
+__all__ = ["ANYTHING", "Anything", "EntryCheck", "difference_from", "found_at", "identity_of", "stat_entry"]
 
 REMEMBERED_ENTRIES = 1 << 16
 """Entries whose own steps are remembered, at about 500 bytes each. Beyond this, an entry that the run itself
@@ -51,6 +51,11 @@ def identity_of(found: os.stat_result) -> Identity:
     size = found.st_size if kind == Kind.FILE else 0
     mtime, ctime = packed_time(found.st_mtime_ns), packed_time(found.st_ctime_ns)
     return Identity(found.st_dev, found.st_ino, size, mtime, ctime, kind)
+
+
+def stat_entry(name: bytes, parent: int) -> os.stat_result:
+    """Return the stat of an entry of an open directory, without following a link. Raises OSError."""
+    return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
 
 def found_at(name: bytes, directory: int) -> os.stat_result | None:

@@ -180,7 +180,6 @@ static PyObject *mallopt_(PyObject *module, PyObject *args)
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/clonefile.h>
 #include <sys/stdio.h>
 
 /* As Linux numbers them in renameat2: what syscalls.py passes. */
@@ -222,19 +221,6 @@ static PyObject *full_fsync(PyObject *module, PyObject *args)
     return done(failed);
 }
 
-static PyObject *clone_file(PyObject *module, PyObject *args)
-{
-    int source, directory, failed;
-    const char *name;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "iiy:clone_file", &source, &directory, &name))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    failed = fclonefileat(source, directory, name, 0);
-    Py_END_ALLOW_THREADS
-    return done(failed);
-}
-
 #endif
 
 static PyMethodDef functions[] = {
@@ -252,7 +238,6 @@ static PyMethodDef functions[] = {
     {"mallopt", mallopt_, METH_VARARGS, NULL},
 #endif
 #elif defined(__APPLE__)
-    {"clone_file", clone_file, METH_VARARGS, NULL},
     {"full_fsync", full_fsync, METH_VARARGS, NULL},
     {"renameat2", renameat2_, METH_VARARGS, NULL},
 #endif

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "chmod_no_follow",
-    "clone_file",
     "fallocate_keep_size",
     "file_system_type",
     "full_fsync",
@@ -100,14 +99,6 @@ def full_fsync(fd: int) -> None:
     Raises OSError: ENOSYS on other systems, where fsync does so.
     """
     _call("full_fsync", fd)
-
-
-def clone_file(source: int, directory: int, name: bytes) -> None:
-    """Make a file `name` in `directory` that shares the blocks of an open file (fclonefileat of macOS).
-
-    Raises OSError: EEXIST if the name is taken, ENOSYS on other systems.
-    """
-    _call("clone_file", source, directory, name)
 
 
 def fallocate_keep_size(fd: int, length: int, start: int = 0) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.files.base.entry_check import identity_of
+from rdc.files.base.entry_check import identity_of, stat_entry
 from rdc.files.base.os_errors import changed
 from rdc.files.facts.open_file_xattrs import read_attributes
-from rdc.files.root.confined_root import stat_entry
 from rdc.model.entries import Metadata
 from rdc.model.instances import FileFacts
 from rdc.model.times import packed_time

@@ -18,14 +18,13 @@ from enum import Enum
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.append_only import rename_to_free_name
 from rdc.files.base.durability import CANNOT_SYNC
-from rdc.files.base.entry_check import ANYTHING, found_at, identity_of
+from rdc.files.base.entry_check import ANYTHING, found_at, identity_of, stat_entry
 from rdc.files.base.file_clock import outlast
 from rdc.files.base.known_devices import honours_no_replace, stable_fields
 from rdc.files.base.metadata import narrow_name, narrowed_metadata
 from rdc.files.base.syscalls import rename_no_replace_between, syncfs
 from rdc.files.base.taking_names import is_refused
 from rdc.files.base.temporary_names import make_aside
-from rdc.files.root.confined_root import stat_entry
 from rdc.model.entries import ComparedFields, Metadata, is_same_entry
 from rdc.model.times import packed_time
 

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from rdc.model.entries import Metadata
 
 _DOING = "bring it back"
-_SEPARATING = "make it a file of its own"
 
 _extension = extension()
 
@@ -355,31 +354,6 @@ class Separation(CopiedReturn):
                 os.unlink(self._beside, dir_fd=self.directory.fd)
         except OSError as error:
             raise self.root.failure(error, self.path, "remove the link that it replaced") from error
-
-
-def unlink_copy(root: Root, path: bytes, inode: int) -> int:
-    """Give `path`, a hard link to the file with inode number `inode`, a copy of its own; return its size in
-    bytes.
-
-    The copy is durable before it takes the name, and the file keeps its other names. A file that another
-    process moved to this name meanwhile is put back. Raises FileError, FileChangedError or OutOfSpaceError;
-    the name then keeps its file.
-    """
-    with LeasedFile(root, path) as linked:
-        if linked.identity.inode != inode or linked.links < 2:
-            raise changed(path, root.shown(path), "a hard link", "a file of its own")
-        one = Separation(root, path, root.locate(path, fresh=True)[0], linked)
-        copied = one.stage()
-        try:
-            make_durable([copied])
-            one.take()
-            make_durable([], one.directories)
-        except OSError as error:
-            raise root.failure(error, path, _SEPARATING) from error
-        finally:
-            one.drop()
-        one.finish()
-        return linked.identity.size
 
 
 class SmallCopies:

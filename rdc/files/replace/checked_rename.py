@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from rdc.errors import FileError
     from rdc.files.base.directory_descriptors import Directory
     from rdc.files.base.entry_check import Expected
-    from rdc.files.root.policies import BackupKeeper
-    from rdc.files.root.root import Root
+    from rdc.files.root.root import BackupKeeper, Root
 
 __all__ = ["CheckedRename"]
 

@@ -11,12 +11,11 @@ from types import TracebackType
 from rdc.errors import FileError, RdcError
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.durability import flush, sync_directory, sync_file_systems
-from rdc.files.base.entry_check import identity_of
+from rdc.files.base.entry_check import identity_of, stat_entry
 from rdc.files.base.taking_names import is_refused
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
-from rdc.files.root.confined_root import stat_entry
 from rdc.model.entries import Identity, Metadata, little_endian_integers
 from rdc.typed import NamedTuple
 
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from rdc.files.bulk.read_listed import ListedFiles
     from rdc.files.bulk.small_files import NewVersions, StagedFiles
     from rdc.files.replace.replacement import Replacement
-    from rdc.files.root.policies import BackupKeeper, UndoKeeper
-    from rdc.files.root.root import Root
+    from rdc.files.root.root import BackupKeeper, Root, UndoKeeper
     from rdc.model.entries import PackedListing
 
 __all__ = ["CommitGroup", "Staged"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 
 from rdc.errors import FileError, RdcError
 from rdc.files.base.entry_check import identity_of
@@ -17,7 +18,6 @@ from rdc.files.base.known_devices import stable_fields
 from rdc.files.base.relative_path import join
 from rdc.files.replace.commit_group import CommitGroup, Staged
 from rdc.files.replace.replacement import KEEP_BYTES
-from rdc.files.replace.temporary_lock import lock_temporary
 from rdc.model.entries import ComparedFields, is_same_entry
 from rdc.records import dataclass, replace
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity, Metadata
 
 __all__ = ["DelayedGroup"]
-
-_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +100,7 @@ class DelayedGroup(CommitGroup):
                 item.replacement.abandon()
                 self._fail(item.path, error, "look at its new content")
                 continue
-            _close(item.replacement)
+            item.replacement.rest()
             self._waiting[item.path] = replace(opened[item.path], identity=identity)
         self._raise_collected()
 
@@ -156,11 +154,8 @@ class DelayedGroup(CommitGroup):
         else:
             directory, _ = root.locate_to_write(path)
         try:
-            fd = os.open(one.replacement.temporary, _OPEN, dir_fd=directory.fd)
-            if self._is_same(os.fstat(fd), one.identity) and lock_temporary(fd):
-                one.replacement._fd, one.replacement.directory = fd, directory
+            if one.replacement.resume(directory, partial(self._is_same, closed=one.identity)):
                 return
-            os.close(fd)
         except OSError as error:
             raise root.failure(error, path, "find its new content again") from error
         raise root.refused(
@@ -193,11 +188,3 @@ class DelayedGroup(CommitGroup):
                     self._open_again(path, item)
                     item.replacement.abandon()
         super().abandon()
-
-
-def _close(replacement: Replacement) -> None:
-    """Close a temporary, and the descriptor of its directory, and keep its name."""
-    fd, replacement._fd = replacement._fd, -1
-    with suppress(OSError):  # with fsync it is on disk, and without nobody asked
-        os.close(fd)
-    del replacement.directory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import FileError
-from rdc.files.root.policies import Placed
+from rdc.files.root.root import Placed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rdc.files.bulk.small_files import StagedFiles
     from rdc.files.replace.replacement import Replacement
-    from rdc.files.root.policies import UndoKeeper
+    from rdc.files.root.root import UndoKeeper
 
 __all__ = ["note_group"]
 

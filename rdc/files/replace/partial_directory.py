@@ -17,10 +17,10 @@ import stat
 from contextlib import contextmanager, suppress
 
 from rdc.errors import FileError, RdcError
+from rdc.files.base.entry_check import stat_entry
 from rdc.files.base.relative_path import join
 from rdc.files.base.syscalls import rename_no_replace_between
 from rdc.files.replace.parts_record import locked_record
-from rdc.files.root.confined_root import stat_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

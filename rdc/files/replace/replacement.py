@@ -18,7 +18,7 @@ from rdc.files.facts.extents import holes as holes_of
 from rdc.files.replace.reservation import Reservation
 from rdc.files.replace.sparse import data_and_holes, may_have_holes, zero_spans
 from rdc.files.replace.temporary_lock import lock_temporary
-from rdc.files.root.policies import HOLE_BYTES
+from rdc.files.root.root import HOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ READ_BYTES = 1 << 20
 KEEP_BYTES = 64 << 10
 """Partial files of at least this size are kept for the next run. Below it, sending the content again costs
 less than its signature."""
+
+_OPEN_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 NAME_ATTEMPTS = 16
 """How often a temporary is made. A sweep can remove one between its creation and its lock. That happening 16
@@ -473,6 +475,27 @@ class Replacement:
         if fd >= 0:
             with suppress(OSError):
                 os.close(fd)
+
+    def rest(self) -> None:
+        """Close the complete temporary, and the descriptor of its directory, until `resume`. It keeps its
+        name and loses its lock. Never raises: with fsync its content is on disk, without nobody asked."""
+        self._close()
+        del self.directory
+
+    def resume(self, directory: Directory, is_same: Callable[[os.stat_result], bool]) -> bool:
+        """Open and lock the temporary again, in its directory. Return False if what has its name is not, by
+        `is_same`, what was closed, or another process holds its lock. Raises OSError."""
+        fd = os.open(self.temporary, _OPEN_AGAIN, dir_fd=directory.fd)
+        try:
+            same = is_same(os.fstat(fd)) and lock_temporary(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        if not same:
+            os.close(fd)
+            return False
+        self._fd, self.directory = fd, directory
+        return True
 
     def keep(self) -> None:
         """Close the temporary and leave it for the next run to resume from. Files below KEEP_BYTES are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.files.root.policies import HOLE_BYTES
+from rdc.files.root.root import HOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

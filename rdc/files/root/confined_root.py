@@ -11,7 +11,7 @@ from functools import partial
 
 from rdc.errors import FileChangedError, FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
-from rdc.files.base.entry_check import EntryCheck, identity_of
+from rdc.files.base.entry_check import EntryCheck, identity_of, stat_entry
 from rdc.files.base.known_devices import meet
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.os_errors import failure, refused
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rdc.model.file_system_facts import FileSystemFacts
     from rdc.model.listed import BadEntry, Listed
 
-__all__ = ["NO_ATIME", "ConfinedRoot", "stat_entry"]
+__all__ = ["NO_ATIME", "ConfinedRoot"]
 
 T = TypeVar("T")
 
@@ -175,7 +175,7 @@ class ConfinedRoot:
             from rdc.files.base.error_causes import cause_of, is_of_another_mount
 
             with suppress(OSError, RdcError):
-                directory, name = self._locate(path)
+                directory, name = self.find(path)
                 cause = cause_of(error, name, directory.fd)
                 nested = is_of_another_mount(error, name, directory.fd, self._directory.fd)
         return failure(error, path, self.shown(path), doing, reading=reading, cause=cause, nested=nested)
@@ -236,16 +236,16 @@ class ConfinedRoot:
         Raises RdcError.
         """
         try:
-            return self._locate(path, fresh=fresh)
+            return self.find(path, fresh=fresh)
         except OSError as error:
             raise self.failure(error, path, "open its directory") from error
 
-    def _locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
+    def find(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
         """Do what `locate` does, but raise OSError. The root itself is "." in itself."""
         if not path:
             return self._directory, b"."
         if self.reads.followed is not None and (referent := self.reads.followed.referent(path)) is not None:
-            return self.reads.followed.top._locate(referent, fresh=fresh)
+            return self.reads.followed.top.find(referent, fresh=fresh)
         parent, _, name = path.rpartition(b"/")
         # A cached parent was checked when it was opened, so only the name needs a check.
         if self._directories.knows(parent) and len(path) <= PATH_BYTES:
@@ -262,13 +262,13 @@ class ConfinedRoot:
         The call is repeated once if the cached descriptor belonged to a directory that has been removed.
         """
         try:
-            directory, name = self._locate(path)
+            directory, name = self.find(path)
             try:
                 return call(name, directory.fd)
             except FileNotFoundError:
                 if directory is self._directory or not directory.removed():
                     raise
-                directory, name = self._locate(path, fresh=True)
+                directory, name = self.find(path, fresh=True)
                 return call(name, directory.fd)
         except OSError as error:
             raise self.failure(error, path, doing, reading=reading) from error
@@ -388,7 +388,7 @@ class ConfinedRoot:
         A symlink or another non-directory above `path` is a FileError, because nothing can be made at `path`.
         """
         try:
-            directory, name = self._locate(path)
+            directory, name = self.find(path)
             found = stat_entry(name, directory.fd)
         except FileNotFoundError:
             return None  # the usual answer for a new file, so no RdcError is built for it
@@ -423,11 +423,6 @@ class ConfinedRoot:
         source = SourceFile(fd, found, path, self.shown(path))
         source.rate = self.reads.rate
         return source
-
-
-def stat_entry(name: bytes, parent: int) -> os.stat_result:
-    """Return the stat of an entry of an open directory, without following a link. Raises OSError."""
-    return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
 
 def _open_for_reading(name: bytes, parent: int, more: int = 0) -> tuple[int, os.stat_result]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
-from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.entry_check import ANYTHING, stat_entry
 from rdc.files.base.faked_stat import Faked, set_faked_on_name, set_faked_open
 from rdc.files.base.metadata import kind_of
-from rdc.files.root.confined_root import stat_entry
 from rdc.files.root.listing_view import faked_at
 from rdc.files.root.node_kinds import FORMAT_OF_KIND
 from rdc.files.root.root import Root

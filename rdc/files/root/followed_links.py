@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.files.root.confined_root import ConfinedRoot
+    from rdc.files.root.policies import Confined
     from rdc.model.listed import Listed
     from rdc.model.option_values import LinkChoice
     from rdc.progress import Reporter
@@ -50,8 +50,8 @@ class FollowedLinks:
 
     def __init__(
         self,
-        root: ConfinedRoot,
-        top: ConfinedRoot,
+        root: Confined,
+        top: Confined,
         choice: LinkChoice,
         *,
         only: bytes | None,
@@ -88,7 +88,7 @@ class FollowedLinks:
             above = above.rpartition(b"/")[0]
         return None
 
-    def follow_top(self, root: ConfinedRoot, name: bytes) -> None:
+    def follow_top(self, root: Confined, name: bytes) -> None:
         """Follow the entry `name` of `root` now, if it is a link. Raises UnfollowedError, RdcError."""
         directory = root.directory(b"")
         try:
@@ -98,7 +98,7 @@ class FollowedLinks:
         self._followed(directory.fd, b"", name, target)
 
     def follow(
-        self, root: ConfinedRoot, path: bytes, name: bytes, target: bytes, *, entry: bytes | None = None
+        self, root: Confined, path: bytes, name: bytes, target: bytes, *, entry: bytes | None = None
     ) -> os.stat_result | None:
         """Follow one link of the directory at `path` now. Return the stat of what it leads to; None: it is no
         chosen link. `entry`: its path in the tree that is shown, if that is another one. Raises
@@ -112,11 +112,11 @@ class FollowedLinks:
             text = f"{printable(entry)}: skipped, {reason}: {printable(target)}"
             self._on_problem(Problem(ExitCode.PARTIAL, entry, text))
 
-    def shown(self, root: ConfinedRoot, path: bytes, listed: Listed) -> Listed:
+    def shown(self, root: Confined, path: bytes, listed: Listed) -> Listed:
         """Return the entries with what the chosen links lead to; see ListingView."""
         return self.shown_as(path, root, path, listed)
 
-    def shown_as(self, shown: bytes, root: ConfinedRoot, path: bytes, listed: Listed) -> Listed:
+    def shown_as(self, shown: bytes, root: Confined, path: bytes, listed: Listed) -> Listed:
         """`shown` for the directory of `root` at `path`, which the tree has at the path `shown`."""
         listing = listed.listing
         if Kind.SYMLINK not in listing.kinds:

@@ -7,10 +7,10 @@ import os
 from stat import S_ISLNK
 
 from rdc.errors import FileError
+from rdc.files.base.entry_check import stat_entry
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.relative_path import check_path, join
 from rdc.files.base.temporary_names import reserved_rows
-from rdc.files.root.confined_root import stat_entry
 from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root
@@ -141,8 +141,8 @@ class LayeredRoot(Root):
     def shown(self, path: bytes) -> bytes:
         return super().shown(self.real(path))
 
-    def _locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
-        return super()._locate(self.real(path), fresh=fresh)
+    def find(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
+        return super().find(self.real(path), fresh=fresh)
 
     def directory(self, path: bytes, *, fresh: bool = False, reading: bool = False) -> Directory:
         """As in Root; FileError for a directory of several layers, which is none of them."""

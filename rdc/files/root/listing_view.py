@@ -8,11 +8,11 @@ import stat
 from functools import partial
 
 from rdc.errors import FileError
+from rdc.files.base.entry_check import stat_entry
 from rdc.files.base.entry_path import at_entry
 from rdc.files.base.faked_stat import FAKED_NAME, Faked, read_faked
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
-from rdc.files.root.confined_root import stat_entry
 from rdc.files.root.listing_reference import packed_inodes
 from rdc.files.root.node_kinds import FORMAT_OF_KIND, node_of, with_node_kinds
 from rdc.files.root.policies import MUNGE
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
-    from rdc.files.root.confined_root import ConfinedRoot
+    from rdc.files.root.policies import Confined
     from rdc.model.entries import Listing, PackedInodes
     from rdc.model.listed import Listed
 
@@ -36,7 +36,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READABLE = (Kind.FILE, Kind.DIRECTORY)
 
 
-def as_policy_says(root: ConfinedRoot, path: bytes, listed: Listed) -> Listed:
+def as_policy_says(root: Confined, path: bytes, listed: Listed) -> Listed:
     """Return the directory at `path` as the ReadPolicy of `root` has it shown, but for followed links. What
     entries stand for comes first: a faked link may be munged, and a faked device has a kind. Raises
     RdcError."""
@@ -127,7 +127,7 @@ def _with_inodes(inodes: PackedInodes, stats: Mapping[int, os.stat_result]) -> P
     return replace(inodes, **columns)
 
 
-def faked_at(root: ConfinedRoot, path: bytes) -> Faked | None:
+def faked_at(root: Confined, path: bytes) -> Faked | None:
     """Return what the entry at `path` stands for; None if it is what it is. Raises RdcError."""
 
     def read(name: bytes, parent: int) -> Faked | None:
@@ -139,7 +139,7 @@ def faked_at(root: ConfinedRoot, path: bytes) -> Faked | None:
         raise _wrong(root, path, "mode, device, owner and group, as rsync writes them", str(error)) from error
 
 
-def _unfaked(root: ConfinedRoot, path: bytes, listed: Listed) -> Listed:
+def _unfaked(root: Confined, path: bytes, listed: Listed) -> Listed:
     """Read the attribute of each file and directory of a listing."""
     listing = listed.listing
     plain = listing.unpacked()
@@ -169,7 +169,7 @@ def _unfaked(root: ConfinedRoot, path: bytes, listed: Listed) -> Listed:
     return replace(listed, listing=replace(plain, kinds=bytes(kinds), targets=targets).packed())
 
 
-def _kind(root: ConfinedRoot, faked: Faked) -> Kind:
+def _kind(root: Confined, faked: Faked) -> Kind:
     kind = _KINDS.get(stat.S_IFMT(faked.mode))
     if kind is None:
         return kind_of(faked.mode)
@@ -181,7 +181,7 @@ def _kind(root: ConfinedRoot, faked: Faked) -> Kind:
     return kind if kind in root.reads.nodes else Kind.SPECIAL
 
 
-def _link_text(root: ConfinedRoot, path: bytes) -> bytes:
+def _link_text(root: Confined, path: bytes) -> bytes:
     """Read the target of a symlink, which is the content of the file that stands for it."""
 
     def read(name: bytes, parent: int) -> bytes:
@@ -197,7 +197,7 @@ def _link_text(root: ConfinedRoot, path: bytes) -> bytes:
     return text
 
 
-def _wrong(root: ConfinedRoot, path: bytes, expected: str, found: str) -> FileError:
+def _wrong(root: Confined, path: bytes, expected: str, found: str) -> FileError:
     return root.refused(
         path,
         "read what it stands for",
@@ -207,7 +207,7 @@ def _wrong(root: ConfinedRoot, path: bytes, expected: str, found: str) -> FileEr
     )
 
 
-def is_node(root: ConfinedRoot, path: bytes, kind: Kind, number: int) -> bool:
+def is_node(root: Confined, path: bytes, kind: Kind, number: int) -> bool:
     """Return whether the entry at `path` is a special file of that kind and device number, or stands for one
     (--fake-super). Raises FileError."""
     try:

@@ -7,15 +7,15 @@ import stat
 from array import array
 
 from rdc.errors import FileError
+from rdc.files.base.entry_check import stat_entry
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
-from rdc.files.root.confined_root import stat_entry
 from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
 from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.root.confined_root import ConfinedRoot
+    from rdc.files.root.policies import Confined
     from rdc.model.listed import Listed
 
 __all__ = ["FORMAT_OF_KIND", "is_of_kind", "node_of", "with_node_kinds"]
@@ -44,7 +44,7 @@ def node_of(found: os.stat_result) -> tuple[Kind, int]:
     return kind, device_number(*device)
 
 
-def with_node_kinds(root: ConfinedRoot, path: bytes, listed: Listed) -> Listed:
+def with_node_kinds(root: Confined, path: bytes, listed: Listed) -> Listed:
     """Return the entries of the directory at `path`, in which special files of the kinds that `root` shows
     are what they are.
 

@@ -6,8 +6,8 @@ import os
 from functools import partial
 
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
-from rdc.files.root.policies import LONG_HOLE_BYTES, ReadPolicy, WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.policies import ReadPolicy
+from rdc.files.root.root import LONG_HOLE_BYTES, Root, WritePolicy
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import ALL_MODES, Preserved

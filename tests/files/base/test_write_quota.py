@@ -10,9 +10,8 @@ import pytest
 
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.write_quota import ENTRY_BYTES, WriteQuota
-from rdc.files.replace.replace import Replacement
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.replace.replacement import Replacement
+from rdc.files.root.root import Root, WritePolicy
 
 SIZE = 3 * ENTRY_BYTES
 

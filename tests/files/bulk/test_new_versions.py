@@ -23,9 +23,9 @@ from rdc.files.bulk import small_files as small
 from rdc.files.bulk.small_files import NewVersions
 from rdc.files.bulk.snapshot import identities_of
 from rdc.files.facts.extents import holes
-from rdc.files.replace.replace import CommitGroup, Replacement
-from rdc.files.root.policies import HOLE_BYTES, WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
+from rdc.files.root.root import HOLE_BYTES, Root, WritePolicy
 from rdc.model.entries import ComparedFields, Identity, Metadata
 from rdc.model.identity_columns import IdentityColumns
 from tests.support.share import examples

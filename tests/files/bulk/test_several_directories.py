@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from rdc.errors import FileError
 from rdc.files.base.temporary_names import is_temporary
 from rdc.files.bulk.read_listed import ListedFiles, read_small, read_together
-from rdc.files.replace.replace import CommitGroup
-from rdc.files.root.policies import ReadPolicy, WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.root.policies import ReadPolicy
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Kind, Listing, PackedListing
 from tests.support.share import examples
 from tests.support.trees.descriptors import open_descriptors

@@ -21,7 +21,9 @@ from rdc.files.base.temporary_names import is_temporary, is_temporary_of
 from rdc.files.bulk import small_files as small
 from rdc.files.bulk.read_listed import read_small
 from rdc.files.bulk.small_files import StagedFiles, stage_small
-from rdc.files.replace.replace import CommitGroup, Replacement, sweep_temporaries
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
+from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Listing, PackedListing
 from tests.support.project_paths import NATIVE, TOP

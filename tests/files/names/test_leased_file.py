@@ -12,9 +12,8 @@ import pytest
 from rdc.errors import ExitCode, FileChangedError, FileError
 from rdc.files.base.lease import take_lease
 from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
-from rdc.files.names.return_name import unlink_copy
 from rdc.files.root.root import Root
-from tests.support.trees.saved_files import CONTENT, TIME
+from tests.support.trees.saved_files import CONTENT, TIME, unlink_copy
 
 
 def test_open_files_are_refused(linking: Path) -> None:

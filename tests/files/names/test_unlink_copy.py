@@ -11,9 +11,8 @@ import pytest
 
 from rdc.errors import FileChangedError, FileError
 from rdc.files.base.syscalls import rename_exchange
-from rdc.files.names.return_name import unlink_copy
 from rdc.files.root.root import Root
-from tests.support.trees.saved_files import CONTENT, TIME, replace
+from tests.support.trees.saved_files import CONTENT, TIME, replace, unlink_copy
 
 
 def acl_entry(tag: int, permissions: int, number: int = 0xFFFFFFFF) -> bytes:

@@ -17,14 +17,11 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base import durability as durable_module
 from rdc.files.base import taking_names as rename_module
 from rdc.files.base.descriptor_limit import OTHER_DESCRIPTORS
-from rdc.files.base.temporary_names import temporary_name
+from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.temporary_names import is_temporary, temporary_name
 from rdc.files.replace import commit_group as commit_module
-from rdc.files.replace.replace import (
-    ANYTHING,
-    CommitGroup,
-    Replacement,
-    is_temporary,
-)
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity
 from tests.files.replace.written_files import PLAIN, commit, read, temporaries, write

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rdc.errors import FileError
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.overwrite import BLOCK_BYTES, Overwrite
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Metadata
 from tests.support.share import examples
 from tests.support.trees.trees import litter, read_tree

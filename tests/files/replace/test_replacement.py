@@ -11,12 +11,9 @@ import pytest
 
 from rdc.errors import FileError, OutOfSpaceError, RdcError
 from rdc.files.replace import reservation
-from rdc.files.replace.replace import (
-    CommitGroup,
-    Replacement,
-)
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
+from rdc.files.root.root import Root, WritePolicy
 from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 from tests.files.replace.written_files import PLAIN, commit, read, temporaries
 

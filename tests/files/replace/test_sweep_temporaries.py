@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from rdc.files.base import temporary_names as temporary_module
+from rdc.files.base.entry_check import ANYTHING
 from rdc.files.base.temporary_names import temporary_name
-from rdc.files.replace.replace import (
-    ANYTHING,
-    CommitGroup,
-    Replacement,
-    sweep_temporaries,
-)
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
+from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
 from tests.files.replace.written_files import PLAIN, read, temporaries, write
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rdc.files.replace.replace import (
-    Anything,
-    CommitGroup,
-    Replacement,
-)
+from rdc.files.base.entry_check import Anything
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.model.entries import Identity, Metadata
 

@@ -9,7 +9,10 @@ from contextlib import contextmanager
 
 from hypothesis import strategies as st
 
-from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement, is_temporary
+from rdc.files.base.entry_check import ANYTHING
+from rdc.files.base.temporary_names import is_temporary
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.limits.paths import NAME_BYTES
 from rdc.model.entries import Kind, Metadata

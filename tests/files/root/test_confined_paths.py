@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileChangedError, FileError, RdcError
 from rdc.files.base import directory_descriptors as directory_module
-from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement
+from rdc.files.base.entry_check import ANYTHING
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, Metadata

@@ -14,7 +14,8 @@ import pytest
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, RdcError
 from rdc.files.base import metadata as metadata_module
-from rdc.files.replace.replace import CommitGroup, Replacement
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root import lister
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, Metadata

@@ -12,7 +12,9 @@ import os
 import random
 import sys
 
-from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement
+from rdc.files.base.entry_check import ANYTHING
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.model.entries import Metadata
 

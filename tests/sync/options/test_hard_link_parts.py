@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import FileError
 from rdc.files.names.entry_names import Linked, link_file
-from rdc.files.replace.replace import CommitGroup, Replacement
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
 from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.model.entries import Kind, Metadata, PackedInodes

@@ -265,6 +265,7 @@ def test_a_link_that_is_swapped_after_it_was_listed_leads_to_nothing_new(
         place.symlink_to(outside)
         source.root.forget(b"")
         assert source.root.reads.followed is not None
+        assert isinstance(source.root.reads.followed.top, Root)
         source.root.reads.followed.top.forget(b"")
         for path in (b"in/g", b"file"):
             with pytest.raises(FileError):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from rdc.files.replace.replacement import Replacement
 from rdc.files.replace.sparse import HOLE_BYTES, data_and_holes, data_spans, may_have_holes
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
 from tests.support.running.syncing import Way, command, run_sync

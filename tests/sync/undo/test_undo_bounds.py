@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, TrustError
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.option_values import parse_keep_undo
 from rdc.model.sync import Backup, KeepUndo, SyncOptions
 from rdc.progress import Problem

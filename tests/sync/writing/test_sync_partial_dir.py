@@ -14,8 +14,7 @@ from rdc.errors import ExitCode
 from rdc.files.base.temporary_names import PARTS_NAME
 from rdc.files.replace.partial_directory import PartialDirectory
 from rdc.files.replace.replacement import Replacement
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.sync import KeepUndo, SyncOptions
 from rdc.records import replace
 from rdc.undoing.keeper import SyncUndo

@@ -13,8 +13,7 @@ import pytest
 from rdc.errors import ExitCode, FileError
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.distant_replacement import DistantReplacement
-from rdc.files.root.policies import WritePolicy
-from rdc.files.root.root import Root
+from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Metadata
 from rdc.model.sync import SyncOptions
 from tests.cli.test_serve_root import forced

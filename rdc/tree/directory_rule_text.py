@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DirectoryRuleText", "parse_rule_file"]
 
-_ACTIONS = {RuleSyntax.INCLUDE: RuleAction.INCLUDE, RuleSyntax.EXCLUDE: RuleAction.EXCLUDE}
+_ACTION_OF_FILE = {RuleSyntax.INCLUDE: RuleAction.INCLUDE, RuleSyntax.EXCLUDE: RuleAction.EXCLUDE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def parse_rule_file(
     shown = reader.shown(path) if above is None else os.fsdecode(os.path.join(above, rules.name))
     builder = RuleListBuilder(read_beside, known=known, quotes=False)
     defaults = RuleDefaults(
-        action=_ACTIONS.get(rules.syntax),
+        action=_ACTION_OF_FILE.get(rules.syntax),
         words=rules.words,
         clears=rules.clears,
         side=rules.side,

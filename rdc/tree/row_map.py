@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RowMap"]
 
-CACHED_DIRECTORIES = 64
+MAPPED_DIRECTORIES = 64
 """Directories cached. Rows come in walk order, and related rows are mostly near."""
 
 
@@ -43,7 +43,7 @@ class RowMap:
         cached = self._cached.get(directory)
         if cached is None:
             cached = self._cached[directory] = self._open(directory)
-            if len(self._cached) > CACHED_DIRECTORIES:
+            if len(self._cached) > MAPPED_DIRECTORIES:
                 self._cached.popitem(last=False)
         at = row - self._old.firsts[directory]
         return cached.first + at if cached.names is None else cached.rows.get(cached.names[at])

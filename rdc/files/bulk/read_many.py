@@ -66,13 +66,13 @@ def read_contents(
     each file as listed. `depth`: files in work at a time, one without it. No link is followed and no fifo
     waited for. Raises ValueError if the arguments do not fit each other.
     """
-    if _extension is None:
+    if _reader is None:
         return _read_contents(fd, paths, wanted, head, tail)
     if _SWAPPED:
         wanted = wanted[:]
         wanted.byteswap()
     now, most = (1, 1) if depth is None else (depth.now, depth.most)
-    data, outcomes, ctimes, seen = _extension.read_contents(fd, paths, wanted, head, tail, now, most)
+    data, outcomes, ctimes, seen = _reader.read_contents(fd, paths, wanted, head, tail, now, most)
     if depth is not None:
         depth.saw(RowsSeen(*seen))
     return Contents(data, array("i", outcomes), array("q", ctimes))
@@ -145,6 +145,6 @@ def _read_open(fd: int, device: int, inode: int, size: int, head: int, tail: int
     return data, 0 if same and read else TOUCHED, packed_time(after.st_ctime_ns)
 
 
-_extension: ModuleType | None = _files if hasattr(_files, "read_contents") else None
+_reader: ModuleType | None = _files if hasattr(_files, "read_contents") else None
 """The C part, which Linux alone has."""
 _SWAPPED = array("H", b"\1\0")[0] != 1

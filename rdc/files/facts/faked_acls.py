@@ -29,7 +29,7 @@ __all__ = ["faked_acls_at", "stored_acls_at", "stored_attributes", "packed_acl",
 
 STORED_NAMES = {ACCESS_ACL: b"user.rsync.%aacl", DEFAULT_ACL: b"user.rsync.%dacl"}
 
-_OWNER, _USER, _GROUP, _NAMED_GROUP, _MASK, _OTHERS = 1, 2, 4, 8, 16, 32
+_OWNER, _USER, _GROUP, _NAMED_GROUP, _MASK, _OTHER = 1, 2, 4, 8, 16, 32
 _LEFT_OUT = 0x80
 _IS_USER = 0x8000_0000
 _NOBODY = 0xFFFF_FFFF
@@ -42,7 +42,7 @@ def packed_acl(name: bytes, acl: bytes) -> bytes:
     ValueError for another form."""
     if acl[:4] != _VERSION or len(acl) % 8 != 4:
         raise ValueError("an ACL of an unknown version")
-    rights = dict.fromkeys((_OWNER, _GROUP, _MASK, _OTHERS), _LEFT_OUT)
+    rights = dict.fromkeys((_OWNER, _GROUP, _MASK, _OTHER), _LEFT_OUT)
     users: list[tuple[int, int]] = []
     groups: list[tuple[int, int]] = []
     for tag, bits, number in iter_unpack("<HHI", acl[4:]):
@@ -54,10 +54,10 @@ def packed_acl(name: bytes, acl: bytes) -> bytes:
             groups.append((number, bits))
     named = users + groups
     if name == ACCESS_ACL:
-        rights[_OWNER] = rights[_OTHERS] = _LEFT_OUT
+        rights[_OWNER] = rights[_OTHER] = _LEFT_OUT
         if rights[_MASK] in (_LEFT_OUT, rights[_GROUP]):
             rights[_GROUP] = _LEFT_OUT
-    head = pack("<4I", rights[_OWNER], rights[_GROUP], rights[_MASK], rights[_OTHERS])
+    head = pack("<4I", rights[_OWNER], rights[_GROUP], rights[_MASK], rights[_OTHER])
     return head + b"".join(pack("<2I", *each) for each in named)
 
 
@@ -78,7 +78,7 @@ def unpacked_acl(name: bytes, stored: bytes, mode: int) -> bytes:
     groups = [(_NAMED_GROUP, bits, number) for number, bits in named if not bits & _IS_USER]
     entries = [(_OWNER, owner, _NOBODY), *users, (_GROUP, group, _NOBODY), *groups]
     entries += [(_MASK, mask, _NOBODY)] if mask != _LEFT_OUT else []
-    return _packed([*entries, (_OTHERS, others, _NOBODY)])
+    return _packed([*entries, (_OTHER, others, _NOBODY)])
 
 
 def _packed(entries: Sequence[tuple[int, int, int]]) -> bytes:

@@ -30,7 +30,7 @@ every_reader = pytest.mark.parametrize("read", READERS, ids=["C", "Python"])
 
 
 def test_the_extension_is_what_is_tested() -> None:
-    assert contents._extension is _files
+    assert contents._reader is _files
 
 
 def wanted_of(top: Path, names: list[bytes]) -> array[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import struct
 import sys
 from functools import lru_cache
@@ -39,4 +38,6 @@ def _kernel() -> bytes:
         if sys.platform == "linux":
             # By another name for it, one kernel might be taken for two, and a directory for its own copy.
             raise WithoutProcError from error
+        import platform  # rare: it costs as much as a whole module
+
         return platform.node().encode()

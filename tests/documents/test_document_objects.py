@@ -13,7 +13,7 @@ import s3fs
 from rdc.documents.read import slice_files
 from rdc.errors import ExitCode, FileError, UsageError
 from rdc.files.objects import object_url
-from rdc.files.objects.object_file import AHEAD_BYTES
+from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES
 from rdc.files.objects.object_store import ObjectStore
 from rdc.files.objects.object_url import ObjectUrl, is_url, parse_url
 from rdc.library.similar import merge_documents, similar_documents
@@ -152,7 +152,7 @@ def test_large_objects_are_read_by_ranges(
 
     monkeypatch.setattr(s3fs.S3File, "_fetch_range", noted)
     assert similar_documents("s3://corpus/large.jsonl").summary.documents == 100
-    assert max(end - start for start, end in ranges) <= AHEAD_BYTES + READ_BYTES
+    assert max(end - start for start, end in ranges) <= OBJECT_AHEAD_BYTES + READ_BYTES
     assert sum(end - start for start, end in ranges) <= Path("large.jsonl").stat().st_size
     ranges.clear()
     sliced(["s3://corpus/large.jsonl"], 2)
@@ -161,11 +161,11 @@ def test_large_objects_are_read_by_ranges(
 
 
 def test_an_object_that_is_replaced_while_it_is_read(bucket: Bucket) -> None:
-    bucket.put("changing.jsonl", bytes(3 * AHEAD_BYTES))
+    bucket.put("changing.jsonl", bytes(3 * OBJECT_AHEAD_BYTES))
     with ObjectStore().open(b"s3://corpus/changing.jsonl") as source:
         stream = source.stream()
         assert stream.read(10) == bytes(10)
-        bucket.put("changing.jsonl", bytes(3 * AHEAD_BYTES) + b"1")
+        bucket.put("changing.jsonl", bytes(3 * OBJECT_AHEAD_BYTES) + b"1")
         with pytest.raises(OSError, match=r"."):
             stream.read()
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from rdc.files.depth.read_rate import ReadRate
 
-__all__ = ["AHEAD_BYTES", "ObjectFile"]
+__all__ = ["OBJECT_AHEAD_BYTES", "ObjectFile"]
 
-AHEAD_BYTES = 4 << 20
+OBJECT_AHEAD_BYTES = 4 << 20
 """Bytes that are asked for beyond what is needed, since reads go on. Two such ranges are in memory."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.errors import FileError, one_line, printable
 from rdc.files.depth.depth import Depth
-from rdc.files.objects.object_file import AHEAD_BYTES, ObjectFile
+from rdc.files.objects.object_file import OBJECT_AHEAD_BYTES, ObjectFile
 from rdc.files.objects.object_lister import ObjectLister
 from rdc.files.objects.object_listing import version_of
 from rdc.limits.sessions import DEPTH_LIMIT
@@ -172,7 +172,7 @@ class ObjectStore:
         """Opens the object that is at `path`, a URL, now. Raises FileError."""
         try:
             key = path.decode().removeprefix("s3://")
-            file = self._fs.open(key, "rb", block_size=AHEAD_BYTES, cache_type="readahead")
+            file = self._fs.open(key, "rb", block_size=OBJECT_AHEAD_BYTES, cache_type="readahead")
             return ObjectFile(file, path, self.rate)
         except Exception as error:
             raise failure(error, path, "open it") from error

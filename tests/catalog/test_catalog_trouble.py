@@ -89,6 +89,7 @@ def test_a_lock_that_is_never_given_back_stops_nobody(
 # Damage
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_damage_never_makes_a_wrong_answer(
     tmp_path: Path, contents: tuple[Path, list[bytes]], seed: int

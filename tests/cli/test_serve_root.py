@@ -15,6 +15,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Role
 from rdc.session.access import Access
 from rdc.session.served_directory import KEY_TITLE, admission
+from tests.support.children.far_process import ForcedCommand
 from tests.support.running.ssh_server import ssh_server
 from tests.support.running.syncing import RDC, Ended, command
 from tests.support.trees.trees import Directory, File, Link, Tree, describe, read_tree, tree, write_tree
@@ -35,14 +36,8 @@ def place(tmp_path: Path) -> Path:
 
 def forced(place: Path, *options: str) -> str:
     """Writes a remote shell that ignores the client's command, like sshd with a forced command."""
-    line = shlex.join([*RDC, "serve", "--stdio", *options])
-    script = place / "forced"
-    script.write_text(
-        f'#!/bin/sh\nexport SSH_ORIGINAL_COMMAND="$*" RDC_CATALOG={place}/catalog RDC_OWNER=yes\n'
-        f"cd {place}/outside && exec {line}\n"
-    )
-    script.chmod(0o755)
-    return str(script)
+    environ = {"RDC_CATALOG": f"{place}/catalog", "RDC_OWNER": "yes"}
+    return ForcedCommand(("serve", "--stdio", *options), environ, f"{place}/outside").write(place / "forced")
 
 
 def sync(place: Path, key: str, *words: str | Path) -> Ended:

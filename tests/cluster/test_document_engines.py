@@ -46,6 +46,7 @@ def test_processes_write_the_groups_of_one_search(tree: Path, tmp_path: Path) ->
     assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)} == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("url", ["processes:2", "ray:local"], indirect=True)
 def test_a_killed_worker_changes_nothing(tree: Path, tmp_path: Path, url: str) -> None:
     (tmp_path / "parts").mkdir()

@@ -34,6 +34,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("url", ["processes:2", "dask", "ray:local"], indirect=True)
 def test_a_cluster_writes_the_document_of_one_scan(tree: Path, tmp_path: Path, url: str) -> None:
     whole = program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree)
@@ -55,6 +56,7 @@ def test_parts_that_are_there_stay(tree: Path, tmp_path: Path) -> None:
     assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)} == before
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("url", ["processes:2", "dask", "ray:local"], indirect=True)
 def test_a_killed_worker_changes_nothing(tree: Path, tmp_path: Path, url: str) -> None:
     whole = program(tmp_path, "rdc", "scan", "--json", "--no-catalog", tree)

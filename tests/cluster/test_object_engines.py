@@ -135,6 +135,7 @@ def searched(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
     return search(tmp_path_factory.mktemp("one"), tree)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("url", ["dask", "ray"], indirect=True)
 def test_a_scan_is_that_of_one_process(
     url: str, bucket: Bucket, scanned: str, top: Path, tmp_path: Path
@@ -147,6 +148,7 @@ def test_a_scan_is_that_of_one_process(
     assert_no_secret(top, out, scanned)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("url", ["dask", "ray"], indirect=True)
 def test_documents_here_and_there_are_those_of_one_search(
     url: str,

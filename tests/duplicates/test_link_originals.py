@@ -37,6 +37,7 @@ def idle(top: Path) -> None:
     assert {path: os.stat(path).st_ino for path in top.rglob("*")} == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("known", [True, False], ids=["the most links known", "not known"])
 def test_more_names_than_a_file_may_have(ext4: Path, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """ext4 allows 65,000 links. What does not fit becomes links to another file."""

@@ -16,6 +16,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Sanitized:
     return Sanitized(tmp_path_factory.mktemp("sanitized"), ["rdc.files"], FAULTS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("faults", [0, 30])
 def test_any_arguments_over_a_tree_that_changes(built: Sanitized, faults: int) -> None:
     for seed in (1, 2):
@@ -35,6 +36,7 @@ with open("file", "rb") as file:
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -34,6 +34,7 @@ def brute_force(ranks: list[tuple[int, int]], min_size: int, max_size: int) -> l
     return [*cuts, n] if n else cuts
 
 
+@pytest.mark.sampled(4)
 @limits
 @pytest.mark.parametrize("kind", sorted(STREAMS))
 def test_every_variant_cuts_like_the_pure_one(kind: str, sizes: tuple[int, int]) -> None:

@@ -51,6 +51,7 @@ def test_every_variant_finds_the_same_in_real_lengths(variant: str) -> None:
         _kernel.choose(before)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("variant", ["c", *_kernel.usable()])
 @pytest.mark.parametrize("lengths", [[4], [4] * 30 + [8], [4] * 9 + [1, 3, 5, 8, 12, 64, 70]])
 def test_every_variant_takes_and_puts_the_same(variant: str, lengths: list[int]) -> None:

@@ -88,6 +88,7 @@ def test_variants_agree_on_many_streams(objects: Path) -> None:
     agreeing_variants(build(objects, "compare", ("-O3",)), 1_000_000, examples(1000))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking", "samples", "shingles"])
 @pytest.mark.parametrize("flags", [SANITIZED, ("-O3",)], ids=["sanitized", "optimized"])
 def test_index_and_search_agree_with_plain_loops(objects: Path, driver: str, flags: tuple[str, ...]) -> None:
@@ -130,6 +131,7 @@ def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:
         assert "fails its self-check" in result.stderr  # what importing rdc would have said
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="plain C is the only form")
 @pytest.mark.parametrize(
     ("right", "wrong"),

@@ -18,6 +18,7 @@ def unpacked(traits: bytes) -> list[int]:
     return [value >> 6 * t & 63 for t in range(12)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("size", "shared"), [(40, 20), (300, 150), (300, 270), (300, 30), (12, 9)])
 def test_traits_agree_as_often_as_the_sets_do(size: int, shared: int) -> None:
     """Sets of `size` features each, `shared` in common: J = shared / (2 size - shared)."""

@@ -81,6 +81,7 @@ def test_the_kept_file_is_read(name: str, tmp_path: Path) -> None:
     assert read(copied(name, (FIXTURES / name).read_bytes(), tmp_path)) == expected
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", READERS)
 def test_damage_is_named_and_never_a_traceback(name: str, tmp_path: Path) -> None:
     """Every truncation, and 300 flips of bits. A journal that was cut is read up to the cut."""

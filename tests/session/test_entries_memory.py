@@ -211,6 +211,7 @@ BOMBS: dict[str, tuple[SyncOptions, Steps]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_memory_is_linear_in_what_came_and_no_more_than_is_counted(tmp_path: Path, bomb: str) -> None:
     options, steps = BOMBS[bomb]

@@ -66,6 +66,7 @@ def test_collisions_end_in_a_listing_and_the_right_tree(
 SLOW = settings(max_examples=examples(75), deadline=None)
 
 
+@pytest.mark.sampled(2)
 @DIALLERS
 @pytest.mark.parametrize("width", [None, 1, 0])
 @SLOW

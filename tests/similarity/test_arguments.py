@@ -242,6 +242,7 @@ class Index:
         return self.number
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_numbers_have_a_range(name: str) -> None:
     call, least, most = WHOLE[name]

@@ -1,16 +1,23 @@
 """How much of the random and repeated work a run of the tests does: a share, or all of it.
 
 scripts/soak tests sets RDC_TESTS=all. Without it, a run takes a fifth of the examples and of the repetitions.
-The examples that hypothesis draws are others in each run, so the share moves.
+The examples that hypothesis draws are others in each run, so the share moves. Of a test
+marked `sampled(N)` a run has one of N of its parameters, and the commit says which: the next commits have the
+others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["examples", "share"]
+import pytest
+
+from tests.support.project_paths import TOP
+
+__all__ = ["examples", "sampled_out", "share"]
 
 ALL = os.environ.get("RDC_TESTS") == "all"
 SHARE = 5
@@ -26,3 +33,25 @@ def examples(number: int) -> int:
 def share(items: Sequence[T], of: int = SHARE) -> Sequence[T]:
     """One of `of` items, the first included."""
     return items if ALL else items[::of]
+
+
+def sampled_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the tests marked `sampled` that this run leaves to others."""
+    if ALL:
+        return
+    turn = _turn()
+    seen: dict[str, int] = {}
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is not None:
+            test = item.nodeid.partition("[")[0]
+            number = seen[test] = seen.get(test, -1) + 1
+            if (number - turn) % int(mark.args[0]):
+                yield item
+
+
+def _turn() -> int:
+    """A number that the commit decides; in a tree without git always the same."""
+    words = ["git", "-C", str(TOP), "rev-parse", "HEAD"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return int(done.stdout.strip() or "0", 16)

@@ -53,6 +53,7 @@ def kernel(rdc: Path) -> str:
     return "" if any((rdc / "rdc/kernel").glob("_kernel.*.so")) else "pure"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("push", [True, False], ids=["push", "pull"])
 @pytest.mark.parametrize("old_is_far", [True, False], ids=["old far", "old near"])
 def test_it_talks_with_today_s(old: Path, old_is_far: bool, push: bool, tmp_path: Path) -> None:

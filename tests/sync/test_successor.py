@@ -99,6 +99,7 @@ def hints(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dialler", list(Role))
 @pytest.mark.parametrize("who", ["near", "far", "both"])
 def test_with_either_or_both_ends_new_the_same_trees_arrive(who: str, dialler: Role, tmp_path: Path) -> None:

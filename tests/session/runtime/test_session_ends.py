@@ -47,6 +47,7 @@ def recorded(dialler: Role, compress: bool) -> tuple[bytes, bytes]:
     return streams[0], streams[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dialler", list(Role))
 @pytest.mark.parametrize("compress", [True, False])
 @pytest.mark.parametrize("dials", [True, False])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from pathlib import Path
 from rdc.transport.child import Child
 from tests.support.project_paths import PSEUDO_SSH, TOP
 
-__all__ = ["REQUEST_BYTES", "FarProcess", "FarServer"]
+__all__ = ["REQUEST_BYTES", "FarProcess", "FarServer", "ForcedCommand"]
 
 REQUEST_BYTES = 1 << 17
 """Most bytes of a request: words and the environment."""
@@ -98,15 +99,47 @@ class FarServer:
 
     def start(self, argv: Sequence[str]) -> Child | _Forked:
         """What `Child(argv)` makes, by a fork where that is the same."""
-        if (
-            not self._can_serve
-            or list(argv[:1]) != [str(PSEUDO_SSH)]
-            or list(argv[2:5]) != FAR
-            or (os.getpid(), os.geteuid()) != self._owner
-            or _fixed() != self._fixed
-        ):
-            return Child(argv)
-        return self._request(FarProcess(list(argv[5:]), dict(os.environ), os.getcwd(), _umask()))
+        here = (os.getpid(), os.geteuid()) == self._owner and _fixed() == self._fixed
+        process = _started_by(argv) if here and self._can_serve else None
+        return Child(argv) if process is None else self._request(process)
+
+
+def _started_by(argv: Sequence[str]) -> FarProcess | None:
+    """The process that a command becomes, if it is one of rdc."""
+    if argv[0] == str(PSEUDO_SSH) and list(argv[2:5]) == FAR:
+        return FarProcess(list(argv[5:]), dict(os.environ), os.getcwd(), _umask())
+    forced = _FORCED.get(argv[0])
+    if forced is None or Path(argv[0]).read_text() != forced.script():
+        return None
+    environ = {**os.environ, **forced.environ, "SSH_ORIGINAL_COMMAND": " ".join(argv[1:])}
+    return FarProcess(list(forced.words), environ, forced.directory, _umask())
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedCommand:
+    """What a remote shell runs instead of the client's command, like sshd with a forced command."""
+
+    words: tuple[str, ...]
+    environ: dict[str, str]
+    directory: str
+
+    def script(self) -> str:
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environ.items())
+        return (
+            f'#!/bin/sh\nexport SSH_ORIGINAL_COMMAND="$*" {settings}\n'
+            f"cd {shlex.quote(self.directory)} && exec {shlex.join([*FAR, *self.words])}\n"
+        )
+
+    def write(self, path: Path) -> str:
+        """Write the remote shell. Returns its path as a command."""
+        path.write_text(self.script())
+        path.chmod(0o755)
+        _FORCED[str(path)] = self
+        return str(path)
+
+
+_FORCED: dict[str, ForcedCommand] = {}
+"""Remote shells that were written here. One that was changed since is started as it is."""
 
 
 class _Forked:

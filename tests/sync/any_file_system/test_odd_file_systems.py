@@ -223,6 +223,7 @@ def there_and_back(mount: OddMount, tmp_path: Path, oddities: Oddities, catalog:
         assert state(source) == original
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_there_and_back(name: str, mount: OddMount, tmp_path: Path) -> None:
     there_and_back(mount, tmp_path, CASES[name], Catalog(tmp_path / "catalog"))

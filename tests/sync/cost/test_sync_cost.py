@@ -28,6 +28,7 @@ MIXED = tree(
 OLDER = tree({"random": File(blob(1, 300_000) + blob(2, 10) + blob(1, 700_000)[300_000:], 0o644, 1)})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("pull", [False, True], ids=["push", "pull"])
 @pytest.mark.parametrize("words", [[], ["--no-compress"], ["-c"], ["-n"]], ids=" ".join)
 @pytest.mark.parametrize("held", [tree(), OLDER, MIXED], ids=["empty", "older", "equal"])

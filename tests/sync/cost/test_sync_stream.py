@@ -53,6 +53,7 @@ def test_any_bit_changed(attempt: Attempt) -> None:
     assert codes[ExitCode.OK] < codes.total() / 2, codes
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL])
 @pytest.mark.parametrize("direction", ["up", "down"])
 @pytest.mark.parametrize("damage", ["cut", "junk"])

@@ -140,6 +140,7 @@ def test_each_by_itself(options: SyncOptions, kept: AttributeKinds, source: Path
     assert attributes_of(destination) == {path: pairs for path, pairs in expected.items() if pairs}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
 @pytest.mark.parametrize("checksum", [False, True], ids=["", "checksum"])
 @pytest.mark.parametrize("way", Way)

@@ -117,6 +117,7 @@ RAGGED: list[Piece] = [(True, 8192), (False, 8192)] * 450
 """7 MiB, of which half are holes, all of them short."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("way", "content"), PAIRS)
 @pytest.mark.parametrize("new", [SPARSE, RAGGED])
 def test_a_file_larger_than_the_free_space_arrives(

@@ -32,6 +32,7 @@ HELD: dict[str, Tree] = {
 NO_EXCHANGE = [None, errno.EINVAL, errno.ENOSYS]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("refusal", NO_EXCHANGE, ids=["with exchange", "without", "unknown"])
 @pytest.mark.parametrize("delete", [False, True], ids=["keep", "delete"])
 @pytest.mark.parametrize("held", HELD)

@@ -184,6 +184,7 @@ LATER_SYNCS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("second", LATER_SYNCS)
 @pytest.mark.parametrize("first", [None, *LATER_SYNCS])
 def test_syncs_are_undone_one_after_the_other(first: Change | None, second: Change, tmp_path: Path) -> None:

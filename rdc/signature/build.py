@@ -148,8 +148,8 @@ class _LevelBuilder:
     def _keep(self, *records: bytes) -> None:
         """Stores records, given as columns."""
         if self._columns is None:
-            for column, data in zip(self._records, records, strict=True):
-                column += data
+            for kept, data in zip(self._records, records, strict=True):
+                kept.extend(data)
             if self.runs > MEMORY_RUNS:
                 records = tuple(map(bytes, self._records))
                 self._columns = (self._column(), self._column(), self._column(), self._column())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages import Code, Correction, Data, Literals, RangeRequest, Table, Targets
-    from rdc.session.delta.bases import Recipe
+    from rdc.session.delta.bases import Recipe, SignedFile
     from rdc.session.delta.range_requests import Corrections
     from rdc.session.landing.transfer_context import TransferContext
 
@@ -184,16 +184,17 @@ class FileFetch:
         """Returns the rebuild. Opens bases and temporary at the first call, when literals come: a file that
         still waits has no descriptors open."""
         if self._rebuild is None:
-            root = self._context.root
+            root, recipe = self._context.root, self._recipe
             bases = []
             if self._context.root.overwrites:
                 self._context.flush_links(self._recipe.path)
             for base in self._recipe.bases:
                 if base.path == self._recipe.path:
                     base.check(root)
-                self._sources.append(base.open(root))
+                on_disk = not self._sources and self._may_clone(base)
+                self._sources.append(base.open(root, on_disk=on_disk))
                 bases.append(OpenBase(self._sources[-1], base.tree))
-            may_clone_bases = self._may_clone(bases[0].source)
+            may_clone_bases = self._sources[0].fileno() >= 0 and self._may_clone(recipe.bases[0])
             temporary = self._new_version(self._recipe.size, reserved=not may_clone_bases)
             try:
                 clones = self._clones(bases, temporary) if may_clone_bases else None
@@ -242,13 +243,13 @@ class FileFetch:
             allocated += sum(literal_rows(recipe.parts)[1::2])
         return self._context.new_version(recipe.path, expected, size, allocated=allocated, reserved=reserved)
 
-    def _may_clone(self, source: SourceFile) -> bool:
+    def _may_clone(self, base: SignedFile) -> bool:
         """Returns whether ranges of a base may become clones; False if its file system has refused one."""
-        if source.fileno() < 0 or self._recipe.size < CLONED_FILE_BYTES:
+        if base.tree.size <= CACHED_FILE_BYTES or self._recipe.size < CLONED_FILE_BYTES:
             return False
-        if self._context.root.overwrites and source.path == self._recipe.path:
+        if self._context.root.overwrites and base.path == self._recipe.path:
             return False  # it keeps its blocks
-        return may_clone(self._context.root, source.identity.device)
+        return may_clone(self._context.root, base.identity.device)
 
     def _clones(self, bases: Sequence[OpenBase], temporary: Replacement) -> ClonedRanges | None:
         """Returns the ranges that begin as clones of bases. Where there are none, reserves the space."""

@@ -115,7 +115,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     assert start.code == 0
     # Modules that transfer, chunk or compare files are for runs that change something.
     idle = {
-        "rdc.session.transfer.delta_files",
+        "rdc.session.transfer.delta",
         "rdc.session.renames.local_content",
         "rdc.session.transfer.whole_files",
         "rdc.similarity",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rdc.protocol.messages import BlockAnswer, Data, FileEnd, Literals, NodeAnswer
 from rdc.protocol.messages.content import FileMessage
-from rdc.session.transfer.delta_context import StaleAnswers
+from rdc.session.transfer.delta import StaleAnswers
 
 requests = st.lists(st.none() | st.integers(0, 9), max_size=5)
 

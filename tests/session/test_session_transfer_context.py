@@ -17,10 +17,10 @@ from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.model.entries import Identity, Kind
 from rdc.progress import Event, Progressed
 from rdc.protocol.messages import Message, Progress
-from rdc.session.delta.bases import QUIET_BYTES, sign_file
 from rdc.session.landing.transfer_context import TransferContext
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.runtime.event_relay import EventRelay, TransferProgress
+from rdc.session.transfer.bases import QUIET_BYTES, sign_file
 from rdc.signature.build import sign
 from tests.support.trees.manifests import NOW, build, entry
 

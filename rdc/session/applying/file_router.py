@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundles import Bundles
     from rdc.session.transfer.content_checks import ContentChecks
-    from rdc.session.transfer.delta_files import DeltaFiles
+    from rdc.session.transfer.delta import DeltaFiles
     from rdc.session.transfer.whole_files import WholeFiles
 
 __all__ = ["FileRouter"]
@@ -83,7 +83,7 @@ class FileRouter:
         return WholeFiles(self._context)
 
     def _make_deltas(self) -> DeltaFiles:
-        from rdc.session.transfer.delta_files import DeltaFiles
+        from rdc.session.transfer.delta import DeltaFiles
 
         return DeltaFiles(self._context, self._wholes)
 

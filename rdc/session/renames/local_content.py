@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rdc.session.renames.deferred_files import DeferredFiles
     from rdc.session.renames.removed_files import RemovedFiles
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.transfer.delta_files import DeltaFiles
+    from rdc.session.transfer.delta import DeltaFiles
     from rdc.session.transfer.whole_files import WholeFiles
     from rdc.tree.manifest import Entry
 

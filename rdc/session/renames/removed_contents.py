@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import FileError
 from rdc.limits.sessions import SIGNED_RENAME_CANDIDATES
 from rdc.records import dataclass
-from rdc.session.delta.bases import SignedFile, sign_file
+from rdc.session.transfer.bases import SignedFile, sign_file
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 
 TYPE_CHECKING = False

@@ -21,9 +21,9 @@ from rdc.limits.sessions import (
 from rdc.plan.bundle import BundleLayout
 from rdc.protocol import messages
 from rdc.session.binaries.filters import looks_like
-from rdc.session.delta.file_comparison import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.runtime.commands import Flush, Send, agreed_features
 from rdc.session.transfer.bundle import Bundle
+from rdc.session.transfer.compare import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundle import Rebuilt
-    from rdc.session.transfer.delta_files import DeltaFiles
+    from rdc.session.transfer.delta import DeltaFiles
 
 __all__ = ["Bundles"]
 
@@ -254,8 +254,11 @@ class Bundles:
         if bundle.failed:
             self._give_up(bundle)
             return
-        bundle.open_requests = yield from bundle.ask(round_)
-        if bundle.open_requests:
+        requests = bundle.block_requests()
+        bundle.open_requests = len(requests)
+        for asked in requests:
+            yield Send(asked, round_)
+        if requests:
             return
         try:
             request = bundle.range_request(pack=self._context.pack)

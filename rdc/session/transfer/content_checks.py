@@ -13,8 +13,8 @@ from rdc.kernel import put_rows, take_rows
 from rdc.limits.sessions import OPENED_FILES_LEAST
 from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.protocol.messages import RootRequest
-from rdc.session.delta.bases import sign_file
 from rdc.session.runtime.commands import Send
+from rdc.session.transfer.bases import sign_file
 from rdc.session.transfer.file_queue import FileQueue
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import group_references

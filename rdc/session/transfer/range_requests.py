@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages import Correction, RangeRequest, Targets
-    from rdc.session.delta.bases import Recipe
     from rdc.session.landing.transfer_context import TransferContext
+    from rdc.session.transfer.bases import Recipe
 
 __all__ = ["AskedRanges", "Corrections", "KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
 

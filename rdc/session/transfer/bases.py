@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity
     from rdc.plan.descent import Part
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Destination
     from rdc.signature.tree import SignatureTree
 
     Reader: TypeAlias = Callable[[int, int], bytes]
@@ -250,7 +250,7 @@ class Bases:
     from `sign` until `drop`.
     """
 
-    def __init__(self, context: TransferContext) -> None:
+    def __init__(self, context: Destination) -> None:
         self._context = context
         self._named: dict[int, tuple[bytes, ...]] = {}
         """Paths of further bases, by file."""
@@ -332,7 +332,7 @@ class Bases:
 
         Files that the source no longer has are not replaced: they stay until everything else is done.
         """
-        row = self._context.entries.row(path) if self._open < self._most_open else None
+        row = self._context.manifest.row(path) if self._open < self._most_open else None
         return row is not None and not self._context.landing.is_new(row)
 
     def drop(self, one: FileBases) -> None:
@@ -363,7 +363,7 @@ class Bases:
 
 
 def sign_file(
-    context: TransferContext, source: SourceFile, size: int, round_: int, *, passing: bool = False
+    context: Destination, source: SourceFile, size: int, round_: int, *, passing: bool = False
 ) -> Conversation[SignatureTree]:
     """Signs a local file and reports progress while reading it.
 

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import RangeRequest, TreeAnswer
     from rdc.protocol.messages.content import FileMessage
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Command
     from rdc.session.transfer.bases import FileBases, SignedFile
+    from rdc.session.transfer.destination import Destination
 
 T = TypeVar("T")
 
@@ -379,7 +379,7 @@ class AskedFile:
 
 
 def compare(
-    one: AskedFile, context: TransferContext, tree: TreeAnswer, *, few_files: bool
+    one: AskedFile, context: Destination, tree: TreeAnswer, *, few_files: bool
 ) -> Steps[tuple[tuple[Part, ...], bool]]:
     """Compares a file's new version with its bases. Returns the parts of its recipe, and whether blocks were
     matched with masked x86 displacements.

@@ -39,7 +39,7 @@ from rdc.session.transfer.compare import (
     compare,
 )
 from rdc.session.transfer.fetch import FileFetch
-from rdc.session.transfer.file_queue import FileQueue
+from rdc.session.transfer.transfer import FileQueue, Transfer
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from rdc.model.entries import Metadata
     from rdc.plan.descent import Part
     from rdc.protocol.messages.content import FileMessage
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.compare import Steps
+    from rdc.session.transfer.destination import Destination
     from rdc.session.transfer.rebuild import Rebuild
     from rdc.session.transfer.whole_files import WholeFiles
 
@@ -261,10 +261,22 @@ class DeltaFile(AskedFile):
                 self.unanswered.popleft()
 
 
-class DeltaFiles:
+class DeltaFiles(Transfer):
     """Files wait, start when there is room, and get the messages that are about them."""
 
-    def __init__(self, context: TransferContext, wholes: Callable[[], WholeFiles]) -> None:
+    rank = 3
+    answers = (
+        *messages.answers_to(
+            messages.TreeRequest, messages.NodeRequest, messages.BlockRequest, messages.RangeRequest
+        ),
+        # These answer whole files, too.
+        messages.Data,
+        FileEnd,
+        FileFailed,
+        messages.Holes,
+    )
+
+    def __init__(self, context: Destination, wholes: Callable[[], WholeFiles]) -> None:
         """`wholes`: makes the part that fetches whole files, at the first call."""
         self.context = context
         self.wholes = wholes
@@ -296,13 +308,15 @@ class DeltaFiles:
         self, file: int, base: SignedFile, round_: int, *, mtime_ns: int | None = None
     ) -> Conversation[None]:
         """Makes a file from `base`, which has its content. `mtime_ns`: in place of the listed one."""
-        path = self.context.entries.entry(file).path
+        path = self.context.manifest.entry(file).path
         one = DeltaFile(self, file, path, width=SHORT_REFERENCE_BYTES)
         steps = one.bring_up_to_date(base, self.context.metadata(file, mtime_ns))
         yield from self._advance(one, steps, round_)
 
-    def pump(self, round_: int) -> Conversation[None]:
-        """Starts as many waiting files as there is room for."""
+    def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
+        """Starts as many waiting files as there is room for, once all files are known."""
+        if not planned:
+            return
         starting: dict[int, list[DeltaFile]] = {}
         while self._waiting and self.room.has_room:
             one = self._enter(self._waiting.popleft())
@@ -321,7 +335,7 @@ class DeltaFiles:
 
     def _enter(self, file: int) -> DeltaFile:
         """Makes the state of a file that is about to be requested."""
-        entry, mean = self.context.entries.entry(file), self.context.signer.params.mean
+        entry, mean = self.context.manifest.entry(file), self.context.signer.params.mean
         # About 50 bytes a chunk on each side, and as much again for the lookup.
         estimate = 4096 + entry.size // int(mean) * 100
         width = reference_width(entry.size, mean)
@@ -347,22 +361,20 @@ class DeltaFiles:
             else:
                 yield from self.copy(copied.file, base, round_, mtime_ns=copied.mtime_ns)
 
-    def take(self, message: FileMessage, round_: int) -> Conversation[bool]:
-        """Gives a message to the file that it is about. False: to none of these."""
+    def expects(self, message: FileMessage) -> bool:
+        return message.file in self._files or bool(self.stale and self.stale.concerns(message))
+
+    def take(self, message: FileMessage, round_: int) -> Conversation[None]:
+        """Gives a message to the file that it is about."""
         one = self._files.get(message.file)
         if one is None:
-            return self.stale.drop(message)
-        yield from self._advance(one, self._steps[one.file], round_, message)
-        return True
-
-    def take_failure(self, file: int) -> bool:
-        """The source could not answer for this file. False: it is none of these, or was given up before."""
-        one = self._files.get(file)
-        if one is None:
-            return False
-        one.leave(failed=True)
-        self._end(one)
-        return True
+            self.stale.drop(message)  # the file was given up earlier; a failure was reported then
+        elif isinstance(message, FileFailed):
+            one.leave(failed=True)
+            self._end(one)
+            self.context.unsent(message)
+        else:
+            yield from self._advance(one, self._steps[one.file], round_, message)
 
     def close(self) -> None:
         """Releases everything. Parts of unfinished files stay for the next run to resume from."""
@@ -405,25 +417,24 @@ class StaleAnswers:
         if ends:
             self._ends[file] = deque(ends)
 
-    def concerns(self, file: int) -> bool:
-        """Whether answers about a file are still to come."""
-        return file in self._ends
-
-    def drop(self, message: FileMessage) -> bool:
+    def concerns(self, message: FileMessage) -> bool:
         """Whether this message belongs to such a request."""
         ends = self._ends.get(message.file)
         if ends is None:
             return False
+        if isinstance(message, FileEnd):
+            return not message.digest  # with one it is of the whole file, which was asked for instead
+        return not isinstance(message, NodeAnswer) or ends[0] is not None
+
+    def drop(self, message: FileMessage) -> bool:
+        """Drops a message that belongs to such a request; False: it does not."""
+        if not self.concerns(message):
+            return False
+        ends = self._ends[message.file]
         if isinstance(message, NodeAnswer):
-            if ends[0] is None:
-                return False
             ended = message.nodes[-1] == ends[0]
-        elif isinstance(message, FileEnd):
-            if message.digest:
-                return False  # of the whole file, which was asked for instead
-            ended = True
         else:
-            ended = isinstance(message, BlockAnswer | FileFailed | Literals)
+            ended = isinstance(message, BlockAnswer | FileEnd | FileFailed | Literals)
         if ended:
             ends.popleft()
             if not ends:
@@ -457,7 +468,7 @@ class DuplicateContents:
     has the root and size that were announced.
     """
 
-    def __init__(self, context: TransferContext) -> None:
+    def __init__(self, context: Destination) -> None:
         self._context = context
         self._first: dict[bytes, int] = {}
         self._waiting: list[DuplicateFile] = []
@@ -497,7 +508,7 @@ class DuplicateContents:
 
     def _sign(self, file: int, round_: int) -> Conversation[SignedFile | None]:
         """Signs a committed file. Returns None if it cannot be read."""
-        entry = self._context.entries.entry(file)
+        entry = self._context.manifest.entry(file)
         try:
             reopen = partial(self._context.landing.open, entry.path)
             with reopen() as source:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages import RangeRequest
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.transfer.bases import Bases, Recipe, SignedFile
     from rdc.session.transfer.compare import AskedFile, Steps
+    from rdc.session.transfer.destination import Destination
     from rdc.session.transfer.range_requests import Corrections
 
 READ_WHOLE_BYTES = 1 << 20
@@ -60,7 +60,7 @@ class FileFetch:
     )
 
     def __init__(
-        self, context: TransferContext, one: AskedFile, recipe: Recipe, root: bytes, signed: Bases
+        self, context: Destination, one: AskedFile, recipe: Recipe, root: bytes, signed: Bases
     ) -> None:
         """`root`: 32 bytes, the root of the new version. `signed`: keeps the bases of all files."""
         self._context = context

@@ -213,7 +213,7 @@ class Descent:
 
     def recipe(self) -> tuple[Part, ...]:
         """Returns the parts of the file in order. Valid once `asking` is empty."""
-        return tuple(_merged(_resolved(self._top.parts or ())))
+        return _merged(_resolved(self._top.parts or ()))
 
     def _enter(self, level: int) -> None:
         self.level = level
@@ -249,10 +249,6 @@ class Descent:
             raise ProtocolError(f"records of {total} bytes for a node of {unknown.length}")
         parts: list[Part | _Unknown] = []
         find, level, bases = self._map.get, self.level, len(self._bases)
-        lengths_of = [
-            tree.levels[level].lengths if level < len(tree.levels) else None for tree in self._bases
-        ]
-        counts_of = [tree.levels[0].counts for tree in self._bases]
         # Neighbouring records that a base has one after another become one part: this is the way of nearly
         # every record, and a part for each would cost more than the comparison.
         # `size` bytes, records [first, stop) of level 0 of base `at`, are the part that grows; 0 bytes: none.
@@ -262,14 +258,13 @@ class Descent:
         ):
             found = find(reference)
             row, base = (0, 0) if found is None else divmod(found, bases)
-            known = None if found is None else lengths_of[base]
-            if known is not None and known[row] == length:
+            if found is not None and self._bases[base].levels[level].lengths[row] == length:
                 if level:
                     self._matched.setdefault(_LevelOfBase(base, level), set()).add(row)
                     begin, end = _chunk_rows(self._bases[base], level, row)
                 else:
                     begin, end = row, row + 1
-                if count == 1 if level else counts_of[base][row] == count:
+                if count == 1 if level else self._bases[base].levels[0].counts[row] == count:
                     if size and (at, stop) == (base, begin):
                         stop, size = end, size + length * count
                         continue
@@ -320,12 +315,13 @@ def _resolved(parts: Iterable[Part | _Unknown]) -> list[Part]:
         elif part.count == 1:
             resolved += _resolved(part.parts or ())
         else:
-            resolved.append(Repeat(tuple(_merged(_resolved(part.parts or ()))), part.length, part.count))
+            resolved.append(Repeat(_merged(_resolved(part.parts or ())), part.length, part.count))
     return resolved
 
 
-def _merged(parts: Iterable[Part]) -> Iterator[Part]:
+def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Joins neighbouring parts that reuse neighbouring records."""
+    merged: list[Part] = []
     joined: Reuse | None = None
     for part in parts:
         if isinstance(part, Reuse) and part.count == 1:
@@ -333,15 +329,16 @@ def _merged(parts: Iterable[Part]) -> Iterator[Part]:
                 joined = Reuse(joined.base, joined.first, part.stop, joined.length + part.length, 1)
             else:
                 if joined is not None:
-                    yield joined
+                    merged.append(joined)
                 joined = part
             continue
         if joined is not None:
-            yield joined
+            merged.append(joined)
             joined = None
-        yield part
+        merged.append(part)
     if joined is not None:
-        yield joined
+        merged.append(joined)
+    return tuple(merged)
 
 
 def literal_rows(parts: Sequence[Part]) -> array[int]:

@@ -133,7 +133,18 @@ class _LevelBuilder:
         if items[0]:
             digests, lengths = b"".join(items[0]), array("Q", items[1])
             self.runs += len(lengths)
-            self._keep(digests, lengths.tobytes(), counts.tobytes(), bytes(items[2]))
+            if self._columns is None:
+                kept, kept_lengths, kept_counts, kept_sizes = self._records
+                kept += digests
+                kept_lengths += lengths.tobytes()
+                kept_counts += counts.tobytes()
+                kept_sizes += bytes(items[2])
+                if self.runs > MEMORY_RUNS:
+                    self._columns = (self._column(), self._column(), self._column(), self._column())
+                    self._store(*self._records)
+                    self._records = bytearray(), bytearray(), bytearray(), bytearray()
+            else:
+                self._store(digests, lengths.tobytes(), counts.tobytes(), bytes(items[2]))
             self._digests += digests
             self._lengths += lengths
             self._counts += counts
@@ -145,18 +156,10 @@ class _LevelBuilder:
             cuts += self._winnower.finish()
         return self._group(cuts) if cuts else ([], [], [])
 
-    def _keep(self, *records: bytes) -> None:
-        """Stores records, given as columns."""
-        if self._columns is None:
-            for kept, data in zip(self._records, records, strict=True):
-                kept.extend(data)
-            if self.runs > MEMORY_RUNS:
-                records = tuple(map(bytes, self._records))
-                self._columns = (self._column(), self._column(), self._column(), self._column())
-                self._records = bytearray(), bytearray(), bytearray(), bytearray()
-        if self._columns is not None:
-            for stored, data in zip(self._columns, records, strict=True):
-                stored.append(data)
+    def _store(self, *records: bytes | bytearray) -> None:
+        """Appends records, given as columns, to those of a long level."""
+        for column, data in zip(self._columns or (), records, strict=True):
+            column.append(bytes(data))
 
     def _group(self, ends: list[int]) -> _Items:
         groups: _Items = [], [], []
@@ -176,8 +179,9 @@ class _LevelBuilder:
 
     def level(self) -> Level:
         """The whole level, once it is finished."""
-        columns = [memoryview(each).toreadonly() for each in self._records]
-        if self._columns is not None:
+        if self._columns is None:
+            columns = [memoryview(each) for each in self._records]
+        else:
             columns = [column.view() for column in self._columns]
         digests, lengths, counts, sizes = columns
         starts = array("Q")

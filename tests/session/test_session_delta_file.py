@@ -91,7 +91,7 @@ def test_requests_without_an_answer_are_expected_when_a_file_leaves(failed: bool
     assert stale.drop(NodeAnswer(7, 0, (9,), (b"",)))
     assert stale.drop(Data(7, b"late"))
     assert stale.drop(FileEnd(7, 4, b""))
-    assert not stale and not stale.drop(Data(7, b"of the whole file"))
+    assert not stale.files and not stale.drop(Data(7, b"of the whole file"))
 
 
 def test_an_attempt_that_mismatched_waits_for_its_answers_and_the_next_asks_for_whole_digests(

@@ -158,10 +158,11 @@ class Gaps:
             if self.masked:
                 self._search.mask_displacements()
         self._asked = True
-        return [
-            BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.masked)
-            for ask in questions
-        ]
+        requests = []
+        for ask in questions:
+            request = BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.masked)
+            requests.append(request)
+        return requests
 
     def take(self, fingerprints: bytes) -> None:
         """Searches for the fingerprints that answer the oldest request, or came with the tree.

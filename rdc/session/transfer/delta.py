@@ -291,12 +291,12 @@ class DeltaFiles(Transfer):
 
     @property
     def idle(self) -> bool:
-        return not (self._waiting or self._files or self.stale or self.duplicates)
+        return not (self._waiting or self._files or self.stale.files or self.duplicates.waiting)
 
     @property
     def waits(self) -> bool:
         """Files wait for `pump`."""
-        return bool(self._waiting or self.duplicates)
+        return bool(self._waiting or self.duplicates.waiting)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Adds a file to be brought up to date from its old version and from the files at `bases`."""
@@ -330,7 +330,7 @@ class DeltaFiles(Transfer):
             yield Flush()
             for one in chain(*starting.values()):
                 yield from self._advance(one, one.bring_up_to_date(), round_)
-        elif self.duplicates and not self._files and self.wholes().idle:
+        elif self.duplicates.waiting and not self._files and self.wholes().idle:
             yield from self._copy_duplicates(round_)
 
     def _enter(self, file: int) -> DeltaFile:
@@ -362,19 +362,24 @@ class DeltaFiles(Transfer):
                 yield from self.copy(copied.file, base, round_, mtime_ns=copied.mtime_ns)
 
     def expects(self, message: FileMessage) -> bool:
-        return message.file in self._files or bool(self.stale and self.stale.concerns(message))
+        return message.file in self._files or self.stale.concerns(message)
 
     def take(self, message: FileMessage, round_: int) -> Conversation[None]:
         """Gives a message to the file that it is about."""
         one = self._files.get(message.file)
+        if one is not None and not isinstance(message, FileFailed):
+            return self._advance(one, self._steps[one.file], round_, message)
+        return self._end_early(one, message)
+
+    def _end_early(self, one: DeltaFile | None, message: FileMessage) -> Conversation[None]:
+        """Takes a failure, or a message about a file that was given up earlier, which was reported then."""
         if one is None:
-            self.stale.drop(message)  # the file was given up earlier; a failure was reported then
+            self.stale.drop(message)
         elif isinstance(message, FileFailed):
             one.leave(failed=True)
             self._end(one)
             self.context.unsent(message)
-        else:
-            yield from self._advance(one, self._steps[one.file], round_, message)
+        yield from ()
 
     def close(self) -> None:
         """Releases everything. Parts of unfinished files stay for the next run to resume from."""
@@ -406,20 +411,17 @@ class StaleAnswers:
     """By file, one for each request that was sent. Only nodes come in several messages a request."""
 
     def __init__(self) -> None:
-        self._ends: dict[int, deque[int | None]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._ends)
+        self.files: dict[int, deque[int | None]] = {}
 
     def expect(self, file: int, ends: Sequence[int | None]) -> None:
         """Requests of a file that are no longer of use, in the order they were sent: the last node of a
         NodeRequest, None for any other."""
         if ends:
-            self._ends[file] = deque(ends)
+            self.files[file] = deque(ends)
 
     def concerns(self, message: FileMessage) -> bool:
         """Whether this message belongs to such a request."""
-        ends = self._ends.get(message.file)
+        ends = self.files.get(message.file)
         if ends is None:
             return False
         if isinstance(message, FileEnd):
@@ -430,7 +432,7 @@ class StaleAnswers:
         """Drops a message that belongs to such a request; False: it does not."""
         if not self.concerns(message):
             return False
-        ends = self._ends[message.file]
+        ends = self.files[message.file]
         if isinstance(message, NodeAnswer):
             ended = message.nodes[-1] == ends[0]
         else:
@@ -438,7 +440,7 @@ class StaleAnswers:
         if ended:
             ends.popleft()
             if not ends:
-                del self._ends[message.file]
+                del self.files[message.file]
         return True
 
 
@@ -471,13 +473,10 @@ class DuplicateContents:
     def __init__(self, context: Destination) -> None:
         self._context = context
         self._first: dict[bytes, int] = {}
-        self._waiting: list[DuplicateFile] = []
+        self.waiting: list[DuplicateFile] = []
+        """The files that wait for another."""
         self._last: tuple[int, SignedFile | None] | None = None
         """The first file that was signed last: files with equal content are copied one after another."""
-
-    def __len__(self) -> int:
-        """The number of files that wait."""
-        return len(self._waiting)
 
     def waits(self, file: int, size: int, root: bytes, mtime_ns: int | None) -> bool:
         """Tells whether another file with this root was requested before. If so, this file waits for it."""
@@ -488,13 +487,13 @@ class DuplicateContents:
             self._first[root] = file
         if first is None or first == file:
             return False
-        self._waiting.append(DuplicateFile(file, first, size, root, mtime_ns))
+        self.waiting.append(DuplicateFile(file, first, size, root, mtime_ns))
         return True
 
     def drained(self) -> list[DuplicateFile]:
         """Commits what is pending and takes all files that wait. Call it when no other file is in work."""
         self._context.landing.flush()
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         return sorted(waiting, key=lambda copied: (copied.first, copied.file))
 
     def base(self, copied: DuplicateFile, round_: int) -> Conversation[SignedFile | None]:

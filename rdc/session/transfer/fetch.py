@@ -245,7 +245,8 @@ class FileFetch:
             else:
                 expected = self._context.expected(recipe.file, recipe.path)
         allocated = recipe.allocated
-        if allocated is None and any(source.taken is not None for source in self._sources):
+        taken = [source.taken for source in self._sources] if allocated is None else []
+        if taken.count(None) < len(taken):
             # The source has no holes, but an old version has, and keeps them.
             allocated = sum([source.taken or source.size for source in self._sources])
             allocated += sum(literal_rows(recipe.parts)[1::2])

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rdc.catalog.signer import FileSigner
 from rdc.files.root.root import Root
-from rdc.model.entries import Kind, Metadata
-from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages import Start
+from rdc.session.landing.guesses import Guesses
 from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.session.transfer.destination import Destination, Terms
-from rdc.session.trees.destination_root import DestinationRoot
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -30,9 +27,13 @@ def destination_at(
     options: SyncOptions,
     secret: bytes = bytes(16),
 ) -> Destination:
-    preserved = Preserved(owner=False)
-    start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 10**18, 0, 0), preserved)
-    terms = Terms(options, FilterList(()), secret, FileSigner(workers=1))
-    found = Destination(terms, DestinationRoot(root, None, False), start, events, preserved)
+    """Nothing is agreed with a source, and nothing assumed of the file system."""
+    found = Destination.__new__(Destination)
+    found.terms = Terms(options, FilterList(()), secret, FileSigner(workers=1))
+    found.root, found.options, found.events = root, options, events
+    found.secret, found.signer, found.pack = secret, found.terms.signer, True
+    found.clones = found.alternates = None
+    found.dry, found.whole, found.uses_content = options.dry_run, False, True
+    found.guesses = Guesses()
     found.begin(manifest, landing, partial_files, progress, seeks=True)
     return found

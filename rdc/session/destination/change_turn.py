@@ -17,7 +17,7 @@ from rdc.records import replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.destination.closed_moves import ClosedMoves
-from rdc.session.destination.conversation import Turn
+from rdc.session.destination.conversation import DestinationTurn
 from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_name
 from rdc.session.renames.removed_files import RemovedFiles
 from rdc.session.runtime.commands import Receive, Send
@@ -37,7 +37,7 @@ UNEXPECTED = ExitCode.VANISHED
 """The exit code in Done if this tree is not what the source assumes: whole trees have to be compared."""
 
 
-class ChangeTurn(Turn):
+class ChangeTurn(DestinationTurn):
     """One turn of changes."""
 
     def __init__(self, context: Destination, *, withheld: str | None = None) -> None:

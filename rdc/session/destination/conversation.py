@@ -4,8 +4,9 @@ An empty destination asks for the listing, and for contents while the listing ar
 walk their trees at the same time and compare the digests of their manifests. If those differ, a descent finds
 the directories that differ. From there on both ways are one.
 
-`Turn` makes the parts that change the tree, and has the steps that follow a comparison. `WholeTurn` compares
-whole trees; rdc.session.destination.change_turn has the turn that compares what the source says has changed.
+`DestinationTurn` makes the parts that change the tree, and has the steps that follow a comparison.
+`WholeTurn` compares whole trees; rdc.session.destination.change_turn has the turn that compares what the
+source says has changed.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 _NEXT = Receive()
 
 
-class Turn:
+class DestinationTurn:
     """One run at a destination: the parts that change it, and the steps after the comparison."""
 
     manifest: Manifest
@@ -348,7 +349,7 @@ class _Totals:
     read_errors: int
 
 
-class WholeTurn(Turn):
+class WholeTurn(DestinationTurn):
     """A turn that compares whole trees. Before `run`, the caller sent Describe(whole, kept) to the source."""
 
     def __init__(

@@ -9,7 +9,7 @@ from array import array
 from rdc.errors import FileError, RdcError, printable
 from rdc.files.own.spool import Spool
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, accepts_clones, block_bytes, may_clone
-from rdc.files.replace.replace import Replacement
+from rdc.files.replace.replacement import Replacement
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel import short_references
 from rdc.limits.sessions import CACHED_FILE_BYTES

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace.cloned_ranges import ClonedRanges
-    from rdc.files.replace.replace import Replacement
+    from rdc.files.replace.replacement import Replacement
     from rdc.plan.descent import Part
     from rdc.session.transfer.bases import Chunks, OpenBase
     from rdc.session.transfer.range_requests import Corrections

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.files.replace.replace import Replacement
+    from rdc.files.replace.replacement import Replacement
     from rdc.model.entries import Identity
     from rdc.threads import Task, Threads
 

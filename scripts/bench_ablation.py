@@ -13,7 +13,7 @@ import argparse
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,14 +62,10 @@ def _without_bundles() -> None:
 
 
 def _without_blocks() -> None:
-    from rdc.session.transfer.delta_file import DeltaFile
-
-    def nothing(self: DeltaFile, comparison: object) -> Iterator[None]:
-        return
-        yield
+    from rdc.session.transfer.compare import FileGaps
 
     _without_bundles()  # which are matched by blocks
-    DeltaFile._search_blocks = nothing  # type: ignore[method-assign,assignment]
+    FileGaps.requests = lambda self: []  # type: ignore[method-assign]
 
 
 def _without_masking() -> None:
@@ -90,8 +86,7 @@ def _without_tables() -> None:
 
 def _without_check_blocks() -> None:
     from rdc.protocol.messages.field_types import NO_CLAIMS
-    from rdc.session.delta import range_requests
-    from rdc.session.transfer import bundle
+    from rdc.session.transfer import bundle, range_requests
 
     made = range_requests._claims_and_masks
     # Masked displacements come with the answers to claims, so these stay.
@@ -102,8 +97,7 @@ def _without_check_blocks() -> None:
 
 
 def _without_context() -> None:
-    from rdc.session.delta import range_requests
-    from rdc.session.transfer import bundle
+    from rdc.session.transfer import bundle, range_requests
 
     range_requests._worth_packing_with = lambda recipe, ranges, claimed: array("Q")
     bundle.KNOWN_PER_PACKED = 1 << 60

@@ -8,14 +8,14 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator
 
 __all__ = ["by_base"]
 
 
-def by_base(reads: array[int]) -> Iterator[tuple[int, array[int]]]:
-    """Yields each base's number with its offsets and lengths, alternating. `reads` has the kernel's rows
+def by_base(reads: array[int]) -> list[tuple[int, array[int]]]:
+    """Returns each base's number with its offsets and lengths, alternating. `reads` has the kernel's rows
     (base, offset, length), ordered by base."""
+    found: list[tuple[int, array[int]]] = []
     bases = reads[0::3]
     first = 0
     while first < len(bases):
@@ -23,5 +23,6 @@ def by_base(reads: array[int]) -> Iterator[tuple[int, array[int]]]:
         stop = bisect_right(bases, base, first)
         rows = reads[3 * first : 3 * stop]
         del rows[0::3]
-        yield base, rows
+        found.append((base, rows))
         first = stop
+    return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from itertools import accumulate, chain
-from operator import mul, sub
+from operator import attrgetter, mul, sub
 
 from rdc.kernel import INSTRUCTION_BYTES, instructions_of_ranges
 from rdc.plan.block_requests import NOWHERE, ORDERED_COST, BlockQuestion, Find, fingerprint_width
@@ -24,7 +24,7 @@ from rdc.plan.unmatched_ranges import UnmatchedRanges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rdc.plan.block_requests import Search
     from rdc.plan.descent import Part
@@ -66,21 +66,22 @@ class _Blocks:
         self.step = step
         self.blocks = opened.blocks(size)
         if not width:
-            ends = [self.blocks[row] for row in accumulate(opened.counts, initial=0)]
-            window_bytes = [gap.window_bytes for gap in opened.gaps]
+            ends = list(map(self.blocks.__getitem__, accumulate(opened.counts, initial=0)))
+            window_bytes = map(attrgetter("window_bytes"), opened.gaps)
             pairs = sum(map(mul, window_bytes, map(sub, ends[1:], ends)))
             width = fingerprint_width(pairs // self.blocks[-1], ORDERED_COST)
         self.request = BlockQuestion(opened.ranges, size, width)
 
-    def together(self) -> Iterator[tuple[list[Gap], slice]]:
-        """Yields gaps to search in one call, with the rows of their ranges."""
+    def together(self) -> list[tuple[list[Gap], slice]]:
+        """Returns the gaps to search in one call each, with the rows of their ranges."""
+        groups: list[tuple[list[Gap], slice]] = []
         gaps: list[Gap] = []
         first = row = left = 0
         for gap, count in zip(self.opened.gaps, self.opened.counts, strict=True):
             if gaps and (
                 gap.window_bytes > left or gap.base != gaps[0].base or not _plain(gap) or not _plain(gaps[0])
             ):
-                yield gaps, slice(first, row)
+                groups.append((gaps, slice(first, row)))
                 gaps, first = [], row
             if not gaps:
                 left = TOGETHER_BYTES
@@ -88,7 +89,8 @@ class _Blocks:
             left -= gap.window_bytes
             row += count
         if gaps:
-            yield gaps, slice(first, row)
+            groups.append((gaps, slice(first, row)))
+        return groups
 
 
 class GapSearch:
@@ -126,8 +128,10 @@ class GapSearch:
             opened = self._open[step]
             if opened.ranges:
                 self._open[step] = UnmatchedRanges()
-                self._asked += [_Blocks(part, size, step) for part in opened.messages(size)]
-        self._asked += self._large_gaps.questions()
+                for part in opened.messages(size):
+                    self._asked.append(_Blocks(part, size, step))
+        if self._large_gaps.large_gaps:
+            self._asked += self._large_gaps.questions()
         return [asked.request for asked in self._asked]
 
     def mask_displacements(self) -> None:
@@ -178,7 +182,7 @@ class GapSearch:
     @property
     def unknown(self) -> int:
         """Bytes of all gaps."""
-        return sum(gap.end - gap.offset for gap in self._gaps)
+        return sum([gap.end - gap.offset for gap in self._gaps])
 
     def copies(self) -> array[int]:
         """Returns all matches in order, as the kernel's rows of copies."""

@@ -213,7 +213,7 @@ class Descent:
 
     def recipe(self) -> tuple[Part, ...]:
         """Returns the parts of the file in order. Valid once `asking` is empty."""
-        return tuple(_merged(_resolved(self._top.parts or ())))
+        return _merged(_resolved(self._top.parts or ()))
 
     def _enter(self, level: int) -> None:
         self.level = level
@@ -249,33 +249,45 @@ class Descent:
             raise ProtocolError(f"records of {total} bytes for a node of {unknown.length}")
         parts: list[Part | _Unknown] = []
         find, level, bases = self._map.get, self.level, len(self._bases)
+        # Neighbouring records that a base has one after another become one part: this is the way of nearly
+        # every record, and a part for each would cost more than the comparison.
+        # `size` bytes, records [first, stop) of level 0 of base `at`, are the part that grows; 0 bytes: none.
+        at = first = stop = size = 0
         for i, (reference, length, count) in enumerate(
             zip(records.references, records.lengths, records.counts, strict=True)
         ):
             found = find(reference)
-            if found is not None:
-                row, base = divmod(found, bases)
-                if self._bases[base].levels[level].lengths[row] == length:
-                    parts.append(self._reuse(base, row, length, count))
+            row, base = (0, 0) if found is None else divmod(found, bases)
+            if found is not None and self._bases[base].levels[level].lengths[row] == length:
+                if level:
+                    self._matched.setdefault(_LevelOfBase(base, level), set()).add(row)
+                    begin, end = _chunk_rows(self._bases[base], level, row)
+                else:
+                    begin, end = row, row + 1
+                if count == 1 if level else self._bases[base].levels[0].counts[row] == count:
+                    if size and (at, stop) == (base, begin):
+                        stop, size = end, size + length * count
+                        continue
+                    if size:
+                        parts.append(Reuse(at, first, stop, size, 1))
+                    at, first, stop, size = base, begin, end, length * count
                     continue
-            if level == 0:
-                parts.append(Fetch(reference, length, count))
+                part: Part | _Unknown = (
+                    Reuse(base, begin, end, length, count) if level else ReuseChunk(base, row, length, count)
+                )
+            elif level == 0:
+                part = Fetch(reference, length, count)
             else:
-                child = _Unknown(level, length, count)
-                if self._next.setdefault(records.first + i, child) is not child:
+                part = _Unknown(level, length, count)
+                if self._next.setdefault(records.first + i, part) is not part:
                     raise ProtocolError(f"record {records.first + i} of level {level} came twice")
-                parts.append(child)
+            if size:
+                parts.append(Reuse(at, first, stop, size, 1))
+                size = 0
+            parts.append(part)
+        if size:
+            parts.append(Reuse(at, first, stop, size, 1))
         unknown.parts = parts
-
-    def _reuse(self, base: int, row: int, length: int, count: int) -> Part:
-        tree = self._bases[base]
-        if self.level == 0:
-            if tree.levels[0].counts[row] != count:
-                return ReuseChunk(base, row, length, count)
-            return Reuse(base, row, row + 1, length * count, 1)
-        self._matched.setdefault(_LevelOfBase(base, self.level), set()).add(row)
-        first, stop = _chunk_rows(tree, self.level, row)
-        return Reuse(base, first, stop, length, count)
 
     def _advance(self) -> None:
         self._asking, self._next = self._next, {}
@@ -290,7 +302,7 @@ def _chunk_rows(tree: SignatureTree, level: int, row: int) -> tuple[int, int]:
     first, last = row, row
     while level:
         above: Level = tree.levels[level]
-        first, last = above.children(first).start, above.children(last)[-1]
+        first, last = above.starts[first], above.starts[last] + above.sizes[last] - 1
         level -= 1
     return first, last + 1
 
@@ -303,12 +315,13 @@ def _resolved(parts: Iterable[Part | _Unknown]) -> list[Part]:
         elif part.count == 1:
             resolved += _resolved(part.parts or ())
         else:
-            resolved.append(Repeat(tuple(_merged(_resolved(part.parts or ()))), part.length, part.count))
+            resolved.append(Repeat(_merged(_resolved(part.parts or ())), part.length, part.count))
     return resolved
 
 
-def _merged(parts: Iterable[Part]) -> Iterator[Part]:
+def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Joins neighbouring parts that reuse neighbouring records."""
+    merged: list[Part] = []
     joined: Reuse | None = None
     for part in parts:
         if isinstance(part, Reuse) and part.count == 1:
@@ -316,15 +329,16 @@ def _merged(parts: Iterable[Part]) -> Iterator[Part]:
                 joined = Reuse(joined.base, joined.first, part.stop, joined.length + part.length, 1)
             else:
                 if joined is not None:
-                    yield joined
+                    merged.append(joined)
                 joined = part
             continue
         if joined is not None:
-            yield joined
+            merged.append(joined)
             joined = None
-        yield part
+        merged.append(part)
     if joined is not None:
-        yield joined
+        merged.append(joined)
+    return tuple(merged)
 
 
 def literal_rows(parts: Sequence[Part]) -> array[int]:

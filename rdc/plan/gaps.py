@@ -53,7 +53,7 @@ class Gap:
         self.end = offset + length
         self.windows = windows
         self.base = windows[0].base if windows else 0
-        self.window_bytes = sum(window.length for window in windows)
+        self.window_bytes = sum([window.length for window in windows])
         """Bytes of all windows."""
         self.before = before
         self.behind = behind
@@ -133,12 +133,14 @@ def gap_within(
     return Gap(unmatched.offset, unmatched.length, tuple(windows), *around)
 
 
-def first_parts(parts: Sequence[Part], offset: int) -> Iterator[tuple[int, Part]]:
-    """Yields the parts with their offsets in the file. Repeated parts come once, at their first
+def first_parts(parts: Sequence[Part], offset: int) -> list[tuple[int, Part]]:
+    """Returns the parts with their offsets in the file. Repeated parts come once, at their first
     occurrence."""
+    found: list[tuple[int, Part]] = []
     for part in parts:
         if isinstance(part, Repeat):
-            yield from first_parts(part.parts, offset)
+            found += first_parts(part.parts, offset)
         else:
-            yield offset, part
+            found.append((offset, part))
         offset += part.length * part.count
+    return found

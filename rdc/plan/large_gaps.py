@@ -77,7 +77,7 @@ class Step:
         return not self.ends
 
 
-LADDERS = (
+LARGE_GAP_LADDERS = (
     (),
     (Step(512, 0, 0),),
     (Step(512, 0, 0), Step(64, 256, 4096)),
@@ -106,7 +106,7 @@ TAIL_BYTES = 16
 
 def ladder(rounds: int) -> tuple[Step, ...]:
     """Returns the steps for this many round trips."""
-    return LADDERS[max(0, min(rounds, len(LADDERS) - 1))]
+    return LARGE_GAP_LADDERS[max(0, min(rounds, len(LARGE_GAP_LADDERS) - 1))]
 
 
 Near: TypeAlias = "Callable[[int, Step, int, array[int], bytes], array[int]]"

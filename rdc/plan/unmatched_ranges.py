@@ -10,8 +10,6 @@ from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rdc.plan.gaps import Gap
 
 __all__ = ["UnmatchedRanges"]
@@ -44,7 +42,7 @@ class UnmatchedRanges:
     def blocks(self, size: int) -> list[int]:
         """Returns the number of blocks of `size` bytes before each range, and their total as the last
         item."""
-        return list(accumulate((-(-length // size) for length in self.ranges[1::2]), initial=0))
+        return list(accumulate([-(-length // size) for length in self.ranges[1::2]], initial=0))
 
     def fits(self, size: int) -> bool:
         """Returns whether one message may ask for all ranges."""
@@ -53,11 +51,11 @@ class UnmatchedRanges:
             or self.blocks(size)[-1] <= BLOCKS_PER_MESSAGE
         )
 
-    def messages(self, size: int) -> Iterator[UnmatchedRanges]:
-        """Yields the ranges in portions that each fit into one message."""
+    def messages(self, size: int) -> list[UnmatchedRanges]:
+        """Returns the ranges in portions that each fit into one message."""
         if self.fits(size):
-            yield self
-            return
+            return [self]
+        portions: list[UnmatchedRanges] = []
         short = self._cut(size * BLOCKS_PER_MESSAGE)
         blocks, ends = short.blocks(size), list(accumulate(short.counts))
         first, last = 0, len(blocks) - 1
@@ -71,8 +69,9 @@ class UnmatchedRanges:
                 end = min(stop, ends[row])
                 part.add(short.gaps[row], short.ranges[2 * at : 2 * end])
                 at, row = end, row + 1
-            yield part
+            portions.append(part)
             first = stop
+        return portions
 
     def _cut(self, most: int) -> UnmatchedRanges:
         """Splits ranges longer than `most` bytes, the longest that one message may ask for."""

@@ -188,7 +188,7 @@ class CheckRun(SyncRun):
 
     def _compare(self, start: Start, preserved: Preserved, round_: int) -> Conversation[Done]:
         from rdc.session.checking.conversation import Check, near_tree
-        from rdc.session.destination.context import SessionTerms, destination_context
+        from rdc.session.transfer.destination import Destination, Terms
 
         operands = self._operands
         tree = near_tree(operands.near.path, operands.near_name, start.only, start.entry)
@@ -198,11 +198,11 @@ class CheckRun(SyncRun):
                 from rdc.session.trees.mount_boundary import MountBoundary
 
                 boundary = MountBoundary(tree.root, tree.name or start.only)
-            terms = SessionTerms(self.options, self._filters, self._secret, self.signer, pack=False)
-            context = destination_context(terms, tree, start, self.events, preserved)
+            terms = Terms(self.options, self._filters, self._secret, self.signer, pack=False)
+            context = Destination(terms, tree, start, self.events, preserved)
             # Both ends list what the rules leave, each by its own rule files.
             own = self._filters.at_source(FilteredTree(tree.root, start.only))
-            context = replace(context, filters=replace(context.filters, listed=own))
+            context.filters = replace(context.filters, listed=own)
             checked = Check(
                 context,
                 self._check,

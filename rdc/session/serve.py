@@ -61,7 +61,7 @@ class Admitted:
     destination: bytes | None = None
     """The path that the tree goes to, if that is in this process."""
     uses_content: bool = True
-    """As in SessionTerms."""
+    """As in Terms."""
 
 
 Admission: TypeAlias = "Callable[[Open], Admitted]"
@@ -225,14 +225,14 @@ def _answer_as_destination(
     """Brings a tree of this machine up to date, once or for as long as the dialler watches its source.
     `knows_nodes`: the far side knows special files by their kinds."""
     site, path, options = admitted.site, admitted.path, admitted.options
-    from rdc.session.destination.context import SessionTerms, destination_context, mapping_of
+    from rdc.session.transfer.destination import Destination, Terms, mapping_of
 
     selection = None
     if selected is not None:
         from rdc.session.trees.selected_tree import selection_of
 
         selection = selection_of(selected, options)
-    terms = SessionTerms(
+    terms = Terms(
         options,
         filters,
         open_.secret,
@@ -259,15 +259,15 @@ def _answer_as_destination(
         yield from live.run(received.message)
         return
     start, round_ = announced(received, None if selection is None else b"")
-    from rdc.session.destination.conversation import Destination
+    from rdc.session.destination.conversation import WholeTurn
 
     destination_root = open_destination(
         path, start, options, preserved, site, has_top=terms.has_top(start), knows_nodes=knows_nodes
     )
     try:
         events = EventRelay(None, items=options.items)
-        context = destination_context(terms, destination_root, start, events, preserved)
-        half = Destination(context, whole=whole, in_sync_store=terms.in_sync_store)
+        context = Destination(terms, destination_root, start, events, preserved)
+        half = WholeTurn(context, whole=whole, in_sync_store=terms.in_sync_store)
         yield from half.run(round_)
     finally:
         destination_root.release()

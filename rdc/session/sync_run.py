@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from rdc.model.sync_report import MessageCost
     from rdc.progress import Reporter, StopSignal
     from rdc.protocol.messages import Done
-    from rdc.session.destination.context import SessionTerms
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.in_process import InProcessLink
+    from rdc.session.transfer.destination import Terms
     from rdc.session.trees.source_tree import SourceTree
 
 __all__ = ["SyncRun"]
@@ -153,8 +153,8 @@ class SyncRun:
         asked = entry_of(self.source.inner) if self._selected is None else b""
         start, round_ = announced((yield Receive()), asked)
         # Imported here: a run needs only one of the two halves.
-        from rdc.session.destination.context import destination_context
-        from rdc.session.destination.conversation import Destination
+        from rdc.session.destination.conversation import WholeTurn
+        from rdc.session.transfer.destination import Destination
 
         terms = self._terms(clones)
         destination_root = open_destination(
@@ -169,23 +169,23 @@ class SyncRun:
         if clones is not None:
             clones.stage_at(destination_root.root)
         try:
-            context = destination_context(terms, destination_root, start, self.events, preserved)
-            half = Destination(context, whole=whole, in_sync_store=self.signer.catalog)
+            context = Destination(terms, destination_root, start, self.events, preserved)
+            half = WholeTurn(context, whole=whole, in_sync_store=self.signer.catalog)
             done = yield from half.run(round_)
         finally:
             destination_root.release()
         self.files, self.total_bytes = half.source_files, half.source_bytes
         return done
 
-    def _terms(self, clones: StagedClones | None) -> SessionTerms:
-        from rdc.session.destination.context import SessionTerms, mapping_of
+    def _terms(self, clones: StagedClones | None) -> Terms:
+        from rdc.session.transfer.destination import Terms, mapping_of
 
         selection = None
         if self._selected is not None:
             from rdc.session.trees.selected_tree import selection_of
 
             selection = selection_of(self._selected, self.options)
-        return SessionTerms(
+        return Terms(
             self.options,
             self._filters,
             self._secret,

@@ -12,7 +12,6 @@ from rdc.chunking.chunker import name_chunks
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
 from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
-from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
 from rdc.typed import Protocol
@@ -20,6 +19,7 @@ from rdc.typed import Protocol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from typing_extensions import Buffer
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 FOLD_CHUNKS = 256
 """Chunks grouped at a time. A call per chunk would cost more than cutting and hashing it."""
+
+MEMORY_RUNS = 1024
+"""Records of a level, 49 bytes each, that are kept in plain memory. Only larger levels need columns."""
 
 _ONE = (1).to_bytes(8, "little")
 
@@ -54,22 +57,9 @@ class MemoryColumn:
         return memoryview(self._data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """Consecutive items of one level, as columns."""
-
-    digests: list[bytes]
-    lengths: list[int]
-    sizes: list[int]
-    """On levels above 0, the number of records in the node that an item names; 0 on level 0."""
-
-    def extend(self, other: _Items) -> None:
-        self.digests.extend(other.digests)
-        self.lengths.extend(other.lengths)
-        self.sizes.extend(other.sizes)
-
-    def __add__(self, other: _Items) -> _Items:
-        return _Items(self.digests + other.digests, self.lengths + other.lengths, self.sizes + other.sizes)
+_Items: TypeAlias = "tuple[list[bytes], list[int], list[int]]"
+"""Consecutive items of one level, as columns: digests, lengths, and sizes. A size is, on levels above 0, the
+number of records in the node that an item names; 0 on level 0."""
 
 
 class _LevelBuilder:
@@ -84,38 +74,46 @@ class _LevelBuilder:
         self.number = number
         self.runs = 0
         self.groups = 0
-        self._columns = (column(), column(), column(), column())
+        self._column = column
+        self._records = bytearray(), bytearray(), bytearray(), bytearray()
+        """The level's columns, while it has few records."""
+        self._columns: tuple[Column, ...] | None = None
+        """The same once it has more than MEMORY_RUNS."""
         self._winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
         self._group_start = 0
         self._digests = bytearray()
         self._lengths: array[int] = array("Q")
         self._counts: array[int] = array("Q")
-        self._last = _Items([], [], [])
+        self._last: _Items = [], [], []
         self._last_count = 0
 
     def add(self, items: _Items) -> _Items:
         """Takes items in order. Returns the groups they complete, which are items of the level above."""
-        digests = items.digests
+        digests, lengths, sizes = items
         if not digests:
             return items
-        last = self._last
-        if any(map(eq, digests, digests[1:])) or last.digests == digests[:1]:
-            final, counts = _Items([], [], []), array("Q")
-            for digest, length, size in zip(digests, items.lengths, items.sizes, strict=True):
+        last_digests, last_lengths, last_sizes = self._last
+        if any(map(eq, digests, digests[1:])) or last_digests == digests[:1]:
+            final: _Items = [], [], []
+            counts = array("Q")
+            last = self._last
+            for digest, length, size in zip(digests, lengths, sizes, strict=True):
                 # Equal digests imply equal lengths and sizes, unless BLAKE3 is broken.
-                if last.digests == [digest]:
+                if last[0] == [digest]:
                     self._last_count += 1
                     continue
-                final.extend(last)
-                counts.extend([self._last_count] * len(last.digests))
-                last, self._last_count = _Items([digest], [length], [size]), 1
+                final[0].extend(last[0])
+                final[1].extend(last[1])
+                final[2].extend(last[2])
+                counts.extend([self._last_count] * len(last[0]))
+                last, self._last_count = ([digest], [length], [size]), 1
         else:
             # The common case avoids a loop in Python: there are no runs, so all items but the last are final.
-            final = last + _Items(digests[:-1], items.lengths[:-1], items.sizes[:-1])
-            counts = array("Q", [1]) * len(final.digests)
-            if last.digests:
+            final = last_digests + digests[:-1], last_lengths + lengths[:-1], last_sizes + sizes[:-1]
+            counts = array("Q", [1]) * len(final[0])
+            if last_digests:
                 counts[0] = self._last_count
-            last, self._last_count = _Items(digests[-1:], items.lengths[-1:], items.sizes[-1:]), 1
+            last, self._last_count = (digests[-1:], lengths[-1:], sizes[-1:]), 1
         self._last = last
         return self._append_final(final, counts)
 
@@ -125,46 +123,67 @@ class _LevelBuilder:
 
     def finish(self) -> _Items:
         """Adds the last run. Unless the level is the top, the remaining runs become the last group."""
-        groups = self._append_final(self._last, array("Q", [self._last_count] * len(self._last.digests)))
-        self._last, self._last_count = _Items([], [], []), 0
-        return groups + self._group(self._winnower.finish()) if self.groups else groups
+        last, self._last = self._last, ([], [], [])
+        counts, self._last_count = array("Q", [self._last_count] * len(last[0])), 0
+        return self._append_final(last, counts, ends=True)
 
-    def _append_final(self, items: _Items, counts: array[int]) -> _Items:
-        if not items.digests:
-            return items
-        digests, lengths = b"".join(items.digests), array("Q", items.lengths)
-        self.runs += len(lengths)
-        for column, data in zip(
-            self._columns, (digests, lengths.tobytes(), counts.tobytes(), bytes(items.sizes)), strict=True
-        ):
-            column.append(data)
-        self._digests += digests
-        self._lengths += lengths
-        self._counts += counts
-        # A record's rank is the first 8 bytes of its digest, big-endian.
-        ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
-        ranks.byteswap()
-        return self._group(self._winnower.feed(ranks))
+    def _append_final(self, items: _Items, counts: array[int], *, ends: bool = False) -> _Items:
+        """Appends runs. `ends`: no more will follow."""
+        cuts: list[int] = []
+        if items[0]:
+            digests, lengths = b"".join(items[0]), array("Q", items[1])
+            self.runs += len(lengths)
+            if self._columns is None:
+                kept, kept_lengths, kept_counts, kept_sizes = self._records
+                kept += digests
+                kept_lengths += lengths.tobytes()
+                kept_counts += counts.tobytes()
+                kept_sizes += bytes(items[2])
+                if self.runs > MEMORY_RUNS:
+                    self._columns = (self._column(), self._column(), self._column(), self._column())
+                    self._store(*self._records)
+                    self._records = bytearray(), bytearray(), bytearray(), bytearray()
+            else:
+                self._store(digests, lengths.tobytes(), counts.tobytes(), bytes(items[2]))
+            self._digests += digests
+            self._lengths += lengths
+            self._counts += counts
+            # A record's rank is the first 8 bytes of its digest, big-endian.
+            ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
+            ranks.byteswap()
+            cuts = self._winnower.feed(ranks)
+        if ends and (cuts or self.groups):
+            cuts += self._winnower.finish()
+        return self._group(cuts) if cuts else ([], [], [])
+
+    def _store(self, *records: bytes | bytearray) -> None:
+        """Appends records, given as columns, to those of a long level."""
+        for column, data in zip(self._columns or (), records, strict=True):
+            column.append(bytes(data))
 
     def _group(self, ends: list[int]) -> _Items:
-        groups = _Items([], [], [])
+        groups: _Items = [], [], []
         begin = 0
         for end in ends:
             stop = end - self._group_start
             lengths, counts = self._lengths[begin:stop], self._counts[begin:stop]
             digests = self._digests[begin * DIGEST_BYTES : stop * DIGEST_BYTES]
-            groups.digests.append(node_digest(self.number, digests, lengths, counts))
-            groups.lengths.append(sum(map(mul, lengths, counts)))
-            groups.sizes.append(stop - begin)
+            groups[0].append(node_digest(self.number, digests, lengths, counts))
+            groups[1].append(sum(map(mul, lengths, counts)))
+            groups[2].append(stop - begin)
             begin = stop
-        if ends:
-            del self._digests[: begin * DIGEST_BYTES], self._lengths[:begin], self._counts[:begin]
-            self._group_start += begin
-            self.groups += len(ends)
+        del self._digests[: begin * DIGEST_BYTES], self._lengths[:begin], self._counts[:begin]
+        self._group_start += begin
+        self.groups += len(ends)
         return groups
 
     def level(self) -> Level:
-        digests, lengths, counts, sizes = (column.view() for column in self._columns)
+        """The whole level, once it is finished."""
+        if self._columns is None:
+            columns = [memoryview(each) for each in self._records]
+        else:
+            columns = [column.view() for column in self._columns]
+        digests, lengths, counts, sizes = columns
         starts = array("Q")
         if self.number:
             # Equal nodes have equally many records, so a run of them covers count * size records of the level
@@ -175,10 +194,10 @@ class _LevelBuilder:
 
 
 class TreeBuilder:
-    """Builds a SignatureTree from chunks in order. Between calls it holds up to FOLD_CHUNKS chunks and a few
-    records per level.
+    """Builds a SignatureTree from chunks in order. Between calls it holds up to FOLD_CHUNKS chunks and
+    MEMORY_RUNS records per level.
 
-    `column` makes the columns that store the levels' records: about 49 bytes per chunk.
+    `column` makes the columns of longer levels: about 49 bytes per chunk.
     """
 
     def __init__(self, params: ChunkParams, column: Callable[[], Column] = MemoryColumn) -> None:
@@ -211,7 +230,7 @@ class TreeBuilder:
         self._digests, self._lengths = [], []
         if not self._levels:
             self._levels.append(_LevelBuilder(0, self._column))
-        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
+        self._cascade(0, (digests, lengths, [0] * len(digests)))
 
     def _one_level(self, traits: bytes) -> SignatureTree:
         """The tree of at most NODE_RECORDS_MAX chunks: winnowing does not divide so few."""
@@ -239,13 +258,13 @@ class TreeBuilder:
         while level < len(self._levels):
             self._cascade(level + 1, self._levels[level].finish())
             level += 1
-        levels = tuple(level.level() for level in self._levels)
+        levels = tuple(map(_LevelBuilder.level, self._levels))
         top = levels[-1]
         root = root_digest(self._params.id, self.size, len(levels) - 1, top.digests, top.lengths, top.counts)
         return SignatureTree(root, self.size, self._params, levels, traits)
 
     def _cascade(self, level: int, items: _Items) -> None:
-        while items.digests:
+        while items[0]:
             if level == len(self._levels):
                 if level > TREE_HEIGHT:
                     raise UsageError(f"a stream needs more than {TREE_HEIGHT} signature levels")

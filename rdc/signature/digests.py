@@ -20,7 +20,8 @@ ROOT_KEY = blake3(b"rdc 1 signature root").digest()
 def node_digest(level: int, digests: Buffer, lengths: Buffer, counts: Buffer) -> bytes:
     """The digest of a node whose records lie on `level`. Columns: digests, and lengths and counts as
     little-endian u64."""
-    return _over_columns(NODE_KEY, bytes([level]), digests, lengths, counts)
+    # One call: a node has at most 1,248 bytes, and calls cost more than hashing them.
+    return blake3(b"".join((bytes([level]), digests, lengths, counts)), key=NODE_KEY).digest()
 
 
 def root_digest(
@@ -29,9 +30,4 @@ def root_digest(
     """The digest of a whole file: parameters, length in bytes, levels above the chunk list, and the top
     level's columns."""
     head = params_id + size.to_bytes(8, "little") + bytes([height])
-    return _over_columns(ROOT_KEY, head, digests, lengths, counts)
-
-
-def _over_columns(key: bytes, head: bytes, *columns: Buffer) -> bytes:
-    # One call: a node has at most 1,248 bytes, and calls cost more than hashing them.
-    return blake3(b"".join((head, *columns)), key=key).digest()
+    return blake3(b"".join((head, digests, lengths, counts)), key=ROOT_KEY).digest()

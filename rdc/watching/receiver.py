@@ -9,10 +9,10 @@ from rdc.errors import ExitCode, ProtocolError, StreamError, one_line
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages import Condition, Describe, Follow, Notice, SourceState, Watch
-from rdc.session.destination.context import SessionTerms
 from rdc.session.destination.following import LiveDestination
 from rdc.session.runtime.commands import Idle, Send
 from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.transfer.destination import Terms
 from rdc.session.trees.destination_root import ANYWHERE, keeps, wants_listing
 from rdc.watching.follower import Meter
 from rdc.watching.troubles import Troubles
@@ -75,7 +75,7 @@ class Receiver:
         destination = LiveDestination(
             self._path,
             ANYWHERE,
-            SessionTerms(options, self._filters, self._secret, self._signer),
+            Terms(options, self._filters, self._secret, self._signer),
             whole=wants_listing(self._path, options),
             preserved=keeps(self._path, options, catalog=self._signer.catalog),
             audience=self,

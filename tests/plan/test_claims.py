@@ -25,8 +25,8 @@ from rdc.plan.check_blocks import check_block_digests, divided, unverified_check
 from rdc.plan.descent import ChunkRecipe, Copy, Fetch, Literal, Part, Patch, Repeat, Reuse, literal_rows
 from rdc.protocol.messages import Correction, RangeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, Claims, rests
-from rdc.session.delta.range_requests import Corrections
 from rdc.session.source.range_answers import corrections
+from rdc.session.transfer.range_requests import Corrections
 from rdc.signature.build import sign
 from tests.support.kernel.range_rows import pairs_of, rows_of
 

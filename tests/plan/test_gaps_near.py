@@ -10,8 +10,8 @@ import pytest
 
 from rdc.kernel import block_fingerprints, match_runs
 from rdc.plan.large_gaps import Step
-from rdc.session.delta import file_comparison as gaps_module
-from rdc.session.delta.file_comparison import Gaps
+from rdc.session.transfer import compare as gaps_module
+from rdc.session.transfer.compare import Gaps
 
 KEY = bytes(range(16))
 BASE = os.urandom(600_000)

@@ -44,7 +44,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "session": (
         ("binaries", "runtime", "trees"),
         ("landing", "source"),
-        ("delta", "far"),
+        ("far",),
         ("transfer",),
         ("renames",),
         ("applying",),

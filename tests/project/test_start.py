@@ -115,7 +115,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     assert start.code == 0
     # Modules that transfer, chunk or compare files are for runs that change something.
     idle = {
-        "rdc.session.transfer.delta_files",
+        "rdc.session.transfer.delta",
         "rdc.session.renames.local_content",
         "rdc.session.transfer.whole_files",
         "rdc.similarity",
@@ -127,7 +127,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     }
     idle |= {"rdc.session.runtime.bandwidth", "rdc.session.source.file_sender", "rdc.catalog.eviction"}
     idle |= {
-        "rdc.session.destination.destination_parts",
+        "rdc.session.transfer.transfers",
         "rdc.session.applying.directory_changes",
         "rdc.session.landing.file_commits",
         "rdc.files.replace.commit_group",
@@ -168,7 +168,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     later = {
         "rdc.session.destination.conversation",
         "rdc.session.runtime.in_process",
-        "rdc.session.applying.file_router",
+        "rdc.session.transfer.transfers",
     }
     later |= {
         "rdc.session.source.file_sender",

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rdc.catalog.signer import FileSigner
 from rdc.catalog.small_files import SMALL_BYTES
 from rdc.chunking.params import SYNC_PARAMS
+from rdc.errors import ExitCode
 from rdc.files.root.root import Root
+from rdc.model.sync import SyncOptions
 from rdc.plan.compare import Change, Difference
 from rdc.progress import Event, ItemChanged, Problem
-from rdc.protocol.messages import RootAnswer, RootRequest
+from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
 from rdc.session.landing.file_commits import FileCommits
 from rdc.session.landing.partial_files import PartialFiles
-from rdc.session.landing.transfer_context import TransferContext
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.session.transfer import content_checks as module
@@ -31,6 +31,7 @@ from rdc.session.trees import small_file_digests as many_roots
 from rdc.signature.build import sign
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import group_references
+from tests.support.running.destinations import destination_at
 from tests.support.trees.manifests import NOW, build, entry
 
 SECRET = bytes(range(16))
@@ -75,20 +76,15 @@ class Case:
             assert identities is not None
             self.landing.listed.note(range(len(files)), identities, range(len(files)))
         self.progress = TransferProgress(events)
-        context = TransferContext(
+        context = destination_at(
             root,
             entries,
             self.landing,
             PartialFiles(root),
-            SECRET,
-            FileSigner(workers=1),
             events,
             self.progress,
-            pack=True,
-            fsync=False,
-            dry=dry,
-            seeks=True,
-            leaves_size=lambda _: False,
+            options=SyncOptions(fsync=False, dry_run=dry),
+            secret=SECRET,
         )
         self.changed: list[int] = []
         changed: Any = self
@@ -136,8 +132,10 @@ class Case:
     def answer(self, request: RootRequest, cuts: Sequence[int] = ()) -> None:
         failed = [file for file in request.files if not self.files[file].theirs]
         for file in failed:
-            assert self.checks.take_failure(file)
-            assert not self.checks.take_failure(file)
+            failure = FileFailed(file, ExitCode.VANISHED, "gone")
+            assert self.checks.expects(failure)
+            done(self.checks.take(failure, 2))
+            assert not self.checks.expects(failure)
         readable = [file for file in request.files if self.files[file].theirs]
         ends = sorted({min(cut, len(readable)) for cut in cuts} | {len(readable)})
         for start, stop in pairwise((0, *ends)):
@@ -173,7 +171,8 @@ def check(case: Case) -> None:
         path.name for path, file in zip(case.paths, case.files, strict=True) if file.touched and file.same
     ]
     assert case.items == told
-    assert not [event for event in case.events if isinstance(event, Problem)]
+    failed = {f"{row:03d}".encode() for row, file in enumerate(case.files) if not file.theirs}
+    assert {event.path for event in case.events if isinstance(event, Problem)} == failed
     # All that was compared is told; what goes on to be fetched is compared there once more.
     fetched = sum(case.files[row].listed for row in different if not case.files[row].touched)
     assert case.progress.compare_bytes == sum(file.listed for file in case.files) + fetched
@@ -312,7 +311,8 @@ def test_what_cannot_be_read_here_is_replaced(small: None, tmp_path: Path) -> No
 def test_a_failure_of_what_was_not_asked_for_is_nobodys(small: None, tmp_path: Path) -> None:
     case = Case(tmp_path, [File()] * 5)
     case.begin()
-    assert not any(case.checks.take_failure(file) for file in (0, 4, 5, 1 << 40))
+    for file in (0, 4, 5, 1 << 40):
+        assert not case.checks.expects(FileFailed(file, ExitCode.VANISHED, "gone"))
 
 
 def test_a_root_that_is_said_to_be_of_another_size_is_none_of_ours(small: None, tmp_path: Path) -> None:

@@ -11,21 +11,31 @@ from rdc.errors import FileError, ProtocolError
 from rdc.protocol.messages import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
 from rdc.session.landing.guesses import Guesses
 from rdc.session.runtime.commands import Send
-from rdc.session.transfer.delta_context import DeltaContext, Room, StaleAnswers
-from rdc.session.transfer.delta_file import NEXT_ANSWER, Answer, DeltaFile, Steps
+from rdc.session.transfer import delta as delta_module
+from rdc.session.transfer.compare import NEXT_ANSWER, Room, Steps
+from rdc.session.transfer.delta import DeltaFile, StaleAnswers
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 
 
-class Part:
-    """Stands for a comparison or a fetch."""
+class Fetch:
+    """Stands for a fetch that fails."""
 
-    def __init__(self, asked: list[int] | None = None) -> None:
-        self.asked_nodes = asked or []
-        self.restarted = 0
+    def __init__(self, error: Exception, asked: int = 0) -> None:
+        self.error = error
+        self.asked = asked
+        self.closed = 0
 
-    def restart(self) -> None:
-        self.restarted += 1
+    def __call__(self, context: object, one: DeltaFile, *_: object) -> Fetch:
+        one.unanswered.extend([None] * self.asked)
+        return self
+
+    def run(self) -> Steps[None]:
+        raise self.error
+        yield NEXT_ANSWER
+
+    def close(self) -> None:
+        self.closed += 1
 
 
 class Calls:
@@ -38,24 +48,17 @@ class Calls:
         return lambda *_: self.names.append(name)
 
 
-def shared_by_files() -> tuple[DeltaContext, Calls]:
-    calls = Calls()
-    anything = cast(Any, calls)
-    context = cast(
-        Any,
-        SimpleNamespace(problem=calls.problem, expected=lambda file, path: (file, path), guesses=Guesses()),
-    )
-    return DeltaContext(context, anything, anything, anything, Room(), StaleAnswers()), calls
-
-
 def a_file() -> tuple[DeltaFile, Calls]:
-    shared, calls = shared_by_files()
-    return DeltaFile(shared, 7, b"path", width=5, estimate=100), calls
+    calls = Calls()
+    context = SimpleNamespace(problem=calls.problem, guesses=Guesses())
+    shared = SimpleNamespace(context=context, bases=calls, room=Room(), stale=StaleAnswers())
+    return DeltaFile(cast(Any, shared), 7, b"path", width=5, estimate=100), calls
 
 
-def failing(error: Exception) -> Steps[None]:
-    raise error
-    yield NEXT_ANSWER
+def copying(one: DeltaFile) -> Steps[None]:
+    """The way of a file that is copied: its first attempt has no comparison."""
+    tree = SimpleNamespace(root=bytes(32), size=9, levels=(SimpleNamespace(records=1),))
+    return one.bring_up_to_date(cast(Any, SimpleNamespace(tree=tree, path=b"base")), None)
 
 
 def test_a_file_takes_room_and_gives_it_back() -> None:
@@ -79,8 +82,7 @@ def test_one_file_of_any_size_has_place() -> None:
 @pytest.mark.parametrize("failed", [False, True])
 def test_requests_without_an_answer_are_expected_when_a_file_leaves(failed: bool) -> None:
     one, _ = a_file()
-    one.comparison = cast(Any, Part([3, 9]))
-    one.open_requests = 1
+    one.unanswered.extend((3, 9, None))
     one.leave(failed=failed)
     stale = one._shared.stale
     if not failed:
@@ -89,34 +91,27 @@ def test_requests_without_an_answer_are_expected_when_a_file_leaves(failed: bool
     assert stale.drop(NodeAnswer(7, 0, (9,), (b"",)))
     assert stale.drop(Data(7, b"late"))
     assert stale.drop(FileEnd(7, 4, b""))
-    assert not stale and not stale.drop(Data(7, b"of the whole file"))
+    assert not stale.files and not stale.drop(Data(7, b"of the whole file"))
 
 
-def test_an_attempt_that_mismatched_waits_for_its_answers_and_gives_back_what_it_holds() -> None:
+def test_an_attempt_that_mismatched_waits_for_its_answers_and_the_next_asks_for_whole_digests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     one, calls = a_file()
-    fetch = Part()
-    one.fetch, one.open_requests = cast(Any, fetch), 2
-    steps = one._attempt(failing(MismatchError(b"path", "a wrong root")))
+    fetch = Fetch(MismatchError(b"path", "a wrong root"), asked=2)
+    monkeypatch.setattr(delta_module, "FileFetch", fetch)
+    steps = copying(one)
     assert next(steps) is NEXT_ANSWER
-    assert steps.send(Answer(Data(7, b"x"), 5)) is NEXT_ANSWER
-    assert steps.send(Answer(BlockAnswer(7, b""), 5)) is NEXT_ANSWER
-    with pytest.raises(StopIteration) as stop:
-        steps.send(Answer(FileEnd(7, 1, b""), 7))
-    assert stop.value.value is False
-    assert (fetch.restarted, one.fetch, calls.names) == (1, None, ["drop_outgrown"])
+    assert steps.send(Data(7, b"x")) is NEXT_ANSWER
+    assert steps.send(BlockAnswer(7, b"")) is NEXT_ANSWER
+    assert steps.send(FileEnd(7, 1, b"")) == Send(TreeRequest((7,), DIGEST_BYTES), 0)
+    assert (fetch.closed, one._fetch, calls.names) == (1, None, ["drop_outgrown"])
 
 
-def test_the_second_attempt_asks_for_whole_digests() -> None:
-    one, _ = a_file()
-    one._round = 9
-    assert next(one._try_with_digests()) == Send(TreeRequest((7,), DIGEST_BYTES), 9)
-
-
-def test_a_file_that_cannot_be_written_is_reported_and_leaves() -> None:
+def test_a_file_that_cannot_be_written_is_reported_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     one, calls = a_file()
-    with pytest.raises(StopIteration) as stop:
-        next(one._attempt(failing(FileError(b"path", "no space"))))
-    assert stop.value.value is True
+    monkeypatch.setattr(delta_module, "FileFetch", Fetch(FileError(b"path", "no space")))
+    assert list(copying(one)) == []
     assert calls.names == ["problem", "drop", "forget"]
     assert one._shared.room.files == 0
 
@@ -126,4 +121,4 @@ def test_an_answer_of_another_kind_is_the_peers_fault() -> None:
     steps = one._take_tree()
     next(steps)
     with pytest.raises(ProtocolError, match="expected the tree of file 7, found Data"):
-        steps.send(Answer(Data(7, b"x"), 3))
+        steps.send(Data(7, b"x"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rdc.model.entries import Identity
 from rdc.session.renames.removed_contents import RemovedContent
 from rdc.session.renames.rename_guess import RenameGuess
-from rdc.session.transfer.file_queue import FileQueue
+from rdc.session.transfer.transfer import FileQueue
 
 ROOTS = [bytes([number]) * 32 for number in range(3)]
 

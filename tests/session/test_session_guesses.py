@@ -34,7 +34,7 @@ def test_files_that_come_out_wrong_end_all_comparing(tmp_path: Path, monkeypatch
             return (replace(message, root=os.urandom(32)),)
         return (message,)
 
-    monkeypatch.setattr("rdc.session.transfer.delta_context.TREES_IN_FLIGHT", 1)
+    monkeypatch.setattr("rdc.session.transfer.compare.TREES_IN_FLIGHT", 1)
     answering(monkeypatch, lie)
     assert run_sync(source, top, SyncOptions(fsync=False)).problems == []
     assert len(trees) <= FAILED_FILES + 2

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.files.root.root import Root
-from rdc.session.delta import bases as open_base_module
-from rdc.session.delta.bases import Chunks, OpenBase
-from rdc.session.delta.rebuild import ChunkRepair
+from rdc.session.transfer import bases as open_base_module
+from rdc.session.transfer.bases import Chunks, OpenBase
+from rdc.session.transfer.rebuild import ChunkRepair
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.build import MemoryColumn, TreeBuilder, sign
 from rdc.signature.tree import SignatureTree

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rdc.protocol.messages import BlockAnswer, Data, FileEnd, Literals, NodeAnswer
 from rdc.protocol.messages.content import FileMessage
-from rdc.session.transfer.delta_context import StaleAnswers
+from rdc.session.transfer.delta import StaleAnswers
 
 requests = st.lists(st.none() | st.integers(0, 9), max_size=5)
 
@@ -29,7 +29,7 @@ def test_as_many_answers_as_requests(files: dict[int, list[int | None]], data: s
     turns = data.draw(st.permutations([file for file, asked in files.items() for _ in asked]))
     left = {file: list(last_nodes) for file, last_nodes in files.items()}
     for file in turns:
-        assert stale
+        assert stale.files
         last = left[file].pop(0)
         if last is None:
             assert not stale.drop(nodes(file, 0))  # no nodes were asked for
@@ -39,7 +39,7 @@ def test_as_many_answers_as_requests(files: dict[int, list[int | None]], data: s
             for node in range(data.draw(st.integers(0, last))):
                 assert stale.drop(nodes(file, node))  # more of the same request are to come
             assert stale.drop(nodes(file, last))
-    assert not stale
+    assert not stale.files
     for file in files:
         assert not any(stale.drop(message) for message in (nodes(file, 0), Data(file, b"")))
 
@@ -48,4 +48,4 @@ def test_the_end_of_a_whole_file_is_not_the_end_of_its_literals() -> None:
     stale = StaleAnswers()
     stale.expect(1, [None])
     assert not stale.drop(FileEnd(1, 5, bytes(32)))
-    assert stale
+    assert stale.files

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, FileChangedError, FileError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.model.entries import Identity, Kind
+from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Progressed
 from rdc.protocol.messages import Message, Progress
-from rdc.session.delta.bases import QUIET_BYTES, sign_file
-from rdc.session.landing.transfer_context import TransferContext
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.runtime.event_relay import EventRelay, TransferProgress
+from rdc.session.transfer.bases import QUIET_BYTES, sign_file
+from rdc.session.transfer.destination import Destination
 from rdc.signature.build import sign
+from tests.support.running.destinations import destination_at
 from tests.support.trees.manifests import NOW, build, entry
 
 ROWS = {b"d": entry(b"d", Kind.DIRECTORY), b"f": entry(b"f", mode=0o600, mtime_ns=NOW, uid=3, gid=4)}
@@ -29,28 +30,15 @@ ROWS = {b"d": entry(b"d", Kind.DIRECTORY), b"f": entry(b"f", mode=0o600, mtime_n
 
 def context(
     place: Path, *, listed: Identity | None = None, far: bool = False, dry: bool = False
-) -> TransferContext:
+) -> Destination:
     """`listed`: what the file `f` was when it was listed; `far`: the user sits at the other side."""
     reported: list[Event] = []
     events = EventRelay(None if far else reported.append, iter(range(1 << 20)).__next__)
     progress = TransferProgress(events)
     landing: Any = SimpleNamespace(listed=SimpleNamespace(of={1: listed}.get))
     root = Root.open(os.fsencode(place))
-    return TransferContext(
-        root,
-        build(ROWS),
-        landing,
-        SimpleNamespace(),  # type: ignore[arg-type] # nothing is asked of it
-        bytes(16),
-        FileSigner(workers=1),
-        events,
-        progress,
-        pack=True,
-        fsync=False,
-        dry=dry,
-        seeks=True,
-        leaves_size=lambda size: size > 1000,
-    )
+    options = SyncOptions(dry_run=dry, max_size=1000)
+    return destination_at(root, build(ROWS), landing, SimpleNamespace(), events, progress, options=options)
 
 
 def test_a_new_version_replaces_what_is_there_and_nothing_that_comes_later(tmp_path: Path) -> None:
@@ -83,7 +71,7 @@ def test_what_could_not_be_written_is_no_fault_of_the_source(
     assert found.events.errors == 1
 
 
-def steps_of(found: TransferContext, path: Path, size: int, **more: bool) -> tuple[list[Message | None], Any]:
+def steps_of(found: Destination, path: Path, size: int, **more: bool) -> tuple[list[Message | None], Any]:
     """Messages that were sent while a file was signed, None for each Flush; and the tree."""
     steps: list[Message | None] = []
     with found.root.open_read(os.fsencode(path.name)) as source:

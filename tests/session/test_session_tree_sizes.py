@@ -22,9 +22,9 @@ from rdc.protocol import messages
 from rdc.protocol.connection import Received
 from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.destination.context import SessionTerms, destination_context
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.transfer.destination import Destination, Terms
 from rdc.session.trees.destination_root import open_destination
 from rdc.tree.filters import FilterList
 from tests.session.test_session_sizes import OPTIONS, PART, ROLES, noise, places
@@ -150,10 +150,10 @@ def test_a_turn_s_files_keep_to_the_sizes_that_it_told(
     start = messages.Start(b"", Kind.DIRECTORY, Metadata(0o755, 10**18, 0, 0), Preserved(owner=False))
     options = changed(OPTIONS, max_size=2_000)
     problems: list[Problem] = []
-    terms = SessionTerms(options, FilterList(()), bytes(16), FileSigner())
+    terms = Terms(options, FilterList(()), bytes(16), FileSigner())
     destination_root = open_destination(os.fsencode(tmp_path), start, options, Preserved(owner=False))
     relay = EventRelay(lambda event: problems.append(event) if isinstance(event, Problem) else None)
-    turn = ChangeTurn(destination_context(terms, destination_root, start, relay, Preserved(owner=False)))
+    turn = ChangeTurn(Destination(terms, destination_root, start, relay, Preserved(owner=False)))
     content = noise(1, 1000)
     end = messages.FileEnd(0, 1000, blake3(content).digest())
     answers: dict[str, list[messages.Message]] = {

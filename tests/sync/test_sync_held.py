@@ -16,11 +16,12 @@ from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role, TreeAnswer
-from rdc.session.delta import bases as bases_module
-from rdc.session.delta.bases import Bases
 from rdc.session.source import signed_files as asked_files_module
 from rdc.session.source.signed_files import SourceSignatures
-from rdc.session.transfer.delta_file import DeltaFile, Steps
+from rdc.session.transfer import bases as bases_module
+from rdc.session.transfer.bases import Bases
+from rdc.session.transfer.compare import Steps
+from rdc.session.transfer.delta import DeltaFile
 from tests.support.running.paired_sync import Remembering, sync_in_turns
 
 FILES = 5

@@ -12,7 +12,7 @@ from rdc.files.root.root import Root
 from rdc.model.listed import Listed
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
-from rdc.session.destination.conversation import Destination
+from rdc.session.destination.conversation import WholeTurn
 from tests.support.running.paired_sync import Remembering, sync_in_turns
 from tests.support.trees.manifest_runs import DIALLERS, equal, many, wire
 from tests.support.trees.trees import tree, write_tree
@@ -98,11 +98,11 @@ def test_what_somebody_meddles_with_is_not_settled(
     source = write_tree(tmp_path / "source", many(entries))
     destination = write_tree(tmp_path / "destination", many(entries) | tree({"extra": b""}))
     (source / "directory-0000" / "file-00007").write_bytes(b"new text")
-    victim, begin = destination / "directory-0000" / "file-00007", Destination._build_parts
+    victim, begin = destination / "directory-0000" / "file-00007", WholeTurn._build
 
-    def meddled(self: Destination) -> None:
+    def meddled(self: WholeTurn) -> None:
         begin(self)
-        directories = self._directories
+        directories = self.directories
         last = directories.finish
 
         def after() -> None:
@@ -113,10 +113,10 @@ def test_what_somebody_meddles_with_is_not_settled(
         directories.finish = after  # type: ignore[method-assign]
 
     catalog = Remembering()
-    monkeypatch.setattr(Destination, "_build_parts", meddled)
+    monkeypatch.setattr(WholeTurn, "_build", meddled)
     sync_in_turns(source, destination, catalog=catalog)
     assert victim.read_bytes() == b"meddled!"
-    monkeypatch.setattr(Destination, "_build_parts", begin)
+    monkeypatch.setattr(WholeTurn, "_build", begin)
     for changed in (1, 0):
         run = sync_in_turns(source, destination, catalog=catalog)
         assert victim.read_bytes() == b"new text"

@@ -58,15 +58,15 @@ class AllowedChanges:
     """Decides which differences of a directory a run may act on."""
 
     def __init__(self, context: ApplyingContext) -> None:
-        self._root = context.root
-        self._options = context.options
+        self._root = context.at.root
+        self._options = context.at.options
         self._extraneous = context.extraneous
-        self._events = context.events
-        self._storage = context.storage
+        self._events = context.at.events
+        self._storage = context.at.storage
         self._links = context.links
         self._skipped = context.skipped
-        self._narrows = context.options.narrows
-        self._uses_content = context.uses_content
+        self._narrows = context.at.options.narrows
+        self._uses_content = context.at.uses_content
 
     def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
         """Removes the changes that options, reserved or clashing names, hard links or an append-only root

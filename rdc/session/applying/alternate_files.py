@@ -56,14 +56,14 @@ class AlternateFiles:
         entries: EntryChanges,
     ) -> None:
         self._context = context
-        options = context.options
-        self._root = context.root
-        self._landing = context.landing
-        self._router = context.router
-        self._events = context.events
+        options = context.at.options
+        self._root = context.at.root
+        self._landing = context.at.landing
+        self._router = context.transfers
+        self._events = context.at.events
         self._skipped = context.skipped
         self._xattrs = context.xattrs
-        self._owner = context.preserved.owner
+        self._owner = context.at.preserved.owner
         self._dry = options.dry_run
         self._fsync = options.fsync
         self._checksum = options.checksum
@@ -71,7 +71,7 @@ class AlternateFiles:
         self._permissions = permissions
         self._entries = entries
         self._copies = CommitGroup(
-            context.root,
+            context.at.root,
             fsync=options.fsync,
             on_commit=self._committed,
             on_error=self._failed,

@@ -67,7 +67,7 @@ def find_alternates(
     comparison: Comparison,
 ) -> AlternateMatches:
     """Returns what the alternate directories have of the new entries, and of those that they replace."""
-    listings = alternates.listings(context.root, directory.path)
+    listings = alternates.listings(context.at.root, directory.path)
     if not any(listings):
         return AlternateMatches({}, {})
     look = _Look(context, alternates, directory, listings)
@@ -80,7 +80,7 @@ def find_alternates(
             directories[row] = match
         elif match is not None and not look.is_blocked(row):
             found[row] = match
-    if context.options.alternates is not None and context.options.alternates.changes_existing:
+    if context.at.options.alternates is not None and context.at.options.alternates.changes_existing:
         found.update(look.existing(fresh))
     return AlternateMatches({row: look.entry(row, match) for row, match in found.items()}, directories)
 
@@ -111,7 +111,7 @@ class _Look:
         self._directory = directory
         self._listings = listings
         self._wanted = directory.listing
-        self._compared = [with_equal_times(one, directory.listing, context.options) for one in listings]
+        self._compared = [with_equal_times(one, directory.listing, context.at.options) for one in listings]
         """The listings, with the times that --modify-window takes for those of the source."""
         xattrs = context.xattrs
         self._sets = {} if xattrs is None else xattrs.of(directory.first, len(directory.listing))
@@ -123,8 +123,8 @@ class _Look:
             self._wanted,
             row,
             self._compared,
-            preserved=self._context.preserved,
-            options=self._context.options,
+            preserved=self._context.at.preserved,
+            options=self._context.at.options,
             same_attributes=self._same_attributes(row),
         )
 
@@ -155,7 +155,7 @@ class _Look:
     def is_blocked(self, row: int) -> bool:
         """Whether a directory has to make way first: then the file comes as if it had no alternate."""
         try:
-            return self._context.root.kind(self._path(row)) is Kind.DIRECTORY
+            return self._context.at.root.kind(self._path(row)) is Kind.DIRECTORY
         except FileError:
             return False  # in a dry run, a file may be where a directory above would be made
 
@@ -163,7 +163,7 @@ class _Look:
         """Yields the files that the destination has and that an alternate directory has as the source has
         them. A name that becomes a link to another file is left out."""
         context, here = self._context, self._directory.existing
-        if context.options.ignore_existing or context.options.rereads or context.root.append_only:
+        if context.at.options.ignore_existing or context.at.options.rereads or context.at.root.append_only:
             return
         rows_here = {name: at for at, name in enumerate(here.names)}
         linked = self._linked()
@@ -177,7 +177,7 @@ class _Look:
 
     def _is_left(self, row: int, at: int) -> bool:
         """Whether an option leaves the destination's file in row `at` alone, or it is no file."""
-        options, here = self._context.options, self._directory.existing
+        options, here = self._context.at.options, self._directory.existing
         return (
             here.kinds[at] != Kind.FILE
             or options.is_left_for_size(self._wanted.sizes[row])
@@ -193,7 +193,7 @@ class _Look:
     def _is_same_file(self, row: int, match: AlternateMatch) -> bool:
         path = self._path(row)
         try:
-            here = self._context.root.identity(path)
+            here = self._context.at.root.identity(path)
             there = self._alternates.roots[match.number].identity(path)
         except FileError:
             return True  # one of them vanished: nothing is to be done here

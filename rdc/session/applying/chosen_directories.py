@@ -22,13 +22,13 @@ class ChosenDirectories:
     """Knows which directories hold the entries that the user named, and keeps the rest of them as it is."""
 
     def __init__(self, context: ApplyingContext) -> None:
-        self._root = context.root
-        self._only = context.start.only
-        self._rules = context.filters.announced
-        self._selection = context.selection
-        self._implied = context.options.implied_dirs
-        self._dry = context.options.dry_run
-        self._events = context.events
+        self._root = context.at.root
+        self._only = context.at.start.only
+        self._rules = context.at.filters.announced
+        self._selection = context.at.selection
+        self._implied = context.at.options.implied_dirs
+        self._dry = context.at.options.dry_run
+        self._events = context.at.events
 
     def check(self, path: bytes, listing: Listing) -> None:
         """Raises ProtocolError if the source announces entries that nobody selected or that rules exclude."""

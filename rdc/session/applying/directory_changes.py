@@ -1,6 +1,6 @@
 """Brings one directory after another up to date, then finishes what has to wait until all were compared.
 
-Directories and symlinks change at once; file contents go to the FileRouter. After the last comparison come
+Directories and symlinks change at once; file contents go to the Transfers. After the last comparison come
 deletions, then entries with a directory in their place, and at last the metadata of every touched directory,
 deepest first.
 """
@@ -42,33 +42,35 @@ class DirectoryChanges:
     """Turns compared directories into actions and remembers what is left for the end of the run."""
 
     def __init__(self, context: ApplyingContext) -> None:
-        self._root = root = context.root
-        self._has_top = context.has_top
+        self._root = root = context.at.root
+        self._has_top = context.at.has_top
         self._chosen = ChosenDirectories(context)
-        self._options = options = context.options
-        self._protected = context.filters.protected if options.delete and not options.rules_after else None
+        self._options = options = context.at.options
+        self._protected = context.at.filters.protected if options.delete and not options.rules_after else None
         self._extraneous = context.extraneous
         self._unarrived = context.unarrived
-        self._events = events = context.events
-        self._storage = context.storage
+        self._events = events = context.at.events
+        self._storage = context.at.storage
         self._xattrs = xattrs = context.xattrs
         self._skipped = context.skipped
-        self._landing = context.landing
+        self._landing = context.at.landing
         self._links = context.links
         self._lists_unchanged = options.list_unchanged and context.links is None and context.xattrs is None
-        owner = context.preserved.owner
+        owner = context.at.preserved.owner
         self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
         self._entries = EntryChanges(context, self._permissions)
         self._allowed = AllowedChanges(context)
         self._directories = DirectoryEntries(context, self._permissions, self._chosen, self._allowed)
         self._alternates: AlternateFiles | None = None
-        if context.alternates is not None:
+        if context.at.alternates is not None:
             from rdc.session.applying.alternate_files import AlternateFiles
 
-            self._alternates = AlternateFiles(context, context.alternates, self._permissions, self._entries)
+            self._alternates = AlternateFiles(
+                context, context.at.alternates, self._permissions, self._entries
+            )
         self._expected: DirectoryTable[AnnouncedDirectory] = DirectoryTable()
         """Announced directories that have not been compared yet."""
-        self._expected[b""] = AnnouncedDirectory(context.start.metadata, context.new, False, False)
+        self._expected[b""] = AnnouncedDirectory(context.at.start.metadata, context.at.new, False, False)
         self.full: OutOfSpaceError | None = None
         """The first error of a full disk. The comparison goes on all the same: it tells what is to be
         deleted."""

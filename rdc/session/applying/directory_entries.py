@@ -35,21 +35,21 @@ class DirectoryEntries:
         chosen: ChosenDirectories,
         allowed: AllowedChanges,
     ) -> None:
-        self._root = context.root
-        self._dry = context.options.dry_run
-        self._options = context.options
+        self._root = context.at.root
+        self._dry = context.at.options.dry_run
+        self._options = context.at.options
         self._lists_unchanged = (
-            context.options.list_unchanged and context.links is None and context.xattrs is None
+            context.at.options.list_unchanged and context.links is None and context.xattrs is None
         )
-        self._storage = context.storage
-        self._alternates = context.alternates
-        self._landing = context.landing
-        self._events = context.events
+        self._storage = context.at.storage
+        self._alternates = context.at.alternates
+        self._landing = context.at.landing
+        self._events = context.at.events
         self._xattrs = context.xattrs
         self._permissions = permissions
         self._chosen = chosen
         self._allowed = allowed
-        self.root_metadata = context.start.metadata
+        self.root_metadata = context.at.start.metadata
         """What the tree's root directory gets before its ACL."""
 
     def change(

@@ -1,4 +1,4 @@
-"""Changes a directory's symlinks and special files at once and hands its files to the FileRouter."""
+"""Changes a directory's symlinks and special files at once and hands its files to the Transfers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class EntryChanges:
     """Changes to entries that are not directories. Files are named by their rows in the source's manifest."""
 
     def __init__(self, context: ApplyingContext, permissions: DirectoryPermissions) -> None:
-        self._root = context.root
-        self._options = context.options
-        self._manifest = context.manifest
-        self._landing = context.landing
-        self._router = context.router
-        self._events = context.events
+        self._root = context.at.root
+        self._options = context.at.options
+        self._manifest = context.at.manifest
+        self._landing = context.at.landing
+        self._router = context.transfers
+        self._events = context.at.events
         self._permissions = permissions
-        self._owner = context.preserved.owner
+        self._owner = context.at.preserved.owner
         self._blocked = context.blocked
         self._extraneous = context.extraneous
 

@@ -18,8 +18,8 @@ from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import itemize, linking_code
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.existing_links import ExistingLinks
-from rdc.session.applying.file_router import WHOLE_BYTES
 from rdc.session.applying.writing_code import writing_code
+from rdc.session.transfer.transfers import WHOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,17 +40,17 @@ class HardLinks:
     """Makes the missing hard links of a table. One run makes one pass."""
 
     def __init__(self, context: ApplyingContext, directories: LateDirectories) -> None:
-        options = context.options
+        options = context.at.options
         self._by_size = options.size_only and not options.checksum
         """Equal sizes mean equal contents, whatever the mtimes (--size-only)."""
-        self._root = context.root
-        self._entries = context.manifest
-        self._landing = context.landing
-        self._transfers = context.router
+        self._root = context.at.root
+        self._entries = context.at.manifest
+        self._landing = context.at.landing
+        self._transfers = context.transfers
         self._directories = directories
         self._blocked = context.blocked
-        self._events = context.events
-        self._preserved = context.preserved
+        self._events = context.at.events
+        self._preserved = context.at.preserved
         self._dry = options.dry_run
         self._fsync = options.fsync
         self._late: list[tuple[int, int]] = []

@@ -24,9 +24,9 @@ class LateDirectories:
         entries: DirectoryEntries,
         touched: TouchedDirectories,
     ) -> None:
-        self._root = context.root
-        self._has_top = context.has_top
-        self._manifest = context.manifest
+        self._root = context.at.root
+        self._has_top = context.at.has_top
+        self._manifest = context.at.manifest
         self._chosen = chosen
         self._entries = entries
         self._touched = touched

@@ -63,16 +63,16 @@ class XattrSetter:
     def __init__(self, context: ApplyingContext, wanted: WantedXattrs) -> None:
         self._left = context.skipped
         self._chosen = ChosenDirectories(context)
-        self._alternates = context.alternates
-        self._root = context.root
-        self._entries = context.manifest
+        self._alternates = context.at.alternates
+        self._root = context.at.root
+        self._entries = context.at.manifest
         self._wanted = wanted
-        self._landing = context.landing
-        self._events = context.events
-        self._preserved = context.preserved
-        self._dry = context.options.dry_run
-        self._fsync = context.options.fsync
-        self._uses_content = context.uses_content
+        self._landing = context.at.landing
+        self._events = context.at.events
+        self._preserved = context.at.preserved
+        self._dry = context.at.options.dry_run
+        self._fsync = context.at.options.fsync
+        self._uses_content = context.at.uses_content
         self._changed = False
 
     def run(self, top: Metadata | None, *, within: AbstractSet[bytes] | None = None) -> None:

@@ -39,7 +39,7 @@ CLOSE_BYTES = 1 << 10
 """Bytes between two ranges that cost less to read and mask than a separate read costs."""
 
 SAMPLE_BYTES = 4096
-SAMPLES = 64
+CODE_SAMPLES = 64
 """Parts of a file that `looks_like` examines: 256 KiB, in a few hundred microseconds."""
 
 DISPLACEMENT_BYTES = 2
@@ -54,7 +54,7 @@ def looks_like(source: SourceFile) -> bool:
     """Tells whether most of the file seems to be linked x86 code. Raises FileError if it cannot be read."""
     if source.size < SAMPLE_BYTES:
         return False
-    offsets = range(0, source.size - SAMPLE_BYTES + 1, max(SAMPLE_BYTES, source.size // SAMPLES))
+    offsets = range(0, source.size - SAMPLE_BYTES + 1, max(SAMPLE_BYTES, source.size // CODE_SAMPLES))
     masked_bytes = 0
     for offset in offsets:
         content = source.pread(offset, SAMPLE_BYTES)

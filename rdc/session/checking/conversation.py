@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from rdc.model.check import CheckOptions
     from rdc.model.entries import Listing
-    from rdc.session.destination.context import DestinationContext
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Destination
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
 
@@ -136,7 +136,7 @@ class Check:
 
     def __init__(
         self,
-        context: DestinationContext,
+        context: Destination,
         options: CheckOptions,
         closed: ClosedDirectories,
         on_difference: Callable[[EntryDiffers], None],
@@ -166,7 +166,7 @@ class Check:
             self._xattrs = WantedXattrs(self._preserved.attributes)
         self._reserved = PartialFiles(self._root)
         self._own_tree = OwnTree(
-            replace(context, start=self._near_start),
+            context.at(self._near_start),
             self._reserved,
             links=self._own_links,
             enter=None if boundary is None else boundary.enters,

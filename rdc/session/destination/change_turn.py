@@ -17,7 +17,7 @@ from rdc.records import replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.destination.closed_moves import ClosedMoves
-from rdc.session.destination.destination_parts import DestinationParts
+from rdc.session.destination.conversation import DestinationTurn
 from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_name
 from rdc.session.renames.removed_files import RemovedFiles
 from rdc.session.runtime.commands import Receive, Send
@@ -28,8 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from rdc.session.destination.context import DestinationContext
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Destination
 
 __all__ = ["UNEXPECTED", "ChangeTurn"]
 
@@ -37,33 +37,25 @@ UNEXPECTED = ExitCode.VANISHED
 """The exit code in Done if this tree is not what the source assumes: whole trees have to be compared."""
 
 
-class ChangeTurn:
+class ChangeTurn(DestinationTurn):
     """One turn of changes."""
 
-    def __init__(self, context: DestinationContext, *, withheld: str | None = None) -> None:
+    def __init__(self, context: Destination, *, withheld: str | None = None) -> None:
         """`withheld`: why deletions were withheld in an earlier turn since the last comparison of whole
         trees; None: none was."""
         if context.destination_root.name is not None:
             raise ProtocolError("changes of what is no directory")
-        self._root = root = context.destination_root.root
+        super().__init__(context)
         self._preserved = context.preserved
         self._only = context.start.only
         self._filters = context.filters.announced
         self._protected = context.filters.protected
-        self._options = context.options
         self._uses_content = context.uses_content
-        self._events = context.events
-        self._partial_files = PartialFiles(root)
-        self._parts = DestinationParts(context, self._partial_files, seeks=True, live=True, earlier=withheld)
+        self._partial_files = PartialFiles(self._root)
+        self.build(self._partial_files, seeks=True, live=True, earlier=withheld)
         self.withheld = withheld
-        self._wanted = self._parts.wanted
-        self._landing = self._parts.landing
-        self._router = self._parts.router
-        self._deletion = self._parts.deletion
-        self._directories = self._parts.directories
-        self._extraneous = self._parts.extraneous
-        self._directories.expect_nothing()
-        self._closed = ClosedMoves(root)
+        self.directories.expect_nothing()
+        self._closed = ClosedMoves(self._root)
         self._announced: dict[bytes, AnnouncedDirectory] = {}
         """The directories that this turn named, as it announced them."""
         self._renamed_into: dict[int, bytes] = {}
@@ -82,12 +74,12 @@ class ChangeTurn:
                 yield from self._bring_up(end, round_)
             self._make_renames_durable()
         except BaseException:
-            self._parts.wind_down()
+            self.wind_down()
             raise
-        self._parts.finish_turn()
+        self.finish_turn()
         round_ = self._round
         yield from self._events.send_waiting(round_)
-        done = self._parts.account(UNEXPECTED if self._unexpected else ExitCode.OK)
+        done = self.account(UNEXPECTED if self._unexpected else ExitCode.OK)
         yield Send(done, round_)
         return done
 
@@ -119,27 +111,27 @@ class ChangeTurn:
 
     def _bring_up(self, end: TurnEnd, round_: int) -> Conversation[None]:
         """Fetches contents, renames and deletes, after all directories were compared."""
-        directories, router = self._directories, self._router
+        directories, transfers = self.directories, self.transfers
         directories.skip_unlisted()
-        extra = self._extraneous.found
-        router.plan_known(
+        extra = self.extraneous.found
+        transfers.plan_known(
             lambda: RemovedFiles(
-                self._root, self._protected.movable, extra, self._preserved, self._extraneous.identity
+                self._root, self._protected.movable, extra, self._preserved, self.extraneous.identity
             ),
-            rename=self._extraneous.may_go(end.entries, end.read_errors),
+            rename=self.extraneous.may_go(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
-        self._landing.flush()
-        yield from router.move(self._deletion.spare, self._round)
+        self.landing.flush()
+        yield from transfers.move(self.deletion.spare, self._round)
         yield from self._fetch(self._round)
-        self._landing.flush()
-        self._parts.put_blocked(end.read_errors)
+        self.landing.flush()
+        self.put_blocked(end.read_errors)
         yield from self._fetch(self._round)
-        self._landing.flush()
-        self._parts.remove(end.entries, end.read_errors)
-        self.withheld = self._extraneous.withheld(end.read_errors)
+        self.landing.flush()
+        self.remove(end.entries, end.read_errors)
+        self.withheld = self.extraneous.withheld(end.read_errors)
         yield from self._fetch(self._round)
-        self._landing.flush()
+        self.landing.flush()
         if self._uses_content:
             for entry in self._partial_files.foreign(self._filters, only=self._only or None):
                 self._events.report(Problem(ExitCode.OK, entry, left_alone(entry)))
@@ -148,15 +140,15 @@ class ChangeTurn:
 
     def _fetch(self, round_: int) -> Conversation[None]:
         """Fetches contents until nothing is outstanding."""
-        yield from self._router.pump(round_)
-        while not self._router.idle:
+        yield from self.transfers.pump(round_)
+        while not self.transfers.idle:
             received = yield Receive()
             if received is None:
                 continue
             self._round = max(self._round, received.round + 1)
             if not self._events.take(received.message):
-                yield from self._router.take(received)
-            yield from self._router.pump(received.round + 1)
+                yield from self.transfers.take(received)
+            yield from self.transfers.pump(received.round + 1)
             yield from self._events.send_waiting(received.round + 1)
 
     def _check_within(self, directory: bytes, names: Collection[bytes]) -> None:
@@ -189,7 +181,7 @@ class ChangeTurn:
         path = part.path
         if self._unexpected:
             return
-        announced = self._directories.announced(path) or self._announced.get(path)
+        announced = self.directories.announced(path) or self._announced.get(path)
         if announced is None:
             announced = AnnouncedDirectory(part.metadata, new=False, touched=True, lost=False)
         announced = replace(announced, metadata=part.metadata, touched=True)
@@ -197,7 +189,7 @@ class ChangeTurn:
             announced = replace(announced, lost=True)
         known = path in self._announced
         self._announced[path] = announced
-        self._directories.expect(path, announced)
+        self.directories.expect(path, announced)
         existing = None if announced.lost else self._existing(path, part, new=announced.new and not known)
         if existing is None and not announced.lost:
             self._unexpected = True
@@ -205,14 +197,14 @@ class ChangeTurn:
         if existing is not None:
             existing = self._closed.unclosed(path, existing)
             self._closed.note_announced(path, part.metadata, part.listing, existing)
-        first = len(self._wanted)
-        if self._wanted.number(path) is None or self._wanted.directories[-1] == path:
-            self._wanted.extend(path, part.listing.packed())
+        first = len(self.manifest)
+        if self.manifest.number(path) is None or self.manifest.directories[-1] == path:
+            self.manifest.extend(path, part.listing.packed())
         else:
             raise ProtocolError(f"two listings of '{printable(path)}'")
         # The turn may name a directory without naming it in its parent, so narrow it here.
-        self._directories.narrow(path, part.metadata)
-        self._directories.compare(path, first, part.listing, existing, frozenset(part.doubtful))
+        self.directories.narrow(path, part.metadata)
+        self.directories.compare(path, first, part.listing, existing, frozenset(part.doubtful))
 
     def _existing(self, path: bytes, part: Changed, *, new: bool) -> Listing | None:
         """The destination's listing of the entries that the source names; None if it cannot be read."""
@@ -296,7 +288,7 @@ class ChangeTurn:
         parent = new.rpartition(b"/")[0]
         self._renamed_into.setdefault(self._root.identity(parent).device, parent)
         mark = b"/" if kind is Kind.DIRECTORY else b""
-        self._landing.report(ItemChanged(RENAMING, old + mark, new + mark))
+        self.landing.report(ItemChanged(RENAMING, old + mark, new + mark))
 
     def _make_renames_durable(self) -> None:
         if self._options.fsync and self._renamed_into:

@@ -3,16 +3,24 @@
 An empty destination asks for the listing, and for contents while the listing arrives. Otherwise both sides
 walk their trees at the same time and compare the digests of their manifests. If those differ, a descent finds
 the directories that differ. From there on both ways are one.
+
+`DestinationTurn` makes the parts that change the tree, and has the steps that follow a comparison.
+`WholeTurn` compares whole trees; rdc.session.destination.change_turn has the turn that compares what the
+source says has changed.
 """
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError
+import contextlib
+from functools import partial
+
+from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
+from rdc.protocol.messages import Done
 from rdc.records import dataclass
 from rdc.session.destination.in_sync_pairs import InSyncPair
 from rdc.session.destination.manifest_exchange import receive_offer, receive_owners
@@ -24,18 +32,310 @@ from rdc.tree.manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from rdc.session.destination.context import DestinationContext
-    from rdc.session.destination.destination_parts import DestinationParts
+    from rdc.model.entries import Metadata
+    from rdc.protocol.messages import Start
+    from rdc.session.applying.deletion import Deletion
+    from rdc.session.applying.directory_changes import DirectoryChanges
+    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.applying.hard_links import HardLinks
+    from rdc.session.destination.guarded_changes import GuardedChanges
     from rdc.session.destination.in_sync_pairs import InSyncStore
+    from rdc.session.landing.file_commits import FileCommits
+    from rdc.session.landing.listed_entries import Extraneous
     from rdc.session.renames.removed_files import RemovedFiles
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.event_relay import TransferProgress
+    from rdc.session.transfer.destination import Destination
+    from rdc.session.transfer.transfers import Transfers
     from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable
+    from rdc.tree.selection import Selection
 
-__all__ = ["Destination"]
+_NEXT = Receive()
+
+
+class DestinationTurn:
+    """One run at a destination: the parts that change it, and the steps after the comparison."""
+
+    manifest: Manifest
+    """The source's tree, as far as it is known."""
+    landing: FileCommits
+    progress: TransferProgress
+    transfers: Transfers
+    deletion: Deletion
+    extraneous: ExtraneousEntries
+    directories: DirectoryChanges
+
+    def __init__(self, context: Destination) -> None:
+        self._context = context
+        self._root = context.root
+        self._options = context.options
+        self._events = context.events
+        self.is_built = False
+        """Whether the parts are made. If not, the digests of both manifests showed that nothing is to be
+        done."""
+        self.skipped: SkippedEntries | None = None
+        """Entries that options or reserved names leave alone. None if neither links nor xattrs need them."""
+        self._guarded: GuardedChanges | None = None
+        self._missing: list[Extraneous] = []
+        """What is to be deleted for --delete-missing-args."""
+        self._has_removed = False
+        """Deletions have begun."""
+        self._is_stopped = False
+        """The guard stopped the run: nothing is changed."""
+
+    def build(
+        self,
+        partial_files: PartialFiles,
+        *,
+        seeks: bool,
+        boundary: MountBoundary | None = None,
+        links: LinkTable | None = None,
+        attributes: WantedXattrs | None = None,
+        live: bool = False,
+        earlier: str | None = None,
+    ) -> None:
+        """Makes the parts that change the tree. Many runs need none, and import none of their modules.
+
+        `partial_files`: collects partial files of earlier runs. `seeks`: as in Destination. `boundary`:
+        nothing beyond this mount boundary is deleted. `links`, `attributes`: `links` and `xattrs` of
+        DirectoryChanges. `live`: as in ExtraneousEntries. `earlier`: as in Unarrived.
+        """
+        # long because it only makes the parts, in the order in which they need each other
+        from rdc.session.applying.applying_context import ApplyingContext
+        from rdc.session.applying.blocked_entries import BlockedEntries
+        from rdc.session.applying.deletion import Deletion
+        from rdc.session.applying.directory_changes import DirectoryChanges
+        from rdc.session.applying.extraneous_entries import ExtraneousEntries
+        from rdc.session.applying.unarrived import Unarrived
+        from rdc.session.landing.file_commits import FileCommits
+        from rdc.session.runtime.event_relay import TransferProgress
+        from rdc.session.transfer.transfers import Transfers
+
+        context, root, options, events = self._context, self._root, self._options, self._events
+        if options.remove_source_files:
+            events.note_paths(made=options.ignore_existing)
+        self.manifest = Manifest()
+        self.landing = FileCommits(
+            root,
+            self.manifest,
+            events,
+            fsync=options.fsync,
+            owner=context.preserved.owner,
+            dry=options.dry_run,
+            before_writing=context.storage.before_writing,
+            xattrs=attributes,
+            delays=options.delay_updates,
+        )
+        unarrived = Unarrived(root, self.manifest, self.landing, earlier=earlier)
+        events.heed(unarrived.note)
+        if root.writes.backups is not None:
+            root.writes.backups.wanted_known(lambda path: self.manifest.row(path) is not None)
+        self.progress = TransferProgress(events)
+        context.begin(self.manifest, self.landing, partial_files, self.progress, seeks=seeks)
+        self.transfers = Transfers(context)
+        protected = context.filters.protected
+        self.deletion = Deletion(
+            root,
+            protected,
+            events,
+            limit=options.max_delete,
+            share=options.max_delete_share,
+            dry=options.dry_run,
+            boundary=boundary,
+            partial_files=partial_files,
+        )
+        self.extraneous = ExtraneousEntries(
+            root,
+            options,
+            protected,
+            self.deletion,
+            events,
+            given=partial(_named, self.manifest, context.start, context.selection),
+            unarrived=unarrived.reason,
+            boundary=boundary,
+            live=live,
+        )
+        self._blocked = BlockedEntries(self.extraneous, events)
+        if not (links is None and attributes is None):
+            from rdc.session.trees.skipped_entries import SkippedEntries
+
+            self.skipped = SkippedEntries()
+        self._applying = ApplyingContext(
+            context,
+            self.transfers,
+            self.extraneous,
+            unarrived,
+            self._blocked,
+            links,
+            attributes,
+            self.skipped,
+        )
+        self.directories = DirectoryChanges(self._applying)
+        if options.guard is not None:
+            from rdc.session.destination.guarded_changes import GuardedChanges
+
+            self._guarded = GuardedChanges(self.directories, options, context.storage)
+        self.is_built = True
+
+    @property
+    def compared(self) -> GuardedChanges | DirectoryChanges:
+        """What takes the compared directories."""
+        return self._guarded or self.directories
+
+    def pass_guard(self, entries: int | None) -> bool:
+        """Starts what waited for a guard; False if the guard stops it. `entries`: as in GuardedChanges."""
+        why = None if self._guarded is None else self._guarded.stopped(entries)
+        if why is not None:
+            self._is_stopped = True
+            self._events.report(Problem(ExitCode.MAX_DELETE, b"", why))
+            self.directories.expect_nothing()
+        elif self._guarded is not None:
+            self._guarded.release()
+        return not self._is_stopped
+
+    def complete(
+        self,
+        entries: int,
+        read_errors: int,
+        links: LinkTable | None,
+        round_: int,
+        fetch: Callable[[int], Conversation[int]],
+    ) -> Conversation[int]:
+        """After the comparison: renames, fetches the remaining contents, makes hard links, and deletes.
+
+        `entries`, `read_errors`: of the source. `fetch`: fetches and commits what is outstanding. Returns
+        the round to go on with.
+        """
+        self.landing.flush()
+        yield from self.transfers.move(self.deletion.spare, round_)
+        round_ = yield from fetch(round_)
+        self.landing.land()
+        self.directories.finish_alternates()
+        hard_links: HardLinks | None = None
+        if links:
+            from rdc.session.applying.hard_links import HardLinks
+
+            hard_links = HardLinks(self._applying, self.directories.late)
+            hard_links.run(links)
+            round_ = yield from fetch(round_)
+        self.put_blocked(read_errors)
+        round_ = yield from fetch(round_)
+        if hard_links is not None:
+            hard_links.run_late()
+            self.put_blocked(read_errors)
+            round_ = yield from fetch(round_)
+            hard_links.finish()
+        self.remove(entries, read_errors)
+        return round_
+
+    def find_missing(self) -> None:
+        """Notes what --delete-missing-args deletes, when all directories were compared."""
+        if self._options.delete_missing_args and not self._is_stopped:
+            from rdc.session.applying.missing_arguments import find_missing
+
+            self._missing = find_missing(self._applying, self.deletion)
+
+    def put_blocked(self, read_errors: int) -> None:
+        """Lets entries take the places of directories, when everything else is in place. `read_errors`: of
+        the source."""
+        self._blocked.put_all(partial(self.extraneous.withheld, read_errors))
+        self.landing.drop_held()
+
+    def remove(self, entries: int, read_errors: int) -> None:
+        """Deletes what has to go, when everything else is in place. `entries`, `read_errors`: of the
+        source."""
+        self._has_removed = True
+        withheld = self.extraneous.withheld(read_errors)
+        if self._options.delete:
+            self.extraneous.delete(entries, withheld)
+        if self._options.delete_missing_args and not self._is_stopped:
+            from rdc.session.applying.missing_arguments import delete_missing
+
+            late = self.directories.late
+            delete_missing(self._applying, self._missing, self.deletion, late, withheld)
+        self.deletion.finish()
+
+    def remove_nevertheless(self, entries: int, read_errors: int) -> None:
+        """Deletes, in a run that cannot go on, what --ignore-errors allows, or tells what is withheld."""
+        if self._has_removed or self._options.dry_run or not self._options.delete:
+            return
+        self._has_removed = True
+        why = None if self._options.ignore_errors else "not everything arrived before the run ended"
+        self.extraneous.delete(entries, self.extraneous.withheld(read_errors) or why)
+
+    def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
+        """Sets extended attributes, after all other changes.
+
+        `top`: the root directory's metadata; None if its attributes do not count. `adopted`: all attributes
+        were right before this run.
+        """
+        from rdc.session.applying.set_xattrs import XattrSetter
+
+        within = self.directories.worked_in if adopted else None
+        XattrSetter(self._applying, attributes).run(top, within=within)
+
+    def finish(self, round_: int) -> Conversation[int]:
+        """After all changes: ends what is kept to be undone, and tells the source what may go there.
+
+        Returns the round to go on with.
+        """
+        self._context.storage.finish()
+        self._finish_undo()
+        options = self._options
+        if not options.remove_source_files or options.dry_run or self._is_stopped:
+            return round_
+        from rdc.session.landing.confirmed_files import ConfirmedFiles
+
+        confirmed = ConfirmedFiles(
+            self._root, self.manifest, self._context.storage.preserved, self._events, options
+        )
+        return (yield from confirmed.confirm(round_))
+
+    def _finish_undo(self) -> None:
+        """Notes that the run came to its end, if it is kept to be undone."""
+        undo = self._root.writes.undo
+        if undo is not None:
+            for text in undo.finish():
+                self._events.report(Problem(ExitCode.OK, b"", text))
+
+    def wind_down(self) -> None:
+        """Ends an interrupted run: commits complete files and leaves partial files for the next run."""
+        self._context.storage.remember()
+        self.transfers.close()
+        with contextlib.suppress(RdcError):
+            self.landing.flush()
+        with contextlib.suppress(RdcError):
+            self.directories.finish_alternates()
+        self.landing.abandon()
+
+    def finish_turn(self) -> None:
+        """After all changes of a turn: remembers what was learned, and reports what failed."""
+        self._context.storage.finish()
+
+    def account(self, code: ExitCode) -> Done:
+        """The totals of the run."""
+        return Done(
+            self.landing.changed,
+            self.deletion.deleted,
+            self.landing.moved_files,
+            self.progress.literal_bytes,
+            self.progress.reused_bytes,
+            self._events.errors,
+            code,
+        )
+
+
+def _named(wanted: Manifest, start: Start, selection: Selection | None) -> int:
+    """How many entries of the source the user named, or the directories above them."""
+    if selection is None:
+        return int(bool(start.only))
+    numbers = map(wanted.number, selection.restricted)
+    return sum(wanted.end(number) - wanted.firsts[number] for number in numbers if number is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +348,12 @@ class _Totals:
     read_errors: int
 
 
-class Destination:
-    """One destination conversation. Before `run`, the caller sent Describe(whole, kept) to the source."""
+class WholeTurn(DestinationTurn):
+    """A turn that compares whole trees. Before `run`, the caller sent Describe(whole, kept) to the source."""
 
     def __init__(
         self,
-        context: DestinationContext,
+        context: Destination,
         *,
         whole: bool,
         in_sync_store: InSyncStore | None = None,
@@ -68,12 +368,9 @@ class Destination:
             context.agreed,
             context.filters.listed,
         )
-        self._context = context
-        self._root = destination_root.root
+        super().__init__(context)
         self._name = destination_root.name
-        self._options = options
         self._filters = filters
-        self._events = context.events
         self._whole = whole
         self._live = live
         self._preserved = preserved
@@ -112,35 +409,24 @@ class Destination:
         self._totals: _Totals | None = None
         self._full: OutOfSpaceError | None = None
         """The error of a full disk that ends the run once all was compared."""
-        self._parts: DestinationParts | None = None
-        """None: the digests of both manifests showed that nothing is to be done."""
 
-    def _build_parts(self) -> None:
-        """Builds the parts that change the tree. Many runs need none, and import none of their modules."""
+    def _build(self) -> None:
+        """Makes the parts that change the tree."""
         from rdc.session.destination.by_listing import ListingIntake
-        from rdc.session.destination.destination_parts import DestinationParts
 
         destination_root, options = self._context.destination_root, self._options
-        self._parts = parts = DestinationParts(
-            self._context,
+        self.build(
             self._partial_files,
             seeks=not (destination_root.new or options.whole_file)
             and (options.visits_all or not self._whole),
-            new=destination_root.new,
             boundary=self._boundary,
             links=self._links,
             attributes=self._xattrs,
             live=self._live,
         )
-        self._wanted = parts.wanted
-        self._landing = parts.landing
-        self._progress = parts.progress
-        self._router = parts.router
-        self._directories, self._compared = parts.directories, parts.compared
-        self._extraneous = parts.extraneous
         self._listing_intake = ListingIntake(
-            self._wanted,
-            parts.compared,
+            self.manifest,
+            self.compared,
             self._own_tree,
             preserved=self._preserved,
             only=self._start.only,
@@ -174,65 +460,65 @@ class Destination:
         from rdc.session.applying.unarrived import incomplete
 
         errors = 0 if self._totals is None else self._totals.read_errors
-        return incomplete(errors) if self._parts is None else self._extraneous.withheld(errors)
+        return self.extraneous.withheld(errors) if self.is_built else incomplete(errors)
 
     def run(self, round_: int) -> Conversation[messages.Done]:
         """Compares, fetches what differs, deletes, and ends with the totals of the run."""
         try:
             if self._owners is not None:
-                self._context = yield from receive_owners(self._context, self._owners)
+                yield from receive_owners(self._context, self._owners)
             if self._whole:
-                self._build_parts()
-                round_ = yield from self._receive_until_done(round_)
+                self._build()
             else:
                 round_ = yield from self._compare_by_manifest(round_)
+            if self.is_built:
+                round_ = yield from self._receive_until_done(round_)
             if self._totals is None:
                 raise ProtocolError("the source did not describe its tree")
-            parts = self._parts
-            if parts is not None:
+            if self.is_built:
                 entries, errors = self._totals.entries, self._totals.read_errors
-                round_ = yield from parts.complete(entries, errors, self._links, round_, self._fetch)
+                round_ = yield from self.complete(entries, errors, self._links, round_, self._fetch)
             self._report_foreign()
             if not self._options.dry_run:
                 self._partial_files.sweep()
-            if parts is not None:
-                self._directories.finish()
+            if self.is_built:
+                self.directories.finish()
                 if self._xattrs is not None:
                     top = self._context.start.metadata if self._context.has_top else None
-                    parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
-                round_ = yield from parts.finish(round_)
+                    self.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
+                round_ = yield from self.finish(round_)
         except OutOfSpaceError:
             yield from self._end_full(round_)
             raise
         except BaseException:
-            if self._parts is not None:
-                self._parts.wind_down()
+            if self.is_built:
+                self.wind_down()
             raise
-        if self._may_be_in_sync and self._directories.changed is not None:
-            self._in_sync.remember_in_sync(self._wanted, self._own, self._directories.changed)
+        if self._may_be_in_sync and self.directories.changed is not None:
+            self._in_sync.remember_in_sync(self.manifest, self._own, self.directories.changed)
         yield from self._events.send_waiting(round_)
-        if parts is None:
-            done = messages.Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
+        if self.is_built:
+            done = self.account(ExitCode.OK)
         else:
-            done = parts.account(ExitCode.OK)
+            done = Done(0, 0, 0, 0, 0, self._events.errors, ExitCode.OK)
         yield Send(done, round_)
         return done
 
     def _end_full(self, round_: int) -> Conversation[None]:
         """Puts in place what is complete, and tells what stays undeleted, before an error of a full disk ends
         the run."""
-        if self._parts is not None:
-            self._parts.wind_down()
+        if self.is_built:
+            self.wind_down()
             if self._totals is not None:
-                self._parts.remove_nevertheless(self._totals.entries, self._totals.read_errors)
+                self.remove_nevertheless(self._totals.entries, self._totals.read_errors)
         yield from self._events.send_waiting(round_)
 
     def _fetch(self, round_: int) -> Conversation[int]:
         """Fetches and commits the outstanding contents, if any. Returns the round to go on with."""
-        if not self._router.idle:
-            yield from self._router.pump(round_)
+        if not self.transfers.idle:
+            yield from self.transfers.pump(round_)
             round_ = yield from self._receive_until_done(round_)
-            self._landing.flush()
+            self.landing.flush()
         return round_
 
     def _report_foreign(self) -> None:
@@ -254,12 +540,12 @@ class Destination:
         Returns the round to go on with.
         """
         # long because each kind of message is a branch
-        while self._totals is None or not (self._full or self._router.idle):
-            received = yield Receive()
+        while self._totals is None or not (self._full or self.transfers.idle):
+            received = yield _NEXT
             if received is None:
                 continue
             round_ = max(round_, received.round + 1)
-            message = received.message
+            message, is_answer = received.message, False
             if isinstance(message, messages.ListingPart):
                 self._listing_intake.take(message)
             elif isinstance(message, messages.HardLinks) and self._links is not None:
@@ -280,83 +566,78 @@ class Destination:
                     _Totals(message.entries, message.files, message.bytes, message.read_errors)
                 )
             elif not self._events.take(message):
-                yield from self._unless_full(self._router.take(received))
-            if self._router.waits:
-                yield from self._unless_full(self._router.pump(received.round + 1))
+                is_answer = True
+            # When the disk is full, the comparison goes on alone: it tells what is to be deleted.
+            if self._full is None:
+                try:
+                    if is_answer:
+                        yield from self.transfers.take(received)
+                    if self.transfers.waits:
+                        yield from self.transfers.pump(received.round + 1)
+                except OutOfSpaceError as error:
+                    if self._totals is not None:
+                        raise
+                    self._full = error
             if self._events.waits:
                 yield from self._events.send_waiting(received.round + 1)
         return round_
 
-    def _unless_full(self, steps: Conversation[None]) -> Conversation[None]:
-        """Goes on with contents until the disk is full. The comparison then goes on alone: it tells what is
-        to be deleted."""
-        if self._full is not None:
-            return
-        try:
-            yield from steps
-        except OutOfSpaceError as error:
-            if self._totals is not None:
-                raise
-            self._full = error
-
     def _compare_unlisted(self) -> None:
         """With --ignore-errors, compares directories that the source could not read as if they were empty."""
         if self._options.delete and self._options.ignore_errors:
-            for path in self._directories.unlisted():
-                found = self._own_tree.listing(path, self._directories.restore_permissions_later)
-                self._directories.compare(path, len(self._wanted), EMPTY_LISTING, found)
+            for path in self.directories.unlisted():
+                found = self._own_tree.listing(path, self.directories.restore_permissions_later)
+                self.directories.compare(path, len(self.manifest), EMPTY_LISTING, found)
 
     def _comparison_done(self, totals: _Totals) -> None:
         """Notes that all directories were compared, and starts what had to wait for that. Raises
         OutOfSpaceError if the disk was full."""
         self._totals = totals
-        self._directories.skip_unlisted()
-        full = self._full or self._directories.full
+        self.directories.skip_unlisted()
+        full = self._full or self.directories.full
         if full is not None:
             raise full
-        left = None
-        if self._parts is not None:
-            self._parts.find_missing()
-            left = self._parts.skipped
-        if self._links is not None and left is not None:
-            self._links = left.remaining(self._links)
+        self.find_missing()
+        if self._links is not None and self.skipped is not None:
+            self._links = self.skipped.remaining(self._links)
         if self._links:
-            self._landing.link_paths_known(self._link_paths)
-        deletes = len(self._extraneous.found) if self._options.delete else 0
-        extra = self._extraneous.found
+            self.landing.link_paths_known(self._link_paths)
+        deletes = len(self.extraneous.found) if self._options.delete else 0
+        extra = self.extraneous.found
 
         def removed_files() -> RemovedFiles:
             from rdc.session.renames.removed_files import RemovedFiles
 
             filters = self._context.filters.protected.movable
-            listed = self._extraneous.identity
+            listed = self.extraneous.identity
             return RemovedFiles(self._root, filters, extra, self._preserved, listed, self._boundary)
 
-        self._router.plan_known(
+        self.transfers.plan_known(
             removed_files,
-            rename=self._extraneous.may_go(totals.entries, totals.read_errors),
+            rename=self.extraneous.may_go(totals.entries, totals.read_errors),
             names=self._names_here if self._links else None,
         )
-        self._events.report(PlanKnown(self._landing.planned, self._progress.total_bytes, deletes))
+        self._events.report(PlanKnown(self.landing.planned, self.progress.total_bytes, deletes))
 
     def _pass_guard(self, entries: int | None) -> None:
         """Begins with the changes, unless a guard stops the run. `entries`: of the destination, if known."""
-        if self._parts is not None and not self._parts.pass_guard(entries):
+        if not self.pass_guard(entries):
             self._links = self._xattrs = None
 
     def _link_paths(self, file: int) -> Iterator[bytes]:
         """Paths that will become hard links to a file."""
         if self._links is not None:
-            yield from (self._wanted.entry(name).path for name in self._links.names(file))
+            yield from (self.manifest.entry(name).path for name in self._links.names(file))
 
     def _names_here(self, file: int) -> tuple[bytes, ...]:
         """Local paths among a new file's hard links that may have its content."""
         from rdc.session.applying.hard_links import names_here
 
-        return () if self._links is None else names_here(self._root, self._wanted, self._links, file)
+        return () if self._links is None else names_here(self._root, self.manifest, self._links, file)
 
     def _compare_by_manifest(self, round_: int) -> Conversation[int]:
-        """Walks this side's tree while the source walks its own, and compares the two manifests."""
+        """Walks this side's tree while the source walks its own, and compares the two manifests, or asks for
+        the source's listing. Makes no parts if the trees need nothing."""
         yield Flush()
         own = self._own = self._own_tree.walk()
         offer = yield from receive_offer(
@@ -368,15 +649,15 @@ class Destination:
             self._totals = totals
             self._events.report(PlanKnown(0, 0, 0))
             return round_
-        self._build_parts()
+        self._build()
         if not self._is_manifest_worthwhile(manifest):
-            return (yield from self._list_all(round_))
+            return (yield from self._ask_listing(round_))
         from rdc.session.destination.by_manifest import ManifestComparison
 
         comparison = ManifestComparison(
             own,
             self._own_tree,
-            self._wanted,
+            self.manifest,
             self._start,
             self._context.has_top,
             self._preserved,
@@ -387,18 +668,18 @@ class Destination:
         )
         round_ = yield from comparison.learn(manifest, self._context.secret, round_, top=offer.first)
         if not comparison.is_usable(manifest):
-            self._wanted.clear()
-            return (yield from self._list_all(round_))
+            self.manifest.clear()
+            return (yield from self._ask_listing(round_))
         mount_points, identities = self._in_sync.mount_points, self._own_tree.identities
         if identities is not None and not self._context.filters.listed:
-            self._extraneous.take_walk(own, identities, self._own_tree.unreadable)
-        yield from comparison.compare(self._compared, self._extraneous, mount_points, round_)
+            self.extraneous.take_walk(own, identities, self._own_tree.unreadable)
+        yield from comparison.compare(self.compared, self.extraneous, mount_points, round_)
         self._xattrs_were_right = self._xattrs is not None
         self._pass_guard(len(own))
         self._comparison_done(totals)
-        yield from self._router.pump(round_)
+        yield from self.transfers.pump(round_)
         yield from self._events.send_waiting(round_)
-        return (yield from self._receive_until_done(round_))
+        return round_
 
     def _needs_nothing(self, own: Manifest, source_root: bytes) -> bool:
         """Whether the trees are equal, or an earlier run found that this pair of trees needs nothing."""
@@ -417,18 +698,18 @@ class Destination:
             and offered.further == self._own_tree.further[:FURTHER_BYTES]
         )
 
-    def _list_all(self, round_: int) -> Conversation[int]:
+    def _ask_listing(self, round_: int) -> Conversation[int]:
         """Falls back to the source's full listing."""
         # Each directory is read again when its listing comes: the walk is old by then.
         self._own = None
         yield Send(messages.Describe(True, self._context.described), round_)
-        return (yield from self._receive_until_done(round_))
+        return round_
 
     @property
     def _may_be_in_sync(self) -> bool:
         """Whether the run was clean but may have left extraneous entries or special files."""
         return (
-            self._parts is not None
+            self.is_built
             and not (
                 self._options.hard_links
                 or self._xattrs is not None
@@ -439,5 +720,5 @@ class Destination:
             )
             and self._totals is not None
             and not self._totals.read_errors
-            and (self._extraneous.differ or Kind.SPECIAL in self._wanted.kinds)
+            and (self.extraneous.differ or Kind.SPECIAL in self.manifest.kinds)
         )

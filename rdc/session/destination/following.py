@@ -8,10 +8,10 @@ from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.files.base.known_devices import same_entry
 from rdc.protocol.messages import Describe, TopTier, Turn
 from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.destination.context import destination_context
-from rdc.session.destination.conversation import Destination
+from rdc.session.destination.conversation import WholeTurn
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.transfer.destination import Destination
 from rdc.session.trees.announced_entries import announced
 from rdc.session.trees.destination_root import keeps, open_destination
 from rdc.typed import Protocol
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rdc.model.preserved import Preserved
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Done, Message, Start, Watch
-    from rdc.session.destination.context import SessionTerms
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Terms
     from rdc.session.trees.destination_root import DestinationRoot, Site
 
 __all__ = ["Audience", "LiveDestination"]
@@ -71,7 +71,7 @@ class LiveDestination:
         self,
         path: bytes,
         site: Site,
-        terms: SessionTerms,
+        terms: Terms,
         *,
         whole: bool,
         preserved: Preserved,
@@ -140,10 +140,10 @@ class LiveDestination:
         self._start, round_ = announced((yield Receive()), self._asked)
         destination_root = self._destination_root(self._start)
         try:
-            context = destination_context(
+            context = Destination(
                 self._terms, destination_root, self._start, self._audience.events(), self.preserved
             )
-            half = Destination(context, whole=self.whole, in_sync_store=self._terms.in_sync_store, live=True)
+            half = WholeTurn(context, whole=self.whole, in_sync_store=self._terms.in_sync_store, live=True)
             done = yield from half.run(round_)
             self._withheld = half.withheld
             self._audience.ended(done, whole=True, files=half.source_files)
@@ -157,7 +157,7 @@ class LiveDestination:
         destination_root = self._destination_root(self._start)
         try:
             turn = ChangeTurn(
-                destination_context(
+                Destination(
                     self._terms, destination_root, self._start, self._audience.events(), self.preserved
                 ),
                 withheld=self._withheld,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from rdc.model.preserved import Preserved
     from rdc.protocol.connection import Received
-    from rdc.session.destination.context import DestinationContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.transfer.destination import Destination
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.tree.manifest import Manifest
 
@@ -77,15 +77,15 @@ def receive_offer(
         first = False
 
 
-def receive_owners(context: DestinationContext, owners: OwnerMapping) -> Conversation[DestinationContext]:
-    """Receives the names of the owners in Start. Returns the context with what they become."""
+def receive_owners(context: Destination, owners: OwnerMapping) -> Conversation[None]:
+    """Receives the names of the owners in Start, and notes what they become."""
     received = yield from next_message(context.events)
     if not isinstance(received.message, Owners):
         raise ProtocolError(f"expected Owners, found {type(received.message).__name__}")
     owners.take(received.message)
     if not owners.applies:
         context.events.report(Problem(ExitCode.OK, b"", NO_OWNERS))
-    return replace(context, start=replace(context.start, metadata=owners.metadata(context.start.metadata)))
+    context.start = replace(context.start, metadata=owners.metadata(context.start.metadata))
 
 
 def discover(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rdc.model.listed import Listed
     from rdc.model.preserved import Preserved
     from rdc.progress import Event
-    from rdc.session.destination.context import DestinationContext
     from rdc.session.landing.partial_files import PartialFiles
+    from rdc.session.transfer.destination import Destination
     from rdc.session.trees.owner_mapping import OwnerMapping
     from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
     from rdc.session.trees.wanted_xattrs import WantedXattrs
@@ -32,7 +32,7 @@ class OwnTree:
 
     def __init__(
         self,
-        context: DestinationContext,
+        context: Destination,
         partial_files: PartialFiles,
         *,
         links: LinkTable | None,

@@ -14,25 +14,24 @@ from collections import deque
 
 from rdc.errors import ProtocolError
 from rdc.files.base.known_devices import is_unchanged
-from rdc.protocol.messages import DigestRequest, TraitsRequest
+from rdc.protocol.messages import DigestAnswer, DigestRequest, FileFailed, TraitsAnswer, TraitsRequest
 from rdc.session.renames.removed_contents import RemovedContents
 from rdc.session.renames.rename_guess import RenameGuess
 from rdc.session.renames.renames import Rename, Renames
 from rdc.session.renames.similar_bases import SimilarBases
 from rdc.session.runtime.commands import Flush, Send
-from rdc.session.transfer.file_queue import FileQueue
+from rdc.session.transfer.transfer import FileQueue, Transfer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import DigestAnswer, TraitsAnswer
-    from rdc.session.landing.transfer_context import TransferContext
-    from rdc.session.renames.deferred_files import DeferredFiles
     from rdc.session.renames.removed_files import RemovedFiles
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.transfer.delta_files import DeltaFiles
+    from rdc.session.transfer.delta import DeltaFiles
+    from rdc.session.transfer.destination import Destination
+    from rdc.session.transfer.transfer import DeferredFiles
     from rdc.session.transfer.whole_files import WholeFiles
     from rdc.tree.manifest import Entry
 
@@ -51,12 +50,15 @@ LIKELY, RENAMED = 1, 2
 """Marks of a removed file: it is in a guessed pair; it will be renamed, so further new files are copies."""
 
 
-class LocalContent:
+class LocalContent(Transfer):
     """Decides for each new file whether it is renamed, copied, made from a base, or fetched whole."""
+
+    rank = 1
+    answers = (DigestAnswer, TraitsAnswer, FileFailed)
 
     def __init__(
         self,
-        context: TransferContext,
+        context: Destination,
         delta_files: DeltaFiles,
         wholes: WholeFiles,
         removed_files: RemovedFiles,
@@ -89,6 +91,10 @@ class LocalContent:
     def idle(self) -> bool:
         return not (self._likely or self._unlikely or self._guesses or self._asked)
 
+    @property
+    def waits(self) -> bool:
+        return bool(self._likely or self._unlikely)
+
     def seek(
         self, deferred: DeferredFiles, *, names: Callable[[int], tuple[bytes, ...]] | None = None
     ) -> None:
@@ -96,7 +102,7 @@ class LocalContent:
 
         `names`: returns paths of local files that may have a new file's content.
         """
-        entries, progress = self._context.entries, self._context.progress
+        entries, progress = self._context.manifest, self._context.progress
         for file, hints in deferred.drained():
             entry = entries.entry(file)
             row = self._likely_origin(entry)
@@ -128,7 +134,7 @@ class LocalContent:
                     found, longest = row, common
         return found
 
-    def pump(self, round_: int) -> Conversation[None]:
+    def pump(self, round_: int, *, planned: bool = True) -> Conversation[None]:
         """Sends requests for all files that wait, and reads local files while the source reads its own."""
         likely, self._likely = sorted(self._likely), []
         guesses = [
@@ -150,6 +156,22 @@ class LocalContent:
         if asked:
             yield from self._similar_bases.look(self._taken, round_)
 
+    def expects(self, message: DigestAnswer | TraitsAnswer | FileFailed) -> bool:
+        if not isinstance(message, FileFailed):
+            return True
+        file = message.file
+        return bool(self._guesses and file in self._guesses[0].files) or bool(
+            self._asked and file in self._asked[0]
+        )
+
+    def take(self, message: DigestAnswer | TraitsAnswer | FileFailed, round_: int) -> Conversation[None]:
+        if isinstance(message, DigestAnswer):
+            yield from self._take_digest(message, round_)
+        elif isinstance(message, TraitsAnswer):
+            yield from self._take_traits(message, round_)
+        else:
+            self._take_failure(message)
+
     # Guessed pairs
 
     def _ask_digest(self, guess: RenameGuess, round_: int) -> Conversation[None]:
@@ -166,7 +188,7 @@ class LocalContent:
                 return
             guess.add(content)
 
-    def take_digest(self, message: DigestAnswer, round_: int) -> Conversation[None]:
+    def _take_digest(self, message: DigestAnswer, round_: int) -> Conversation[None]:
         """Accepts the pairs of the oldest guess if the digest fits, else tries their files otherwise."""
         guess = self._guesses.popleft()
         if not guess.is_right(message.digest):
@@ -179,7 +201,7 @@ class LocalContent:
             yield from self.pump(round_)
             return
         for at, (file, row) in enumerate(guess.pairs()):
-            self._context.progress.compared(self._context.entries.entry(file).size)
+            self._context.progress.compared(self._context.manifest.entry(file).size)
             yield from self._accept(file, row, guess.identity(at), round_)
 
     def _accept(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
@@ -221,13 +243,13 @@ class LocalContent:
 
     # Files of the same size, and similar files
 
-    def take_traits(self, message: TraitsAnswer, round_: int) -> Conversation[None]:
+    def _take_traits(self, message: TraitsAnswer, round_: int) -> Conversation[None]:
         """Compares short roots, then traits, with those of local files."""
         same: list[tuple[int, int]] = []
         coarse = message.coarse_traits()
         for at, file in enumerate(message.files):
             self._acknowledge(file)
-            entry = self._context.entries.entry(file)
+            entry = self._context.manifest.entry(file)
             row = None
             if message.sizes[at] == entry.size:  # else the file changed since it was listed
                 row = yield from self._contents.twin(entry.size, message.root(at), round_)
@@ -245,16 +267,15 @@ class LocalContent:
             yield from self._ask_digest(guess, round_)
             yield from self._read(guess, round_)
 
-    def take_failure(self, file: int) -> bool:
-        """Notes that the source could not read a file. Returns False if it was not requested here."""
+    def _take_failure(self, message: FileFailed) -> None:
+        """Notes that the source could not read a file."""
+        file = message.file
         if self._guesses and file in self._guesses[0].files:
             self._fail_guess(file)
-        elif self._asked and file in self._asked[0]:
-            self._acknowledge(file)
         else:
-            return False
-        self._context.progress.compared(self._context.entries.entry(file).size)
-        return True
+            self._acknowledge(file)
+        self._context.progress.compared(self._context.manifest.entry(file).size)
+        self._context.unsent(message)
 
     def _fail_guess(self, file: int) -> None:
         """Removes a file from the oldest guess: the digest will be over the others."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from rdc.errors import FileError
 from rdc.limits.sessions import SIGNED_RENAME_CANDIDATES
 from rdc.records import dataclass
-from rdc.session.delta.bases import SignedFile, sign_file
+from rdc.session.transfer.bases import SignedFile, sign_file
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Identity
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.renames.removed_files import RemovedFiles
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Destination
     from rdc.tree.manifest import Entry
 
 __all__ = ["RemovedContent", "RemovedContents"]
@@ -38,7 +38,7 @@ class RemovedContents:
     """Contents by row in RemovedFiles. At most SIGNED_RENAME_CANDIDATES are
     cached; others are signed again each time."""
 
-    def __init__(self, context: TransferContext, removed_files: RemovedFiles) -> None:
+    def __init__(self, context: Destination, removed_files: RemovedFiles) -> None:
         self._context = context
         self._removed = removed_files
         self._signed: dict[int, RemovedContent] = {}

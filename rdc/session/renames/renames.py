@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import Identity
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.renames.removed_files import RemovedFiles
+    from rdc.session.transfer.destination import Destination
 
 __all__ = ["Rename", "Renames"]
 
@@ -37,7 +37,7 @@ class Rename:
 class Renames:
     """The renames to perform at the end, as columns, because a whole tree may have moved."""
 
-    def __init__(self, context: TransferContext) -> None:
+    def __init__(self, context: Destination) -> None:
         self._context = context
         self._files = array("I")
         self._rows = array("I")
@@ -81,7 +81,7 @@ class Renames:
         left = []
         for at, (file, row) in enumerate(zip(files, rows, strict=True)):
             expected = identities[at]
-            entry, old = self._context.entries.entry(file), removed_files[row].path
+            entry, old = self._context.manifest.entry(file), removed_files[row].path
             listed = removed_files.listed(old)
             if listed is None or not self._context.root.check.is_still(listed, expected):
                 left.append(Rename(file, row, expected))
@@ -105,7 +105,7 @@ class Renames:
             self._context.landing.moved(file, old, expected)
             self._context.progress.count_reused(entry.size)
             self._context.progress.advance(entry.size)
-        if self._context.fsync:
+        if self._context.options.fsync:
             try:
                 make_durable(self._context.root, renamed_directories.values())
             except FileError as error:

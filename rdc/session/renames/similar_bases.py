@@ -15,10 +15,10 @@ from rdc.similarity.traits import Traits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.renames.removed_contents import RemovedContents
     from rdc.session.renames.removed_files import RemovedFiles
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Destination
     from rdc.similarity.index import Match
     from rdc.tree.manifest import Entry
 
@@ -40,9 +40,7 @@ MATCHES = 4
 class SimilarBases:
     """Finds bases among removed files, some of which it reads for that, and among files in the catalog."""
 
-    def __init__(
-        self, context: TransferContext, removed_files: RemovedFiles, contents: RemovedContents
-    ) -> None:
+    def __init__(self, context: Destination, removed_files: RemovedFiles, contents: RemovedContents) -> None:
         self._context = context
         self._removed = removed_files
         self._contents = contents

@@ -20,8 +20,8 @@ from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.wire.stream import unpack_literals
 from rdc.records import dataclass
 from rdc.session.binaries.filters import RangeOffsets, decode
-from rdc.session.delta.file_comparison import Gaps
-from rdc.session.delta.range_requests import KNOWN_PER_PACKED, Corrections
+from rdc.session.transfer.compare import Gaps
+from rdc.session.transfer.range_requests import KNOWN_PER_PACKED, Corrections
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.bulk.snapshot import Snapshot
-    from rdc.protocol.messages import BundleAnswer, BundleRequest, Code, Correction, Data, Table
-    from rdc.session.runtime.commands import Conversation
+    from rdc.protocol.messages import BlockRequest, BundleAnswer, BundleRequest, Code, Correction, Data, Table
 
 __all__ = ["Bundle", "Rebuilt"]
 
@@ -150,9 +149,9 @@ class Bundle:
     def _open_base(self, _: int) -> SnapshotContent:
         return SnapshotContent(self.base.root, self._content())
 
-    def ask(self, round_: int) -> Conversation[int]:
-        """Sends the next block requests and returns their number."""
-        return 0 if self._gaps is None else (yield from self._gaps.ask(round_))
+    def block_requests(self) -> list[BlockRequest]:
+        """Makes the next block requests."""
+        return [] if self._gaps is None else self._gaps.requests()
 
     def take_blocks(self, fingerprints: bytes) -> None:
         """Takes the answer to the oldest block request. Raises FileError if an old version changed."""

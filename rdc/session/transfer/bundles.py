@@ -21,21 +21,22 @@ from rdc.limits.sessions import (
 from rdc.plan.bundle import BundleLayout
 from rdc.protocol import messages
 from rdc.session.binaries.filters import looks_like
-from rdc.session.delta.file_comparison import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.runtime.commands import Flush, Send, agreed_features
 from rdc.session.transfer.bundle import Bundle
+from rdc.session.transfer.compare import LEAF_BLOCK, MASKING_BYTES, rounds_left
+from rdc.session.transfer.transfer import Transfer
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.bulk.snapshot import Look
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundle import Rebuilt
-    from rdc.session.transfer.delta_files import DeltaFiles
+    from rdc.session.transfer.delta import DeltaFiles
+    from rdc.session.transfer.destination import Destination
 
 __all__ = ["Bundles"]
 
@@ -53,10 +54,15 @@ _ABOUT_FILES = (
 """Messages that name a file or a bundle."""
 
 
-class Bundles:
+class Bundles(Transfer):
     """At most BUNDLES_IN_FLIGHT bundles at a time, with BUNDLES_CACHED_BYTES of old versions in memory."""
 
-    def __init__(self, context: TransferContext, delta_files: DeltaFiles) -> None:
+    rank = 2
+    answers = (*_ABOUT_FILES, messages.BundleAnswer)
+
+    def __init__(self, context: Destination, delta_files: DeltaFiles, more: Callable[[], bool]) -> None:
+        """`more`: whether further files may be added soon, so that only full bundles are requested."""
+        self._more = more
         self._context = context
         self._delta_files = delta_files
         self._waiting: list[int] = []
@@ -85,9 +91,11 @@ class Bundles:
             self._waiting.append(file)
             self._sizes += size
 
-    def pump(self, round_: int, *, more: bool) -> Conversation[None]:
-        """Requests as many bundles as there is room for. `more`: further files will be added soon, so only
-        full bundles are requested."""
+    def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
+        """Requests as many bundles as there is room for, once all files are known."""
+        if not planned:
+            return
+        more = self._more()
         if more and self._sizes < 2 * BUNDLE_BYTES:
             return
         files, self._waiting, self._sizes = sorted(self._waiting), [], 0
@@ -104,7 +112,7 @@ class Bundles:
                 yield Send(bundle.request, round_)
         for group in groups:
             self._waiting += group
-            self._sizes += sum(self._context.entries.sizes_of(group))
+            self._sizes += sum(self._context.manifest.sizes_of(group))
         yield Flush()
         for bundle in asked:
             for size in bundle.sizes:
@@ -114,7 +122,7 @@ class Bundles:
         """Splits files into groups, one for each bundle."""
         group: list[int] = []
         total = 0
-        for file, size in zip(files, self._context.entries.sizes_of(files), strict=True):
+        for file, size in zip(files, self._context.manifest.sizes_of(files), strict=True):
             if len(group) == BUNDLE_FILES or total + size > BUNDLE_BYTES:
                 yield group
                 group, total = [], 0
@@ -128,7 +136,7 @@ class Bundles:
         # long because it handles many files at once, and a call for each would cost more than the work
         context = self._context
         params = context.signer.params
-        names, sizes = context.entries.paths(files), context.entries.sizes_of(files)
+        names, sizes = context.manifest.paths(files), context.manifest.sizes_of(files)
         order = BundleLayout.of(range(len(files)), sizes, params.max_size, LEAF_BLOCK).order
         paths = [names[row] for row in order]
         found: Look = look(context.root, paths)
@@ -154,7 +162,7 @@ class Bundles:
         identities = [identity for identity in found.identities if identity is not None]
         base = Snapshot(context.root, paths, identities, found.content)
         width = min(SHORT_REFERENCE_BYTES, reference_width(BUNDLE_BYTES, params.mean))
-        request = messages.BundleRequest(len(context.entries) + self._made, tuple(files), width, LEAF_BLOCK)
+        request = messages.BundleRequest(len(context.manifest) + self._made, tuple(files), width, LEAF_BLOCK)
         self._made += 1
         bundle = self._bundles[request.bundle] = Bundle(request, sizes, base, context.secret, params)
         self._cache(base)
@@ -176,10 +184,10 @@ class Bundles:
             base.drop()
         self._cached += base.cached_bytes
 
-    def concerns(self, message: messages.Message) -> bool:
-        """Tells whether a message is about a bundle. Bundles have numbers beyond those of all entries."""
+    def expects(self, message: messages.Message) -> bool:
+        # Bundles have numbers beyond those of all entries.
         if isinstance(message, _ABOUT_FILES):
-            return message.file >= len(self._context.entries)
+            return message.file >= len(self._context.manifest)
         return isinstance(message, messages.BundleAnswer)
 
     def take(self, message: messages.Message, round_: int) -> Conversation[None]:
@@ -254,8 +262,11 @@ class Bundles:
         if bundle.failed:
             self._give_up(bundle)
             return
-        bundle.open_requests = yield from bundle.ask(round_)
-        if bundle.open_requests:
+        requests = bundle.block_requests()
+        bundle.open_requests = len(requests)
+        for asked in requests:
+            yield Send(asked, round_)
+        if requests:
             return
         try:
             request = bundle.range_request(pack=self._context.pack)

@@ -12,10 +12,10 @@ from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import put_rows, take_rows
 from rdc.limits.sessions import OPENED_FILES_LEAST
 from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
-from rdc.protocol.messages import RootRequest
-from rdc.session.delta.bases import sign_file
+from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
 from rdc.session.runtime.commands import Send
-from rdc.session.transfer.file_queue import FileQueue
+from rdc.session.transfer.bases import sign_file
+from rdc.session.transfer.transfer import FileQueue, Transfer
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import group_references
 from rdc.typed import NamedTuple
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import RootAnswer
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.bundles import Bundles
+    from rdc.session.transfer.destination import Destination
     from rdc.session.transfer.whole_files import WholeFiles
     from rdc.session.trees.small_file_digests import SmallFileDigests
 
@@ -69,10 +68,13 @@ class _Root(NamedTuple):
     identity: Identity
 
 
-class ContentChecks:
+class ContentChecks(Transfer):
     """Compares roots. Files that differ go to `changed`; equal ones only get their metadata."""
 
-    def __init__(self, context: TransferContext, changed: Bundles | WholeFiles) -> None:
+    rank = 0
+    answers = (RootAnswer, FileFailed)
+
+    def __init__(self, context: Destination, changed: Bundles | WholeFiles) -> None:
         self._context = context
         self._changed = changed
         self._demanded = FileQueue()
@@ -94,7 +96,7 @@ class ContentChecks:
 
     def demand(self, files: Sequence[int]) -> None:
         """Adds files to be compared by their whole roots, as the user asked for."""
-        self._context.progress.count_compared(sum(self._context.entries.sizes_of(files)))
+        self._context.progress.count_compared(sum(self._context.manifest.sizes_of(files)))
         self._demanded.extend(files)
 
     def touched(self, files: Sequence[int]) -> None:
@@ -108,7 +110,7 @@ class ContentChecks:
             self._ask(files, _ASKED)
             yield Send(RootRequest(files), round_)
         if planned and len(self._alike) < ALIKE_FILES:
-            for file, size in zip(self._alike, self._context.entries.sizes_of(self._alike), strict=True):
+            for file, size in zip(self._alike, self._context.manifest.sizes_of(self._alike), strict=True):
                 self._changed.add(file, size)
             self._alike.clear()
         group = self._group() if planned else 0
@@ -159,8 +161,16 @@ class ContentChecks:
         differing = max(0, self._context.landing.planned - alike) // 2 + 1
         return max(GROUP_FILES, min(isqrt(alike // differing), FILES_PER_GROUP))
 
-    def take(self, message: RootAnswer, round_: int) -> Conversation[None]:
+    def expects(self, message: RootAnswer | FileFailed) -> bool:
+        if isinstance(message, RootAnswer):
+            return True
+        return message.file < len(self._marks) and bool(self._marks[message.file] & _ASKED)
+
+    def take(self, message: RootAnswer | FileFailed, round_: int) -> Conversation[None]:
         """Compares the source's roots with those of the local files."""
+        if isinstance(message, FileFailed):
+            self._take_failure(message)
+            return
         files, group = message.files, message.group
         whole_groups = max(1, most_opened() // group) * group
         for at in range(0, len(files), whole_groups):
@@ -220,7 +230,7 @@ class ContentChecks:
             return SmallFileDigests.none(len(files), [0] * len(files))
         # If a touched file is equal, setting its mtime changes its ctime: a catalog row would be stale.
         keep = not self._marks[files[0]] & _TOUCHED
-        return small_file_digests(context.root, context.entries, files, context.signer, keep=keep)
+        return small_file_digests(context.root, context.manifest, files, context.signer, keep=keep)
 
     def _compare_singly(
         self, files: Sequence[int], rows: Sequence[int], many: SmallFileDigests, singly: Mapping[int, _Root]
@@ -239,7 +249,7 @@ class ContentChecks:
     def _differs(self, file: int) -> None:
         """Hands over a file whose content differs."""
         context = self._context
-        (size,) = context.entries.sizes_of((file,))
+        (size,) = context.manifest.sizes_of((file,))
         if self._take_mark(file, _TOUCHED):
             self._changed.add(file, size)
             return
@@ -251,7 +261,7 @@ class ContentChecks:
     def _root(self, file: int, size: int | None, round_: int) -> Conversation[_Root | None]:
         """Returns the root of a local file. None: its size differs or it cannot be read; it is replaced."""
         context = self._context
-        entry = context.entries.entry(file)
+        entry = context.manifest.entry(file)
         # As in `_many_roots`: an equal file gets another ctime.
         passing = bool(self._marks[file] & _TOUCHED)
         try:
@@ -287,7 +297,7 @@ class ContentChecks:
             self._candidates.extend(changed_meanwhile)
         for row in singly.keys() & same if singly else ():
             context.landing.same(files[row], None, singly[row].identity)
-        sizes = many.sizes if many.small is not None else context.entries.sizes_of(files)
+        sizes = many.sizes if many.small is not None else context.manifest.sizes_of(files)
         if changed_meanwhile or len(same) < len(files):
             excluded = set(changed_meanwhile)
             same = [row for row in same if files[row] not in excluded]
@@ -297,12 +307,12 @@ class ContentChecks:
         context.progress.compared(sum(sizes))
         context.progress.advance(sum(compress(sizes, self._unmarked(files, _TOUCHED))))
 
-    def take_failure(self, file: int) -> bool:
-        """Notes that the source could not read a file. Returns False if its root was not requested."""
-        if not self._take_mark(file, _ASKED):
-            return False
+    def _take_failure(self, message: FileFailed) -> None:
+        """Notes that the source could not read a file."""
+        file = message.file
+        self._take_mark(file, _ASKED)
         self._take_mark(file, _TOUCHED)
         self._roots.pop(file, None)
         self._changed_while_read.discard(file)
-        self._context.progress.compared(self._context.entries.entry(file).size)
-        return True
+        self._context.progress.compared(self._context.manifest.entry(file).size)
+        self._context.unsent(message)

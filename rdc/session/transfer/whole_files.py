@@ -12,9 +12,9 @@ from rdc.files.bulk.read_listed import ListedFiles
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, begin_as, copy_whole, may_clone
 from rdc.limits.sessions import EQUAL_FILES
 from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH, FILES_PER_MESSAGE
-from rdc.protocol.messages import FileRequest
+from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, FileRequest, Holes, Resized
 from rdc.session.runtime.commands import Send
-from rdc.session.transfer.file_queue import FileQueue
+from rdc.session.transfer.transfer import FileQueue, Transfer
 from rdc.session.transfer.whole_file_writer import WholeFileWriter
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.hollow_digest import HollowDigest
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.replace.replacement import Replacement
-    from rdc.protocol.messages import Data, FileBatch, FileEnd, Holes, Resized
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Destination
     from rdc.threads import Threads
 
 __all__ = ["WholeFiles"]
@@ -39,10 +38,13 @@ BACKGROUND_BYTES = 4 << 20
 """Files of at least this size are written by a second thread. For smaller ones it costs what it saves."""
 
 
-class WholeFiles:
+class WholeFiles(Transfer):
     """Files between their request and their commit. A requested file needs no state until it arrives."""
 
-    def __init__(self, context: TransferContext) -> None:
+    rank = 4
+    answers = (Data, FileEnd, FileBatch, Resized, Holes, FileFailed)
+
+    def __init__(self, context: Destination) -> None:
         self._context = context
         self._waiting = FileQueue()
         self._waiting_bytes = 0
@@ -77,13 +79,13 @@ class WholeFiles:
         self._waiting.append(file)
         self._waiting_bytes += size
 
-    def pump(self, round_: int, *, more: bool = False) -> Conversation[None]:
+    def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
         """Requests all files that wait. Files to be copied are copied once all others have arrived.
 
-        `more`: further files will be added. Then files wait until they fill a message: with one request per
-        small directory, requests would be most of the cost of such trees.
+        Until all files are known, they wait until they fill a message: with one request per small directory,
+        requests would be most of the cost of such trees.
         """
-        if more and self._waiting_bytes < DATA_BYTES and len(self._waiting) < FILES_PER_BATCH:
+        if not planned and self._waiting_bytes < DATA_BYTES and len(self._waiting) < FILES_PER_BATCH:
             return
         self._waiting_bytes = 0
         if self._copies and not (self._waiting or self._asked):
@@ -93,7 +95,25 @@ class WholeFiles:
             self._asked += len(files)
             yield Send(FileRequest(files), round_)
 
-    def take_size(self, message: Resized) -> None:
+    def take(
+        self, message: Data | FileEnd | FileBatch | Resized | Holes | FileFailed, round_: int
+    ) -> Conversation[None]:
+        if isinstance(message, Data):
+            self._take_data(message)
+        elif isinstance(message, FileEnd):
+            if message.digest:
+                self._take_end(message)
+        elif isinstance(message, FileBatch):
+            self._take_batch(message)
+        elif isinstance(message, Resized):
+            self._take_size(message)
+        elif isinstance(message, Holes):
+            self._take_holes(message)
+        else:
+            self._take_failure(message)
+        yield from ()
+
+    def _take_size(self, message: Resized) -> None:
         """Notes that the next file has another size than was listed. Skips it if it is too large."""
         self._resized = message.size
         if not self._context.may_come(message.file, message.size):
@@ -103,20 +123,20 @@ class WholeFiles:
         """Returns the size of the arriving file that the source announced last, in bytes."""
         if self._resized is not None:
             return self._resized
-        (size,) = self._context.entries.sizes_of((file,))
+        (size,) = self._context.manifest.sizes_of((file,))
         return size
 
     def _check_size(self, file: int, size: int, *, whole: bool) -> None:
         """Raises ProtocolError for more bytes than announced, and for fewer if the file is `whole`."""
         announced = self._announced(file)
         if size > announced or (whole and size != announced):
-            path = printable(self._context.entries.entry(file).path)
+            path = printable(self._context.manifest.entry(file).path)
             raise ProtocolError(
                 f"{path}: expected the {announced} bytes that the far side announced, found {size};"
                 " it does not keep to the protocol"
             )
 
-    def take_holes(self, message: Holes) -> None:
+    def _take_holes(self, message: Holes) -> None:
         """Takes holes of the arriving file, before the data between them."""
         self._received += sum(message.lengths)
         self._check_size(message.file, self._received, whole=False)
@@ -125,12 +145,12 @@ class WholeFiles:
         try:
             self._arriving(message.file, message.data).expect(message.gaps, message.lengths)
         except FileError as error:
-            self._context.problem(self._context.entries.entry(message.file).path, error)
+            self._context.problem(self._context.manifest.entry(message.file).path, error)
             self._skip(message.file)
         if len(self._hollow) < EQUAL_FILES:
             self._hollow.add(message.file)
 
-    def take_data(self, message: Data) -> None:
+    def _take_data(self, message: Data) -> None:
         """Takes the next bytes of the arriving file."""
         self._received += len(message.payload)
         self._check_size(message.file, self._received, whole=False)
@@ -141,13 +161,13 @@ class WholeFiles:
             arrival.push(message.payload)
             self._context.progress.arriving(arrival.size)
         except FileError as error:
-            self._context.problem(self._context.entries.entry(message.file).path, error)
+            self._context.problem(self._context.manifest.entry(message.file).path, error)
             self._skip(message.file)
 
-    def take_batch(self, message: FileBatch) -> None:
+    def _take_batch(self, message: FileBatch) -> None:
         """Takes small files. None is written before the digest over all of them is compared."""
         self._asked -= len(message.files)
-        entries = self._context.entries
+        entries = self._context.manifest
         runs = list(entries.runs(message.files))
         listed: list[int] = []
         for directory, files in runs:
@@ -174,7 +194,7 @@ class WholeFiles:
         """Writes new files of the next directories together. Returns the number of directories."""
         context = self._context
         new = takewhile(lambda run: context.landing.all_new(run[1]), runs)
-        entries = context.entries
+        entries = context.manifest
         listed = [ListedFiles(entries.directories[each], entries.chosen(each, files)) for each, files in new]
         return context.landing.stage_ahead(listed, content)
 
@@ -185,13 +205,13 @@ class WholeFiles:
         context = self._context
         rows: Sequence[int] = range(len(files))
         if context.landing.all_new(files):
-            listing = context.entries.chosen(directory, files)
-            rows = context.landing.commit_small(context.entries.directories[directory], listing, content)
+            listing = context.manifest.chosen(directory, files)
+            rows = context.landing.commit_small(context.manifest.directories[directory], listing, content)
         if not rows:
             return
         starts = list(accumulate(sizes, initial=0))
         for row in rows:
-            entry = context.entries.entry(files[row])
+            entry = context.manifest.entry(files[row])
             try:
                 expected = context.expected(files[row], entry.path)
                 temporary = context.new_version(entry.path, expected, entry.size)
@@ -200,7 +220,7 @@ class WholeFiles:
             except FileError as error:
                 context.problem(entry.path, error)
 
-    def take_end(self, message: FileEnd) -> None:
+    def _take_end(self, message: FileEnd) -> None:
         """Verifies and commits the file that ends, or notes from which file to copy it."""
         self._asked -= 1
         self._check_size(message.file, message.size, whole=True)
@@ -222,7 +242,7 @@ class WholeFiles:
             self._skipping = None
             return
         context = self._context
-        path = context.entries.entry(message.file).path
+        path = context.manifest.entry(message.file).path
         try:
             arrival, self._arrival = self._arriving(message.file), None
             arrival.finish(message.digest)
@@ -244,7 +264,7 @@ class WholeFiles:
         self._context.landing.flush()
         copies, self._copies = self._copies, []
         for end in copies:
-            path = self._context.entries.entry(end.file).path
+            path = self._context.manifest.entry(end.file).path
             try:
                 self._copy(end, path)
             except MismatchError as error:
@@ -260,7 +280,7 @@ class WholeFiles:
         expected = context.expected(end.file, path)
         with ExitStack() as stack:
             try:
-                source = stack.enter_context(context.landing.open(context.entries.entry(like).path))
+                source = stack.enter_context(context.landing.open(context.manifest.entry(like).path))
             except FileError as error:
                 raise MismatchError(path, str(error)) from error
             cloned = end.size >= CLONED_FILE_BYTES and may_clone(context.root, source.identity.device)
@@ -292,14 +312,15 @@ class WholeFiles:
             at = stop
         return digest.digest()
 
-    def take_failure(self, file: int) -> None:
+    def _take_failure(self, message: FileFailed) -> None:
         """Notes that the source could not send this file, or the rest of it."""
         if self._asked:
             self._asked -= 1
             self._resized, self._received = None, 0
-            if self._arrival is not None and self._arrival.file == file:
-                self._skip(file)
+            if self._arrival is not None and self._arrival.file == message.file:
+                self._skip(message.file)
             self._skipping = None
+        self._context.unsent(message)
 
     def close(self) -> None:
         """Ends the session. The part of an unfinished file stays for the next run to resume from."""
@@ -314,7 +335,7 @@ class WholeFiles:
         `allocated`: what it takes at the source, if it has holes there."""
         if self._arrival is None:
             context = self._context
-            entry = context.entries.entry(file)
+            entry = context.manifest.entry(file)
             path = entry.path
             expected = context.expected(file, path)
             size = self._announced(file)
@@ -341,7 +362,7 @@ class WholeFiles:
 
     def _retry(self, file: int, why: str) -> None:
         """Requests a file once more; reports a problem the second time."""
-        path = self._context.entries.entry(file).path
+        path = self._context.manifest.entry(file).path
         if file in self._retried:
             self._context.problem(path, MismatchError(path, f"{printable(path)}: {why}"))
         else:

@@ -29,9 +29,9 @@ from rdc.session.binaries.x86_masking import (
     mask_ranges_into,
     masked_reader,
 )
-from rdc.session.delta.range_requests import Corrections
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.range_answers import cached_fingerprints, corrections, read_fingerprints
+from rdc.session.transfer.range_requests import Corrections
 from tests.kernel.test_kernel_masking import bits_of, codes, fields_in, hidden
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.programs import functions, linked

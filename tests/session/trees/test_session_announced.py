@@ -20,11 +20,11 @@ from rdc.protocol.connection import Received
 from rdc.protocol.messages import Changed, Message, Renamed, Role, Start
 from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.destination.context import SessionTerms, destination_context
 from rdc.session.runtime.commands import Receive
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.source import conversation as source_module
 from rdc.session.source.tree_description import Description
+from rdc.session.transfer.destination import Destination, Terms
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import ANYWHERE, Site, open_destination
 from rdc.session.trees.source_tree import SourceTree
@@ -190,10 +190,10 @@ def turn(
     events: list[Event] = []
     rules = tuple(FilterRule(RuleAction.EXCLUDE, pattern) for pattern in excluded)
     options = replace(DELETE, rules=rules)
-    terms = SessionTerms(options, FilterList(rules), bytes(16), FileSigner())
+    terms = Terms(options, FilterList(rules), bytes(16), FileSigner())
     destination_root = open_destination(os.fsencode(place), start, options, Preserved(owner=False))
     relay = EventRelay(events.append)
-    found = ChangeTurn(destination_context(terms, destination_root, start, relay, Preserved(owner=False)))
+    found = ChangeTurn(Destination(terms, destination_root, start, relay, Preserved(owner=False)))
     conversation = found.run(0)
     assert next(conversation) == Receive()
     for message in messages:

@@ -13,7 +13,7 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import FileError
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.session.delta.bases import ChangedBaseError, SignedFile
+from rdc.session.transfer.bases import ChangedBaseError, SignedFile
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.build import sign
 from tests.support.trees.descriptors import open_descriptors

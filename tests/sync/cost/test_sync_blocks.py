@@ -16,13 +16,13 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Data, Message, TreeAnswer, TreeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.records import replace
-from rdc.session.delta import file_comparison as gaps_module
-from rdc.session.delta import range_requests as literal_requests_module
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import answers as file_answers_module
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.answers import FileAnswers
+from rdc.session.transfer import compare as gaps_module
+from rdc.session.transfer import range_requests as literal_requests_module
 from tests.reference import blocks as pure_blocks
 from tests.reference import blocks as search_reference
 from tests.reference import gaps as pure_gaps

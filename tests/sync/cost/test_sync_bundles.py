@@ -21,12 +21,12 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import BundleRequest, Message
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
 from rdc.session import sync_run
-from rdc.session.delta.file_comparison import MASKING_BYTES
 from rdc.session.runtime.commands import Send
 from rdc.session.source import bundle_answers as bundle_source_module
 from rdc.session.transfer import bundle as bundle_module
 from rdc.session.transfer import bundles as bundles_module
 from rdc.session.transfer.bundle import Rebuilt
+from rdc.session.transfer.compare import MASKING_BYTES
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.programs import functions, linked
 from tests.support.running.syncing import Run, Way, run_sync

@@ -14,8 +14,8 @@ from rdc.session.runtime.commands import Conversation
 from rdc.session.source import sent_contents
 from rdc.session.source.answers import FileAnswers
 from rdc.session.source.sent_contents import SentContents, SentFile
-from rdc.session.transfer import delta_context as equals_module
-from rdc.session.transfer.delta_context import DuplicateContents
+from rdc.session.transfer import delta as equals_module
+from rdc.session.transfer.delta import DuplicateContents
 from rdc.session.transfer.whole_files import WholeFiles
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.running.syncing import Run, Way, run_sync

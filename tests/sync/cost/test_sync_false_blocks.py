@@ -16,7 +16,7 @@ from rdc.session.runtime.commands import Send
 from rdc.session.source import answers as file_answers_module
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
-from rdc.session.transfer import delta_file as delta_file_module
+from rdc.session.transfer import compare as compare_module
 from tests.support.running.paired_sync import sync_in_turns
 from tests.sync.cost.test_sync_blocks import CORRECTIONS, NEW, OLD, counts, places, rebuilt_library, synced
 
@@ -140,7 +140,7 @@ def test_claims_about_what_is_not_there_fail_the_file(
             message = RangeRequest(message.file, message.gaps, message.lengths, claims=claims)
         return Send(message, round_)
 
-    monkeypatch.setattr(delta_file_module, "Send", beyond)
+    monkeypatch.setattr(compare_module, "Send", beyond)
     source, destination = places(tmp_path, {"f": OLD["some chunks"]}, {"f": NEW["some chunks"]})
     run = sync_in_turns(source, destination)
     assert (destination / "f").read_bytes() == OLD["some chunks"]

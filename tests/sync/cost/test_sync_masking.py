@@ -18,12 +18,12 @@ from rdc.session.binaries.x86_masking import (
     SEARCH_FILLER,
     looks_like,
 )
-from rdc.session.delta import file_comparison as gaps_module
-from rdc.session.delta import file_fetch as file_fetch_module
-from rdc.session.delta.range_requests import AskedRanges, literal_requests
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.range_answers import corrections
+from rdc.session.transfer import compare as gaps_module
+from rdc.session.transfer import fetch as file_fetch_module
+from rdc.session.transfer.range_requests import AskedRanges, literal_requests
 from tests.kernel.test_kernel_masking import fields_in, hidden
 from tests.session.binaries.test_x86_masking import held
 from tests.support.running.paired_sync import kinds, sync_in_turns

@@ -25,10 +25,10 @@ from rdc.session.binaries.filters import (
     encode_branches,
     sample_of,
 )
-from rdc.session.delta import file_comparison as gaps_module
-from rdc.session.delta import range_requests as literal_requests_module
 from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
+from rdc.session.transfer import compare as gaps_module
+from rdc.session.transfer import range_requests as literal_requests_module
 from tests.reference import blocks as search_reference
 from tests.reference import gaps as pure_gaps
 from tests.support.kernel.range_rows import pairs_of, rows_of

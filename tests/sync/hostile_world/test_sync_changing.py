@@ -16,11 +16,11 @@ from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import NodeRequest
-from rdc.session.delta import file_comparison as file_comparison_module
 from rdc.session.runtime.commands import Conversation
 from rdc.session.source import signed_files as asked_files_module
 from rdc.session.source.answers import FileAnswers
-from rdc.session.transfer.delta_file import DeltaFile
+from rdc.session.transfer import compare as file_comparison_module
+from rdc.session.transfer.delta import DeltaFile
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, describe, litter, read_tree, tree, write_tree
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages import Correction, RangeRequest, Targets
-    from rdc.session.delta.bases import Recipe
-    from rdc.session.landing.transfer_context import TransferContext
+    from rdc.session.transfer.bases import Recipe
+    from rdc.session.transfer.destination import Destination
 
 __all__ = ["AskedRanges", "Corrections", "KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
 
@@ -240,7 +240,7 @@ class AskedRanges:
 def literal_requests(
     recipe: Recipe,
     ranges: array[int],
-    context: TransferContext,
+    context: Destination,
     room: int,
     open_base: Callable[[int], SourceFile],
 ) -> AskedRanges:
@@ -274,7 +274,7 @@ _Mask: TypeAlias = "tuple[tuple[int, ...], bytes]"
 """Numbers of check blocks, and their mask: one bit for each byte, set for displacements."""
 
 
-def _claims_and_masks(recipe: Recipe, context: TransferContext, room: int) -> tuple[Claims, list[_Mask]]:
+def _claims_and_masks(recipe: Recipe, context: Destination, room: int) -> tuple[Claims, list[_Mask]]:
     """Returns the claims about what was copied as blocks, and the first masks, as many as `room` bytes hold.
 
     Raises FileError if a base has changed.

@@ -1,10 +1,12 @@
-"""One file from its recipe to its new version: fetches what no base has and joins it with what they have."""
+"""The second and third stage of a file by delta: what no base has is fetched, and the new version is rebuilt.
+
+`FileFetch.run` is the whole way from the recipe to the verified temporary, with all retries."""
 
 from __future__ import annotations
 
 from array import array
 
-from rdc.errors import RdcError, printable
+from rdc.errors import FileError, RdcError, printable
 from rdc.files.own.spool import Spool
 from rdc.files.replace.cloning import CLONED_FILE_BYTES, accepts_clones, block_bytes, may_clone
 from rdc.files.replace.replacement import Replacement
@@ -12,10 +14,12 @@ from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel import short_references
 from rdc.limits.sessions import CACHED_FILE_BYTES
 from rdc.plan.descent import literal_rows
+from rdc.protocol.messages import Code, Correction, Data, FileEnd, Literals, Table, Targets
 from rdc.session.binaries.filters import RangeOffsets, decode
-from rdc.session.delta.bases import OpenBase
-from rdc.session.delta.range_requests import literal_requests, range_requests, unpacked
-from rdc.session.delta.rebuild import Rebuild
+from rdc.session.transfer.bases import OpenBase
+from rdc.session.transfer.compare import NEXT_ANSWER
+from rdc.session.transfer.range_requests import literal_requests, range_requests, unpacked
+from rdc.session.transfer.rebuild import Rebuild
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 
@@ -25,23 +29,20 @@ if TYPE_CHECKING:
 
     from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.root.source_file import SourceFile
-    from rdc.protocol.messages import Code, Correction, Data, Literals, RangeRequest, Table, Targets
-    from rdc.session.delta.bases import Recipe
-    from rdc.session.delta.range_requests import Corrections
-    from rdc.session.landing.transfer_context import TransferContext
-
-__all__ = ["FileFetch"]
+    from rdc.protocol.messages import RangeRequest
+    from rdc.session.transfer.bases import Bases, Recipe, SignedFile
+    from rdc.session.transfer.compare import AskedFile, Steps
+    from rdc.session.transfer.destination import Destination
+    from rdc.session.transfer.range_requests import Corrections
 
 READ_WHOLE_BYTES = 1 << 20
 """A single base up to this size is read into memory before the new version is made from it."""
 
 
 class FileFetch:
-    """One file between its recipe and the hand-over of its temporary. The caller sends the requests in order.
+    """One file between its recipe and the hand-over of its new version.
 
-    The `take_...` methods write what an answer completes. They raise ChangedBaseError if a base changed since
-    it was signed, another MismatchError if content does not fit its digest, and another FileError if the file
-    cannot be written. After an error only `restart` may be called; it releases everything.
+    `run` is the whole way. After an error only `close` may be called; it releases everything.
     """
 
     __slots__ = (
@@ -49,125 +50,132 @@ class FileFetch:
         "_corrections",
         "_known",
         "_offsets",
+        "_one",
+        "_paths",
         "_rebuild",
         "_recipe",
         "_root",
+        "_signed",
         "_sources",
-        "_width",
-        "mask_bytes",
     )
 
-    def __init__(self, context: TransferContext, recipe: Recipe, *, root: bytes, width: int) -> None:
-        """`root`: 32 bytes, the root of the new version. `width`: bytes of a reference in the recipe."""
+    def __init__(
+        self, context: Destination, one: AskedFile, recipe: Recipe, root: bytes, signed: Bases
+    ) -> None:
+        """`root`: 32 bytes, the root of the new version. `signed`: keeps the bases of all files."""
         self._context = context
+        self._one = one
         self._recipe = recipe
         self._root = root
-        self._width = width
+        self._signed = signed
+        self._paths = [base.path for base in recipe.bases]
         self._known = array("Q")
         """The ranges that expected literals are compressed with, as rows (offset, length)."""
         self._offsets: RangeOffsets | None = None
         """Where expected literals belong in the file."""
         self._corrections: Corrections | None = None
         """The source's corrections, once literals are requested."""
-        self.mask_bytes = 0
-        """Bytes of masks in memory until the source has answered."""
         self._sources: list[SourceFile] = []
         """The open bases, while the file is written."""
         self._rebuild: Rebuild | None = None
 
-    @property
-    def written(self) -> int:
-        """Bytes of the new version that are in the temporary."""
-        return 0 if self._rebuild is None else self._rebuild.temporary.size
+    def run(self) -> Steps[Rebuild]:
+        """Requests what no base has, writes the new version into a temporary, and verifies it.
 
-    def requests(self, room: int, *, unverified: bool = False) -> list[RangeRequest]:
-        """Makes requests for the ranges that no base has, with claims about the matched blocks.
-
-        A file that lacks nothing needs no request, unless it is masked or `unverified`: some block is known
-        to be wrong. `room`: bytes of masks that may stay in memory until the answers come. Raises FileError
-        if a base has changed or is gone.
+        A file of which nothing is missing is written without a request. If its root is wrong then, it is
+        written again, with claims about the matched blocks, so that the source corrects them. A chunk that
+        does not fit its reference is requested once more. Raises ChangedBaseError if a base changed since it
+        was signed, another MismatchError if content does not fit its digest even so, and another FileError if
+        the file cannot be written.
         """
-        ranges = literal_rows(self._recipe.parts)
-        if not (ranges or self._recipe.masked or unverified):
-            return []
-        asked = literal_requests(self._recipe, ranges, self._context, room, self._base)
+        one, ranges = self._one, literal_rows(self._recipe.parts)
+        requests = self._requests(ranges) if ranges or self._recipe.masked else []
+        while True:
+            for request in requests:
+                yield one.ask(request)
+            while one.unanswered:
+                self._take((yield NEXT_ANSWER))
+            rebuild = self._started()
+            if self._corrections is None and rebuild.mismatched(self._root):
+                self.close()
+                requests = self._requests(ranges)
+            elif wrong := rebuild.repair():
+                self._offsets = RangeOffsets(wrong)
+                requests = range_requests(one.file, wrong)
+            else:
+                break
+        rebuild.finish(self._root)
+        self._rebuild = None
+        return rebuild
+
+    def _requests(self, ranges: array[int]) -> list[RangeRequest]:
+        """Makes requests for `ranges`, rows (offset, length), with claims about the matched blocks. Raises
+        ChangedBaseError if a base has changed or is gone."""
+        one = self._one
+        try:
+            asked = literal_requests(self._recipe, ranges, self._context, one.room.left, self._base)
+        except FileError as error:
+            raise one.changed(error) from error
         self._offsets, self._known, self._corrections = asked.offsets, asked.known, asked.corrections
-        self.mask_bytes = asked.mask_bytes
-        claimed = sum(len(request.claims.cells) for request in asked.requests)
-        self._context.guesses.claimed(self._base_paths(), claimed)
+        one.grow(asked.mask_bytes)
+        claimed = sum([len(request.claims.cells) for request in asked.requests])
+        self._context.guesses.claimed(self._paths, claimed)
         return asked.requests
 
-    def mismatched(self) -> bool:
-        """Tells whether some block is wrong in a file that needed no request. If so, drops what was written.
+    def _take(self, message: object) -> None:
+        """Takes one message of the answer to the oldest request, and writes what it completes."""
+        one, corrections = self._one, self._corrections
+        if isinstance(message, Data | Code | Table):
+            rebuild = self._started()
+            if corrections is not None:
+                corrections.mark_corrected()
+            rebuild.push(decode(message, self._offsets))
+            self._signed.outgrow(one.bases, rebuild.temporary.size)
+            self._context.progress.arriving(rebuild.temporary.size)
+        elif isinstance(message, FileEnd):
+            one.unanswered.popleft()
+            self._take_end()
+        elif isinstance(message, Literals):
+            one.unanswered.popleft()
+            rebuild = self._started()
+            literals = unpacked(self._recipe, message.packed, self._known, self._base, corrections)
+            if corrections is not None:
+                corrections.mark_corrected()
+            rebuild.push(literals)
+            self._context.progress.arriving(rebuild.temporary.size)
+        elif isinstance(message, Correction):
+            self._take_correction(message)
+        elif isinstance(message, Targets):
+            if corrections is not None:
+                corrections.take_displacements(message)
+        else:
+            raise one.unexpected(message, "literals")
 
-        The caller then makes `requests` with `unverified` and the file is written again.
-        """
-        if self._corrections is not None or not self._started().mismatched(self._root):
-            return False
-        self.restart()
-        return True
-
-    def repair_requests(self) -> list[RangeRequest]:
-        """Makes requests for wrong chunks, once everything is written. Makes none the second time."""
-        wrong = self._started().repair()
-        if wrong:
-            self._offsets = RangeOffsets(wrong)
-        return range_requests(self._recipe.file, wrong)
-
-    def take_correction(self, message: Correction) -> None:
+    def _take_correction(self, message: Correction) -> None:
         if self._corrections is not None:
             self._corrections.take(message)
         guesses = self._context.guesses
-        guesses.wrong(self._base_paths(), len(message.cells))
-        if any(map(guesses.is_spent, self._base_paths())):
+        guesses.wrong(self._paths, len(message.cells))
+        if any(map(guesses.is_spent, self._paths)):
             path = self._recipe.path
             raise MismatchError(path, f"{printable(path)}: too much of what was found is not what is there")
 
-    def _base_paths(self) -> list[bytes]:
-        return [base.path for base in self._recipe.bases]
-
-    def take_displacements(self, message: Targets) -> None:
-        if self._corrections is not None:
-            self._corrections.take_displacements(message)
-
-    def take_data(self, message: Data | Code | Table) -> None:
-        """Takes some literals; they come in file order."""
-        rebuild = self._started()
-        if self._corrections is not None:
-            self._corrections.mark_corrected()
-        rebuild.push(decode(message, self._offsets))
-
-    def take_literals(self, message: Literals) -> None:
-        """Takes all literals in one message, compressed with the known ranges around them."""
-        rebuild = self._started()
-        literals = unpacked(self._recipe, message.packed, self._known, self._base, self._corrections)
-        if self._corrections is not None:
-            self._corrections.mark_corrected()
-        rebuild.push(literals)
-
-    def take_end(self) -> None:
+    def _take_end(self) -> None:
         """Notes that one request is answered completely."""
         if self._corrections is None:
             return
         # A masked file without literals is written only now: this message ends its corrections.
         rebuild = self._started() if self._recipe.masked else self._rebuild
-        self._corrections.end(self.written)
+        self._corrections.end(0 if rebuild is None else rebuild.temporary.size)
         if self._recipe.masked and rebuild is not None:
             rebuild.push(b"")
-
-    def finish(self) -> Rebuild:
-        """Verifies the root and hands the temporary over to the caller. Raises MismatchError."""
-        rebuild = self._started()
-        rebuild.finish(self._root)
-        self._rebuild = None
-        return rebuild
 
     def keep(self) -> None:
         """Leaves what is written for the next run to resume from."""
         if self._rebuild is not None:
             self._rebuild.temporary.keep()
 
-    def restart(self) -> None:
+    def close(self) -> None:
         """Drops what was written and closes the bases. The file may then be written again."""
         if self._rebuild is not None:
             self._rebuild.temporary.abandon()
@@ -184,16 +192,17 @@ class FileFetch:
         """Returns the rebuild. Opens bases and temporary at the first call, when literals come: a file that
         still waits has no descriptors open."""
         if self._rebuild is None:
-            root = self._context.root
+            root, recipe = self._context.root, self._recipe
             bases = []
             if self._context.root.writes.overwrites:
                 self._context.flush_links(self._recipe.path)
             for base in self._recipe.bases:
                 if base.path == self._recipe.path:
                     base.check(root)
-                self._sources.append(base.open(root))
+                on_disk = not self._sources and self._may_clone(base)
+                self._sources.append(base.open(root, on_disk=on_disk))
                 bases.append(OpenBase(self._sources[-1], base.tree))
-            may_clone_bases = self._may_clone(bases[0].source)
+            may_clone_bases = self._sources[0].fileno() >= 0 and self._may_clone(recipe.bases[0])
             temporary = self._new_version(self._recipe.size, reserved=not may_clone_bases)
             try:
                 clones = self._clones(bases, temporary) if may_clone_bases else None
@@ -208,7 +217,7 @@ class FileFetch:
                 temporary,
                 self._recipe.parts,
                 bases,
-                _reference_maker(self._context.secret, self._width),
+                _reference_maker(self._context.secret, self._one.width),
                 Spool,
                 self._corrections,
                 clones,
@@ -236,19 +245,20 @@ class FileFetch:
             else:
                 expected = self._context.expected(recipe.file, recipe.path)
         allocated = recipe.allocated
-        if allocated is None and any(source.taken is not None for source in self._sources):
+        taken = [source.taken for source in self._sources] if allocated is None else []
+        if taken.count(None) < len(taken):
             # The source has no holes, but an old version has, and keeps them.
             allocated = sum([source.taken or source.size for source in self._sources])
             allocated += sum(literal_rows(recipe.parts)[1::2])
         return self._context.new_version(recipe.path, expected, size, allocated=allocated, reserved=reserved)
 
-    def _may_clone(self, source: SourceFile) -> bool:
+    def _may_clone(self, base: SignedFile) -> bool:
         """Returns whether ranges of a base may become clones; False if its file system has refused one."""
-        if source.fileno() < 0 or self._recipe.size < CLONED_FILE_BYTES:
+        if base.tree.size <= CACHED_FILE_BYTES or self._recipe.size < CLONED_FILE_BYTES:
             return False
-        if self._context.root.writes.overwrites and source.path == self._recipe.path:
+        if self._context.root.writes.overwrites and base.path == self._recipe.path:
             return False  # it keeps its blocks
-        return may_clone(self._context.root, source.identity.device)
+        return may_clone(self._context.root, base.identity.device)
 
     def _clones(self, bases: Sequence[OpenBase], temporary: Replacement) -> ClonedRanges | None:
         """Returns the ranges that begin as clones of bases. Where there are none, reserves the space."""

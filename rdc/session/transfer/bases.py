@@ -18,6 +18,7 @@ from blake3 import blake3
 from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.base.known_devices import is_unchanged
+from rdc.files.replace.cloning import may_clone
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel.blake3_many import name_parts
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity
     from rdc.plan.descent import Part
-    from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.destination import Destination
     from rdc.signature.tree import SignatureTree
 
     Reader: TypeAlias = Callable[[int, int], bytes]
@@ -58,6 +59,11 @@ QUIET_BYTES = 1 << 20
 """Files up to this size, in bytes, are signed without progress events."""
 
 
+CACHED_BASE_BYTES = 1 << 20
+"""Bytes of the largest base that is kept in memory. It is read in pieces for each step of its comparison and
+for the new version; opening it and checking that it is unchanged would cost more than each of these reads."""
+
+
 class ChangedBaseError(MismatchError):
     """A file changed after it was signed. The caller has to sign it again."""
 
@@ -72,16 +78,16 @@ class SignedFile:
     opened: SourceFile | None = None
     """The file, open since it was signed, because another file will take its path."""
     content: bytes = b""
-    """The whole content, if it is small and there was memory for it; else b""."""
+    """The whole content, if it has at most CACHED_BASE_BYTES and there was memory for it; else b""."""
     reopen: Callable[[], SourceFile] | None = None
     """Opens a file of another directory. `path` is then no path of the destination."""
 
-    def open(self, root: Root) -> SourceFile:
+    def open(self, root: Root, *, on_disk: bool = False) -> SourceFile:
         """Opens the file. Raises ChangedBaseError if it changed after it was signed.
 
-        Content in memory is not checked here; see `check`.
+        Content in memory is not checked here; see `check`. `on_disk`: with a descriptor, even so.
         """
-        if self.content:
+        if self.content and not on_disk:
             return MemoryFile(root, self.path, self.identity, self.content)
         if self.opened is not None:
             return self.opened.again()
@@ -244,7 +250,7 @@ class Bases:
     from `sign` until `drop`.
     """
 
-    def __init__(self, context: TransferContext) -> None:
+    def __init__(self, context: Destination) -> None:
         self._context = context
         self._named: dict[int, tuple[bytes, ...]] = {}
         """Paths of further bases, by file."""
@@ -279,15 +285,21 @@ class Bases:
                 with (reopen or partial(self._context.root.open_read, path))() as source:
                     spans: list[bytes] = []
                     if (
-                        source.size <= CACHED_FILE_BYTES
+                        source.size <= CACHED_BASE_BYTES
                         and self.cached_bytes + source.size <= CACHED_CONTENT_BYTES
+                        # the holes of an old version are kept, and memory has none
+                        and (source.size <= CACHED_FILE_BYTES or source.taken is None)
                     ):
                         source.on_span = spans.append
                     # An old version of another size will be replaced: the catalog need not know it.
                     passing = path == one.path and source.size != size
                     tree = yield from sign_file(self._context, source, size, round_, passing=passing)
                     content = b"".join(spans)  # empty if the catalog knew the file: it was not read
-                    keeps = not content and path not in (one.path, leftover) and self._may_be_replaced(path)
+                    wants_file = not content or (
+                        source.size > CACHED_FILE_BYTES
+                        and may_clone(self._context.root, source.identity.device)
+                    )
+                    keeps = wants_file and path not in (one.path, leftover) and self._may_be_replaced(path)
                     opened = source.again() if keeps else None
             except FileError:
                 continue  # one base fewer
@@ -320,7 +332,7 @@ class Bases:
 
         Files that the source no longer has are not replaced: they stay until everything else is done.
         """
-        row = self._context.entries.row(path) if self._open < self._most_open else None
+        row = self._context.manifest.row(path) if self._open < self._most_open else None
         return row is not None and not self._context.landing.is_new(row)
 
     def drop(self, one: FileBases) -> None:
@@ -351,7 +363,7 @@ class Bases:
 
 
 def sign_file(
-    context: TransferContext, source: SourceFile, size: int, round_: int, *, passing: bool = False
+    context: Destination, source: SourceFile, size: int, round_: int, *, passing: bool = False
 ) -> Conversation[SignatureTree]:
     """Signs a local file and reports progress while reading it.
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rdc.files.replace.cloned_ranges import ClonedRanges
     from rdc.files.replace.replacement import Replacement
     from rdc.plan.descent import Part
-    from rdc.session.delta.bases import Chunks, OpenBase
-    from rdc.session.delta.range_requests import Corrections
+    from rdc.session.transfer.bases import Chunks, OpenBase
+    from rdc.session.transfer.range_requests import Corrections
     from rdc.signature.build import Column
     from rdc.signature.tree import SignatureTree
 

@@ -1,7 +1,8 @@
-"""Comparison of one file's new version with its bases, from the tree's nodes down to blocks.
+"""The first stage of a file by delta: `compare` finds out which parts of the new version the bases have.
 
-The nodes tell which chunks the bases have. The block search then finds parts of the other chunks, as long as
-it pays. The result is a recipe: what to copy from where, and what to fetch.
+It descends from the tree's nodes, which tell which chunks the bases have, to blocks of the other chunks, as
+long as a round trip pays. The result is the recipe: what to copy from where, and what to fetch. `AskedFile`
+is what the stages of a file share.
 """
 
 from __future__ import annotations
@@ -16,18 +17,24 @@ from operator import sub
 from rdc.errors import FileError, ProtocolError
 from rdc.kernel import fill_offsets, match_blocks, match_runs, run_spans, search_gaps
 from rdc.limits.chunks import BLOCK_SIZE_MAX
+from rdc.limits.sessions import TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
 from rdc.limits.wire import NODES_PER_MESSAGE
 from rdc.plan.block_search import NOWHERE, BlockSearch
 from rdc.plan.descent import Descent, Fetch, literal_rows
-from rdc.protocol.messages import BlockRequest, NodeRequest, TreeRequest
+from rdc.protocol.messages import BlockAnswer, BlockRequest, NodeAnswer, NodeRequest, TreeRequest
 from rdc.protocol.messages.comparison import LEAF_WIDTH
+from rdc.records import dataclass
 from rdc.session.binaries.filters import looks_like, mask_ranges, mask_ranges_into
 from rdc.session.runtime.commands import Send
+from rdc.session.transfer.bases import ChangedBaseError
+from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
+from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from typing import TypeAlias
 
     from typing_extensions import Buffer
 
@@ -36,12 +43,62 @@ if TYPE_CHECKING:
     from rdc.plan.block_search import GapSearch
     from rdc.plan.descent import Part
     from rdc.plan.large_gaps import Step, Window
-    from rdc.protocol.messages import NodeAnswer, TreeAnswer
-    from rdc.session.delta.bases import SignedFile
-    from rdc.session.landing.transfer_context import TransferContext
-    from rdc.session.runtime.commands import Conversation
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import RangeRequest, TreeAnswer
+    from rdc.protocol.messages.content import FileMessage
+    from rdc.session.runtime.commands import Command
+    from rdc.session.transfer.bases import FileBases, SignedFile
+    from rdc.session.transfer.destination import Destination
 
-__all__ = ["FEW_FILES", "LEAF_BLOCK", "MASKING_BYTES", "FileComparison", "FileGaps", "Gaps"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NextAnswer:
+    """What a file yields to wait for the next message about it."""
+
+
+NEXT_ANSWER = NextAnswer()
+
+Steps: TypeAlias = "Generator[Command | NextAnswer, FileMessage | Received | None, T]"
+"""A part of a file's way: NEXT_ANSWER is answered by a message about the file, a command as in a
+conversation."""
+
+
+class Room:
+    """At most TREES_IN_FLIGHT files with trees of TREES_IN_FLIGHT_BYTES, or one file of any size."""
+
+    __slots__ = ("files", "used")
+
+    def __init__(self) -> None:
+        self.files = 0
+        self.used = 0
+        """Bytes, as estimated."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more file may enter."""
+        return not self.files or (self.files < TREES_IN_FLIGHT and self.used < TREES_IN_FLIGHT_BYTES)
+
+    @property
+    def left(self) -> int:
+        """Bytes. Negative where one large file takes more than there is."""
+        return TREES_IN_FLIGHT_BYTES - self.used
+
+    def enter(self, size: int) -> None:
+        """A file enters, whose trees take `size` bytes."""
+        self.files += 1
+        self.used += size
+
+    def grow(self, size: int) -> None:
+        """A file that is in takes `size` bytes more."""
+        self.used += size
+
+    def leave(self, size: int) -> None:
+        """A file leaves and gives back all its `size` bytes."""
+        self.files -= 1
+        self.used -= size
+
 
 ROUND_TRIPS = 10
 """Round trips that a session should take at most."""
@@ -57,11 +114,6 @@ def rounds_left(round_: int, trips: int = ROUND_TRIPS) -> int:
     """Returns how many requests may follow, from this round on, before the literals are requested."""
     # A message and its answer are two rounds; the literals take two more, and Done the last.
     return max(0, (2 * trips - 2 - round_) // 2)
-
-
-def rounds_left_for_few(round_: int) -> int:
-    """Does what `rounds_left` does for few files and few unmatched bytes."""
-    return rounds_left(round_, ROUND_TRIPS_FOR_FEW)
 
 
 SEARCH_BYTES = 32 << 20
@@ -98,18 +150,19 @@ class Gaps:
         self.masked = False
         """The file is x86 code, compared with masked displacements."""
 
-    def ask(self, round_: int) -> Conversation[int]:
-        """Sends the next requests and returns their number. After 0, `parts` has all that can be found."""
+    def requests(self) -> list[BlockRequest]:
+        """Returns the next requests. After none, the search has all that can be found."""
         questions = self._search.questions()
         if questions and not self._asked:
             self.masked = self._search.unknown >= MASKING_BYTES and self._is_x86()
             if self.masked:
                 self._search.mask_displacements()
         self._asked = True
+        requests = []
         for ask in questions:
             request = BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.masked)
-            yield Send(request, round_)
-        return len(questions)
+            requests.append(request)
+        return requests
 
     def take(self, fingerprints: bytes) -> None:
         """Searches for the fingerprints that answer the oldest request, or came with the tree.
@@ -285,111 +338,107 @@ LEAF_BLOCK = 1024
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
 
-class FileComparison:
-    """One file between the answer to its TreeRequest and its recipe.
+class AskedFile:
+    """A file about which the source is asked: what its stages share."""
 
-    Call `ask_nodes` until it asks for nothing more, then `begin_blocks` once, then `ask_blocks` until it asks
-    for nothing more. After that `parts` is complete.
-    """
-
-    __slots__ = (
-        "_bases",
-        "_context",
-        "_descent",
-        "_file",
-        "_fingerprints",
-        "_search",
-        "_size",
-        "_width",
-        "asked_nodes",
-        "masked",
-        "parts",
-    )
+    __slots__ = ("bases", "estimate", "file", "path", "room", "round", "unanswered", "width")
 
     def __init__(
-        self, context: TransferContext, message: TreeAnswer, width: int, bases: Sequence[SignedFile]
+        self, file: int, path: bytes, bases: FileBases, room: Room, *, width: int, estimate: int
     ) -> None:
-        """`width`: bytes of a reference. `bases`: at least one. Raises ProtocolError for a malformed tree."""
-        self._context = context
-        self._file = message.file
-        self._size = message.size
-        self._width = width
-        self._bases = bases
-        self._descent: Descent | None = None
-        self._fingerprints = message.fingerprints
-        """Fingerprints of all blocks of the file; empty once nodes are requested."""
-        self.asked_nodes: deque[int] = deque()
-        """The last node of each open request."""
-        self._search: FileGaps | None = None
-        self.parts: tuple[Part, ...] = ()
-        """The parts of the recipe, as far as they are known."""
-        self.masked = False
-        """Blocks were matched with masked x86 displacements."""
-        if message.fingerprints and not message.records:
-            if message.height or message.size > context.signer.params.max_size:
-                raise ProtocolError(
-                    f"a tree of file {message.file}, of {message.size} bytes, without records"
-                )
-            # The file is one chunk, and has no reference to compare.
-            self.parts = (Fetch(b"", message.size, 1),)
-        else:
-            trees = [base.tree for base in bases]
-            self._descent = Descent(trees, context.secret, width, message.size)
-            self._descent.start(message.height, decode_records(message.records, width))
+        """`width`: bytes of a reference in the first attempt. `estimate`: bytes that its trees take in
+        memory."""
+        self.file = file
+        self.path = path
+        self.bases = bases
+        self.width = width
+        self.room = room
+        self.estimate = estimate
+        self.round = 0
+        """The round in which requests that follow from the last message are sent."""
+        self.unanswered: deque[int | None] = deque()
+        """The requests that are open, in order: the last node of a NodeRequest, None for any other."""
+        room.enter(estimate)
 
-    def ask_nodes(self, round_: int) -> Conversation[bool]:
-        """Requests the nodes of the next level. Returns False if there are none: all chunks are compared."""
-        if self._descent is None:
-            return False
-        asking = self._descent.asking
-        if not asking:
-            self.parts, self._descent = self._descent.recipe(), None
-            return False
-        self._fingerprints = b""
-        for i in range(0, len(asking), NODES_PER_MESSAGE):
-            nodes = tuple(asking[i : i + NODES_PER_MESSAGE])
-            self.asked_nodes.append(nodes[-1])
-            yield Send(NodeRequest(self._file, self._descent.level, nodes, self._width), round_)
-        return True
+    def ask(self, request: BlockRequest | RangeRequest) -> Send:
+        """Notes a request. The caller yields what this returns."""
+        self.unanswered.append(None)
+        return Send(request, self.round)
 
-    def take_nodes(self, message: NodeAnswer) -> bool:
-        """Compares nodes. Returns whether the level is complete. Raises ProtocolError if none were asked."""
-        if self._descent is None or not self.asked_nodes:
-            raise ProtocolError(f"nodes of file {message.file} that were not asked for")
-        if message.nodes[-1] == self.asked_nodes[0]:
-            self.asked_nodes.popleft()
-        records = [decode_records(data, self._width) for data in message.records]
-        return self._descent.answer(message.level, message.nodes, records)
+    def grow(self, size: int) -> None:
+        """Notes that the file takes `size` bytes more in memory."""
+        self.estimate += size
+        self.room.grow(size)
 
-    def begin_blocks(self, round_: int, *, few_files: bool) -> None:
-        """Starts the block search in chunks that no base has.
+    def changed(self, error: FileError) -> ChangedBaseError:
+        """Returns the error for a base that cannot be read: it has changed or is gone."""
+        return ChangedBaseError(self.path, str(error))
 
-        Raises FileError if a base has changed or is gone, ProtocolError if the fingerprints do not fit.
-        """
-        few = few_files and sum(literal_rows(self.parts)[1::2]) <= FEW_BYTES
-        rounds = rounds_left_for_few(round_) if few else rounds_left(round_)
-        context = self._context
-        search = FileGaps(self._file, context.root, context.secret, self.parts, self._bases, rounds)
-        self._search = search
-        known = self.parts[0] if len(self.parts) == 1 else None
-        if not (self._fingerprints and isinstance(known, Fetch) and known.count == 1):
-            return
-        block = LEAF_REQUEST.block_of(self._size)
-        if len(self._fingerprints) != -(-self._size // block) * LEAF_WIDTH:
-            raise ProtocolError(f"{len(self._fingerprints)} bytes of fingerprints for a file of {self._size}")
-        search.begin(block, self._fingerprints)
+    def unexpected(self, message: object, expected: str) -> ProtocolError:
+        """Returns the error for an answer of another kind."""
+        return ProtocolError(f"expected {expected} of file {self.file}, found {type(message).__name__}")
 
-    def ask_blocks(self, round_: int) -> Conversation[int]:
-        """Requests smaller blocks of what is unmatched. Returns the number of requests, 0 if no more pay."""
-        if self._search is None:
-            return 0
-        asked = yield from self._search.ask(round_)
-        if not asked:
-            self.parts, self.masked, self._search = self._search.parts(), self._search.masked, None
-        return asked
 
-    def take_blocks(self, fingerprints: bytes) -> None:
-        """Takes the answer to the oldest block request. Raises FileError if a base has changed or is gone."""
-        if self._search is None:
-            raise ProtocolError(f"blocks of file {self._file} that were not asked for")
-        self._search.take(fingerprints)
+def compare(
+    one: AskedFile, context: Destination, tree: TreeAnswer, *, few_files: bool
+) -> Steps[tuple[tuple[Part, ...], bool]]:
+    """Compares a file's new version with its bases. Returns the parts of its recipe, and whether blocks were
+    matched with masked x86 displacements.
+
+    `tree`: the answer to its TreeRequest. `few_files`: few others are in work. Raises ProtocolError for an
+    answer that does not fit, and ChangedBaseError if a base has changed or is gone.
+    """
+    # long because it is one descent: each loop needs what the one before has found
+    bases, width, fingerprints = one.bases.signed, one.width, tree.fingerprints
+    parts: tuple[Part, ...] = (Fetch(b"", tree.size, 1),)
+    if fingerprints and not tree.records:
+        # The file is one chunk, and has no reference to compare.
+        if tree.height or tree.size > context.signer.params.max_size:
+            raise ProtocolError(f"a tree of file {one.file}, of {tree.size} bytes, without records")
+    else:
+        descent = Descent([base.tree for base in bases], context.secret, width, tree.size)
+        descent.start(tree.height, decode_records(tree.records, width))
+        while asking := descent.asking:
+            fingerprints = b""
+            for i in range(0, len(asking), NODES_PER_MESSAGE):
+                nodes = tuple(asking[i : i + NODES_PER_MESSAGE])
+                one.unanswered.append(nodes[-1])
+                yield Send(NodeRequest(one.file, descent.level, nodes, width), one.round)
+            is_complete = False
+            while not is_complete:
+                message = yield NEXT_ANSWER
+                if not isinstance(message, NodeAnswer):
+                    raise one.unexpected(message, "nodes")
+                if not one.unanswered:
+                    raise ProtocolError(f"nodes of file {one.file} that were not asked for")
+                if message.nodes[-1] == one.unanswered[0]:
+                    one.unanswered.popleft()
+                records = [decode_records(data, width) for data in message.records]
+                is_complete = descent.answer(message.level, message.nodes, records)
+        parts = descent.recipe()
+    if width == DIGEST_BYTES:
+        return parts, False  # the second attempt matches no blocks: one of them was wrong in the first
+    few = few_files and sum(literal_rows(parts)[1::2]) <= FEW_BYTES
+    trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
+    try:
+        search = FileGaps(one.file, context.root, context.secret, parts, bases, rounds_left(one.round, trips))
+        if fingerprints and len(parts) == 1 and isinstance(parts[0], Fetch) and parts[0].count == 1:
+            block = LEAF_REQUEST.block_of(tree.size)
+            if len(fingerprints) != -(-tree.size // block) * LEAF_WIDTH:
+                raise ProtocolError(f"{len(fingerprints)} bytes of fingerprints for a file of {tree.size}")
+            search.begin(block, fingerprints)
+    except FileError as error:
+        raise one.changed(error) from error
+    while requests := search.requests():
+        for request in requests:
+            yield one.ask(request)
+        while one.unanswered:
+            message = yield NEXT_ANSWER
+            if not isinstance(message, BlockAnswer):
+                raise one.unexpected(message, "blocks")
+            one.unanswered.popleft()
+            try:
+                search.take(message.fingerprints)
+            except FileError as error:
+                raise one.changed(error) from error
+    return search.parts(), search.masked

@@ -13,7 +13,8 @@ from rdc.session.destination.context import SessionTerms
 from rdc.session.destination.following import LiveDestination
 from rdc.session.runtime.commands import Idle, Send
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.session.trees.destination_root import ANYWHERE, keeps, wants_listing
+from rdc.session.trees.destination_root import keeps, wants_listing
+from rdc.session.trees.sites import ANYWHERE
 from rdc.watching.follower import Meter
 from rdc.watching.troubles import Troubles
 

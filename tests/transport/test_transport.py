@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from rdc.errors import CommandMissingError, ExitCode, RdcError, UsageError
 from rdc.model.location import RemoteShell
 from rdc.transport.base import Transport
-from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
 from rdc.transport.remote import remote_argv, shell_words
 from rdc.transport.stdio import ChildTransport
 from tests.support.daemon.tls_pair import tls_pair
+from tests.support.wire.memory_transport import pair
 
 NOTHING = memoryview(b"")
 # A transport that hangs fails its test instead of the run.

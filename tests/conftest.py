@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rdc.session import sync_run
-from rdc.transport import child
+from rdc.transport.stdio import ChildTransport
 from tests.support.children.far_process import FarServer
 from tests.support.share import examples, sampled_out
 from tests.support.storage.forced_depth import force_depth
@@ -74,7 +74,7 @@ def no_user_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def forked_far_sides() -> Iterator[None]:
     """Far sides behind the stand-in for ssh are forks of a loaded server: see FarServer."""
     with closing(FarServer()) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "Child", server.start)
+        patch.setattr(ChildTransport, "start", staticmethod(server.start))
         yield
 
 

@@ -7,22 +7,25 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from rdc.daemon.access import Access
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.sessions import TIMEOUT_SECONDS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.option_values import parse_keep_undo
-from rdc.model.settings import read_settings
-from rdc.model.sync import KeepUndo
+from rdc.model.settings import SettingKind, read_settings, setting, settings_of
 from rdc.records import dataclass, replace
-from rdc.session.access import Access
 from rdc.transport.keys import KeyRing, key_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.model.settings import Table
+    from typing import Any
 
-__all__ = ["Address", "DaemonConfig", "Limits", "Module", "read_config"]
+    from rdc.model.settings import Table
+    from rdc.model.sync import KeepUndo
+
+TEXT, TEXTS, FLAG = SettingKind.TEXT, SettingKind.TEXTS, SettingKind.FLAG
+NUMBER, SIZE = SettingKind.NUMBER, SettingKind.SIZE
 
 MODULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -42,63 +45,65 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+def _limit(default: int, least: int, most: int, *, size: bool = False, module: bool = True) -> Any:
+    """A field of Limits. `size`: it counts bytes. `module`: a module can set it, too."""
+    return setting(SIZE if size else NUMBER, default, least=least, most=most, module=module)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits with their defaults."""
+    """Limits with their defaults and ranges: the table [limits] of the daemon, and that of a module."""
 
-    connections: int = 64
+    connections: int = _limit(64, 1, 4096)
     """Concurrent sessions of the daemon, or of one module. Each is a process with some 20 MB of its own."""
-    connections_per_peer: int = 16
+    connections_per_peer: int = _limit(16, 1, 4096, module=False)
     """Concurrent sessions of one key."""
-    handshakes: int = 64
+    handshakes: int = _limit(64, 1, 512, module=False)
     """Concurrent connections before authentication."""
-    handshake_seconds: int = 10
-    open_seconds: int = 60
+    handshake_seconds: int = _limit(10, 1, 600, module=False)
+    open_seconds: int = _limit(60, 1, 3600, module=False)
     """Seconds from the handshake until a session has stated its request: filter rules of 256 KiB then need 5
     KB per second."""
-    idle_seconds: int = 300
+    idle_seconds: int = _limit(300, 1, TIMEOUT_SECONDS)
     """Seconds without a byte after which a session ends."""
-    session_seconds: int = 86_400
-    cpu_seconds: int = 3_600
+    session_seconds: int = _limit(86_400, 1, 1 << 31)
+    cpu_seconds: int = _limit(3_600, 1, 1 << 31)
     """Processor seconds of one session."""
-    memory: int = 512 << 20
+    memory: int = _limit(512 << 20, MEMORY_LEAST, 1 << 50, size=True)
     """Bytes that one session may allocate."""
-    threads: int = 2
+    threads: int = _limit(2, 1, 64)
     """Threads of one session that read and hash."""
-    decompressed: int = 4 << 40
+    decompressed: int = _limit(4 << 40, 1, SIZE_LIMIT, size=True)
     """Decompressed bytes that one session may send in all, content and messages. `cpu_seconds` ends a session
     earlier if it uses what it decodes."""
-    written: int = 4 << 40
+    written: int = _limit(4 << 40, 1, SIZE_LIMIT, size=True)
     """Bytes that one session may write, plus 4 KiB for each entry."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
-    """The values that a limit can have."""
+class TopSettings:
+    """The settings above all tables of the file."""
 
-    least: int
-    most: int
-    size: bool = False
-    """Whether it counts bytes, so that text such as "512M" is allowed."""
-    module: bool = True
-    """Whether a module can set it, too."""
+    listen: tuple[str, ...] = setting(TEXTS, (f":{DEFAULT_PORT}",))
+    keys: str | None = setting(TEXT)
+    user: str = setting(TEXT, "")
+    group: str = setting(TEXT, "")
+    log: str = setting(TEXT, "logfmt")
+    catalog: str = setting(TEXT, "")
 
 
-_RANGES = {
-    "connections": _Range(1, 4096),
-    "connections_per_peer": _Range(1, 4096, module=False),
-    "handshakes": _Range(1, 512, module=False),
-    "handshake_seconds": _Range(1, 600, module=False),
-    "open_seconds": _Range(1, 3600, module=False),
-    "idle_seconds": _Range(1, TIMEOUT_SECONDS),
-    "session_seconds": _Range(1, 1 << 31),
-    "cpu_seconds": _Range(1, 1 << 31),
-    "memory": _Range(MEMORY_LEAST, 1 << 50, size=True),
-    "threads": _Range(1, 64),
-    "decompressed": _Range(1, SIZE_LIMIT, size=True),
-    "written": _Range(1, SIZE_LIMIT, size=True),
-}
-"""The range of each field of Limits. A key is the field's name with hyphens."""
+@dataclass(frozen=True, slots=True)
+class ModuleSettings:
+    """The table [modules.NAME]."""
+
+    path: str = setting(TEXT, required=True)
+    allow: tuple[str, ...] = setting(TEXTS, required=True)
+    read_only: bool | None = setting(FLAG)
+    write_only: bool = setting(FLAG, False)
+    no_delete: bool = setting(FLAG, False)
+    append_only: bool = setting(FLAG, False)
+    owners: bool = setting(FLAG, False)
+    keep_undo: str = setting(TEXT, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,31 +113,8 @@ class Module:
     """Absolute path without symbolic links."""
     allow: frozenset[str]
     """Names of trusted keys."""
-    read_only: bool
-    write_only: bool
-    no_delete: bool
-    append_only: bool
-    owners: bool
-    """Whether the peer sets owners and groups, which needs a daemon that runs as root."""
+    access: Access
     limits: Limits
-    no_undo: bool = False
-    """Whether no sync of a peer is kept to be undone."""
-    keep_undo: KeepUndo | None = None
-    """How much every sync keeps to be undone; None: as the peer asks."""
-
-    @property
-    def access(self) -> Access:
-        """The rights of a peer in this module."""
-        return Access(
-            title=f"module '{self.name}'",
-            read_only=self.read_only,
-            write_only=self.write_only,
-            no_delete=self.no_delete,
-            append_only=self.append_only,
-            owners=self.owners,
-            no_undo=self.no_undo,
-            keep_undo=self.keep_undo,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,32 +167,30 @@ def _read(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
     top = read_settings(path)
     if top is None:
         raise UsageError(f"{path}: there is no such file")
-    listen = tuple(_address(top, text) for text in top.texts("listen", (f":{DEFAULT_PORT}",)))
+    found = TopSettings(**top.read(settings_of(TopSettings), tables=("limits", "modules")))
+    listen = tuple(_address(top, text) for text in found.listen)
     if not listen:
         raise top.error("listen", "at least one address is expected")
-    log = top.text("log", "logfmt")
-    if log not in ("logfmt", "json"):
-        raise top.error("log", f"expected logfmt or json, found '{log}'")
+    if found.log not in ("logfmt", "json"):
+        raise top.error("log", f"expected logfmt or json, found '{found.log}'")
     keys = KeyRing.read(
-        _beside(path, top.text("keys")) if "keys" in top else key_directory(environ).absolute()
+        key_directory(environ).absolute() if found.keys is None else _beside(path, found.keys)
     )
-    catalog = top.text("catalog", "")
-    limits = _limits(top.table("limits"), Limits(), module=False)
+    limits = Limits(**top.table("limits").read(settings_of(Limits)))
     modules = {name: _module(name, table, keys, limits) for name, table in top.tables("modules")}
     if not modules:
         raise UsageError(f"{path}: no module is defined; expected a table such as [modules.data]")
-    config = DaemonConfig(
+    catalog = found.catalog
+    return DaemonConfig(
         listen=listen,
         keys=keys,
-        user=top.text("user", "") or None,
-        group=top.text("group", "") or None,
-        json_log=log == "json",
+        user=found.user or None,
+        group=found.group or None,
+        json_log=found.log == "json",
         catalog=str(_beside(path, catalog)) if catalog not in ("", "off") else catalog or None,
         limits=limits,
         modules=modules,
     )
-    top.finish()
-    return config
 
 
 def _beside(file: Path, name: str) -> Path:
@@ -228,7 +208,8 @@ def _address(top: Table, text: str) -> Address:
 def _module(name: str, table: Table, keys: KeyRing, limits: Limits) -> Module:
     if MODULE_NAME.fullmatch(name) is None:
         raise table.error("path", f"'{name}' cannot name a module: letters, digits and . _ - are expected")
-    path = table.text("path")
+    found = ModuleSettings(**table.read(settings_of(ModuleSettings), tables=("limits",)))
+    path = found.path
     if not os.path.isabs(path):
         raise table.error("path", f"expected an absolute path, found '{path}'")
     real = os.path.realpath(path)
@@ -236,55 +217,44 @@ def _module(name: str, table: Table, keys: KeyRing, limits: Limits) -> Module:
         raise table.error("path", f"{path} goes through a symbolic link; write {real}")
     if not os.path.isdir(real):
         raise table.error("path", f"expected a directory at {path}, found none")
-    allow = table.texts("allow")
-    for peer in allow:
+    for peer in found.allow:
         if peer not in keys.trusted:
             raise table.error("allow", f"no key is trusted as '{peer}'; see rdc keys trust")
-    write_only = table.flag("write-only", False)
-    append_only = table.flag("append-only", False)
-    read_only = table.flag("read-only", not (write_only or append_only))
-    for setting, other in (("write-only", write_only), ("append-only", append_only)):
-        if read_only and other:
-            raise table.error(setting, f"a module cannot be both read-only and {setting}")
-    module = Module(
-        name=name,
-        path=real,
-        allow=frozenset(allow),
+    writes = found.write_only or found.append_only
+    read_only = not writes if found.read_only is None else found.read_only
+    if read_only and writes:
+        key = "write-only" if found.write_only else "append-only"
+        raise table.error(key, f"a module cannot be both read-only and {key}")
+    access = Access(
+        title=f"module '{name}'",
         read_only=read_only,
-        write_only=write_only,
+        write_only=found.write_only,
         # Deletions list existing names, even in a dry run: a peer that may not read must not see them.
-        no_delete=table.flag("no-delete", False) or write_only,
-        append_only=append_only,
-        no_undo=table.text("keep-undo", "") == "off",
-        keep_undo=_keep_undo(table, append_only=append_only),
-        owners=table.flag("owners", False),
-        limits=_limits(table.table("limits"), limits, module=True),
+        no_delete=found.no_delete or found.write_only,
+        append_only=found.append_only,
+        owners=found.owners,
+        no_undo=found.keep_undo == "off",
+        keep_undo=_keep_undo(table, found),
     )
-    table.finish()
-    return module
+    return Module(name, real, frozenset(found.allow), access, _module_limits(table.table("limits"), limits))
 
 
-def _keep_undo(table: Table, *, append_only: bool) -> KeepUndo | None:
-    text = table.text("keep-undo", "")
-    if text in ("", "off"):
+def _keep_undo(table: Table, found: ModuleSettings) -> KeepUndo | None:
+    if found.keep_undo in ("", "off"):
         return None
-    if append_only:
+    if found.append_only:
         raise table.error("keep-undo", "an append-only module replaces nothing, so it keeps nothing")
     try:
-        return parse_keep_undo(text)
+        return parse_keep_undo(found.keep_undo)
     except ValueError as error:
-        raise table.error("keep-undo", f"found '{text}': {error}, or off") from None
+        raise table.error("keep-undo", f"found '{found.keep_undo}': {error}, or off") from None
 
 
-def _limits(table: Table, base: Limits, *, module: bool) -> Limits:
-    """The limits of the daemon, or of one `module`, which gets no more than `base`, those of any session."""
-    found: dict[str, int] = {}
-    for name, allowed in _RANGES.items():
-        if allowed.module or not module:
-            key, default = name.replace("_", "-"), getattr(base, name)
-            read = table.size if allowed.size else table.number
-            most = default if module else allowed.most
-            found[name] = read(key, default, least=allowed.least, most=most)
-    keys = ", ".join(name.replace("_", "-") for name in found)
-    table.finish(f"; in a module: {keys}" if module else "")
-    return replace(base, **found)
+def _module_limits(table: Table, base: Limits) -> Limits:
+    """The limits of a module, which gets no more than `base`, those of any session."""
+    declared = {
+        key: replace(each, most=getattr(base, key.replace("-", "_")))
+        for key, each in settings_of(Limits).items()
+        if each.module
+    }
+    return replace(base, **table.read(declared, hint=f"; in a module: {', '.join(declared)}"))

@@ -14,24 +14,26 @@ from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.chunking.params import SYNC_PARAMS
+from rdc.daemon.access import granted_options, open_served
 from rdc.daemon.ending import EndableTransport, Ending
 from rdc.daemon.log import fault
-from rdc.daemon.modules import admit, requested_module
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.files.base.descriptor_limit import ENOUGH_DESCRIPTORS
+from rdc.files.base.write_quota import WriteQuota
 from rdc.files.depth.depth import bound_depth
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.runtime.driver import run
 from rdc.session.serve import Admitted, answer, greeting
+from rdc.session.trees.sites import ServedDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rdc.catalog.store import SignatureStore
-    from rdc.daemon.config import DaemonConfig, Limits
+    from rdc.daemon.config import DaemonConfig, Limits, Module
     from rdc.daemon.log import Log
     from rdc.daemon.slots import Slots
     from rdc.session.runtime.commands import Conversation
@@ -89,7 +91,7 @@ class _Session:
 
     def admit(self, open_: Open) -> Admitted:
         module = requested_module(open_, self._config.modules, self._visitor.names)
-        admitted = admit(open_, module)
+        admitted = admit_to_module(open_, module)
         if not self._slots.take(module.name, module.limits.connections):
             raise RdcError(
                 f"module '{module.name}' is busy with {module.limits.connections} sessions; try again later",
@@ -116,6 +118,43 @@ class _Session:
 
     def fault(self, error: Exception) -> None:
         self._log("error", "internal", session=self._visitor.session, message=fault(error))
+
+
+def requested_module(open_: Open, modules: Mapping[str, Module], names: frozenset[str]) -> Module:
+    """The module that an Open names, if a peer trusted as `names` may use it.
+
+    TrustError gives the same answer for a missing module and a forbidden one, so a peer learns no names.
+    """
+    name, _, _ = open_.path.partition(b"/")
+    module = modules.get(os.fsdecode(name))
+    if module is None or not module.allow & names:
+        raise TrustError(f"there is no module '{printable(name)}' for this key")
+    return module
+
+
+def admit_to_module(open_: Open, module: Module) -> Admitted:
+    """What a peer of `module` gets. TrustError for what the module forbids.
+
+    The module's directory is opened anew for each use. Otherwise an open session would prevent its unmount,
+    and would continue in a file system that another one has replaced.
+    """
+    access = module.access
+    options = granted_options(open_, access)
+    idle = module.limits.idle_seconds
+    if options.timeout > idle:
+        raise UsageError(
+            f"{access.title} gives up after {idle} seconds of silence: --timeout={idle} is the most it takes"
+        )
+    site = ServedDirectory(
+        lambda: open_served(os.fsencode(module.path), access.title),
+        access.title,
+        os.fsencode(module.name),
+        WriteQuota(module.limits.written),
+        append_only=access.append_only,
+    )
+    _, _, path = open_.path.partition(b"/")
+    options = replace(options, timeout=options.timeout or idle)
+    return Admitted(site, path, options, uses_content=not access.write_only)
 
 
 def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], object]) -> Conversation[None]:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from rdc.errors import CommandMissingError, ExitCode, RdcError, StreamError, UsageError, printable
 from rdc.install.bounded_command import run_bounded
-from rdc.install.machine import Machine, Wheel
-from rdc.install.wheels import version_name
+from rdc.install.wheels import Machine, Wheel, version_name
 from rdc.version import __version__
 
 __all__ = ["ask_machine", "list_versions", "remove", "send"]

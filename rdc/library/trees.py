@@ -138,8 +138,8 @@ def check(
         >>> found[0].path, found[0].aspects
         (b'file', <Aspect.CONTENT: 8>)
     """
+    from rdc.checking.run import run_check
     from rdc.model.check import CheckOptions
-    from rdc.session.check import run_check
 
     source, destination = (
         location_of("check", "source", source),

@@ -12,7 +12,7 @@ everything that needs an option derives from it:
 - the command line of `rdc sync`, `rdc watch` and partly of `rdc check`, their help, man pages and completions
   (rdc.cli.options.sync_options; values that several options make have a reader there);
 - Open on the wire (rdc.protocol.wire.options), where a new option travels by its name;
-- what a daemon's module or a confined key refuses (rdc.session.access);
+- what a daemon's module or a confined key refuses (rdc.daemon.access);
 - what `rdc watch` refuses and `rdc check` takes, and whether a pair of trees in sync depends on it;
 - its paragraph in the manual and its row in the comparison with rsync (scripts/manual).
 

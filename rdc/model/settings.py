@@ -1,4 +1,4 @@
-"""A strict reader of TOML files: keys must be known, values have their type and range, and a mistake is one
+"""A strict reader of TOML files: the keys of a table are declared with type and range, and a mistake is one
 line that names the file and the key."""
 
 from __future__ import annotations
@@ -6,89 +6,75 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits.daemon import SETTINGS_BYTES, SETTINGS_KEY_PARTS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.option_texts import parse_size
-from rdc.typed import TypeVar
+from rdc.records import dataclass, field, field_metadata
 
-__all__ = ["Table", "read_settings"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
-T = TypeVar("T")
+    Settings: TypeAlias = Mapping[str, "Setting"]
+    """The settings of one table by key."""
 
 _SHOWN = 200
 """Characters of a message, or of a name in it: a file may consist of one long value."""
 
 
-class Table:
-    """One table of a file. Methods take values by key; `finish` refuses all keys that nothing took.
+class SettingKind(Enum):
+    """What a value may be, as an error says it."""
 
-    All methods raise UsageError, one line with file and key.
-    """
+    TEXT = "text in quotes"
+    TEXTS = "a list of texts in quotes"
+    """One text alone is a list of it."""
+    FLAG = "true or false"
+    NUMBER = "a whole number"
+    SIZE = "a whole number of bytes, or a size in quotes"
+    """Bytes: a number, or text such as "512M", as in options."""
+    SCALAR = "text in quotes, or a whole number"
+    """A value that is needed as text but may be written as a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The declaration of one key of a file."""
+
+    kind: SettingKind
+    least: int = -SIZE_LIMIT
+    most: int = SIZE_LIMIT
+    module: bool = True
+    """A limit of the daemon: whether a module may have its own."""
+    required: bool = False
+
+
+def setting(kind: SettingKind, default: object = None, **declared: Any) -> Any:
+    """A field of a record that a table is read into. `default`: of a key that the file lacks; `declared`:
+    as in Setting."""
+    return field(default=default, metadata={"setting": Setting(kind, **declared)})
+
+
+def settings_of(record: type) -> Settings:
+    """The settings that a record declares. A key is the field's name with hyphens."""
+    return {name.replace("_", "-"): each["setting"] for name, each in field_metadata(record).items()}
+
+
+class Table:
+    """One table of a file. All methods raise UsageError, one line with file and key."""
 
     def __init__(self, file: str, path: tuple[str, ...], values: dict[str, object]) -> None:
         self._file = file
         self._path = path
         self._values = values
-        self._known: set[str] = set()
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._values
-
-    def text(self, key: str, default: str | None = None) -> str:
-        """A text. default None: the key is required."""
-        return self._whole(key, self._take(key, str, "text in quotes", default))
-
-    def flag(self, key: str, default: bool) -> bool:
-        return self._take(key, bool, "true or false", default)
-
-    def number(self, key: str, default: int, *, least: int, most: int) -> int:
-        return self._between(key, self._take(key, int, "a whole number", default), least, most)
-
-    def size(self, key: str, default: int, *, least: int, most: int) -> int:
-        """Bytes: a number, or text such as "512M", as in options."""
-        text = self._values.get(key)
-        if not isinstance(text, str):
-            return self.number(key, default, least=least, most=most)
-        self._known.add(key)
-        found = parse_size(text)
-        if found is None:
-            raise self.error(key, f"expected a size such as \"512M\", found '{text}'")
-        return self._between(key, found, least, most)
-
-    def scalar(self, key: str) -> str:
-        """A value that is needed as text but may be written as a number."""
-        value = self._values.get(key)
-        if isinstance(value, int) and not isinstance(value, bool):
-            self._known.add(key)
-            return str(self._between(key, value, -SIZE_LIMIT, SIZE_LIMIT))
-        return self.text(key)
-
-    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """A list of texts, or a single one."""
-        if isinstance(self._values.get(key), str):
-            return (self.text(key),)
-        items = self._take(key, list, "a list of texts in quotes", None if default is None else [*default])
-        if not all(isinstance(item, str) for item in items):
-            raise self.error(key, "expected a list of texts in quotes")
-        return tuple(self._whole(key, item) for item in items)
-
-    def table(self, key: str) -> Table:
-        """The table [key]; an empty one if the file has none."""
-        return Table(self._file, (*self._path, key), self._take(key, dict, f"a table [{key}]", {}))
-
-    def tables(self, key: str) -> Iterator[tuple[str, Table]]:
-        """The tables [key.NAME]."""
-        outer = self.table(key)
-        for name in outer._values:
-            yield name, outer.table(name)
-
-    def finish(self, hint: str = "", known: Collection[str] = ()) -> None:
-        """Refuse keys that nothing took. `hint`: added if no known key is similar. `known`: keys that are
-        optional, for a reader that takes only those that are there."""
-        known = {*self._known, *known}
+    def read(self, settings: Settings, *, tables: Collection[str] = (), hint: str = "") -> dict[str, Any]:
+        """The values that the file has, by field name. All other keys but `tables` are refused; `hint` is
+        added if no known key is similar."""
+        known = {*settings, *tables}
         for key in self._values:
             if key not in known:
                 import difflib
@@ -97,28 +83,65 @@ class Table:
                 raise self.error(
                     key, "there is no such setting" + (f"; did you mean '{near[0]}'?" if near else hint)
                 )
+        for key, declared in settings.items():
+            if declared.required and key not in self._values:
+                inside = f" in [{_short('.'.join(self._path))}]" if self._path else ""
+                raise UsageError(
+                    f"{self._file}: '{key}' is missing{inside}; {declared.kind.value} is expected"
+                )
+        return {
+            key.replace("-", "_"): self._checked(key, self._values[key], declared)
+            for key, declared in settings.items()
+            if key in self._values
+        }
+
+    def table(self, key: str) -> Table:
+        """The table [key]; an empty one if the file has none."""
+        value = self._values.get(key, {})
+        if not isinstance(value, dict):
+            raise self.error(key, f"expected a table [{key}]")
+        return Table(self._file, (*self._path, key), value)
+
+    def tables(self, key: str) -> Iterator[tuple[str, Table]]:
+        """The tables [key.NAME]."""
+        outer = self.table(key)
+        for name in outer._values:
+            yield name, outer.table(name)
 
     def error(self, key: str, message: str) -> UsageError:
         return UsageError(f"{self._file}: {_short('.'.join((*self._path, key)))}: {_short(message)}")
 
-    def _take(self, key: str, kind: type[T], expected: str, default: T | None) -> T:
-        self._known.add(key)
-        if key not in self._values:
-            if default is None:
-                inside = f" in [{_short('.'.join(self._path))}]" if self._path else ""
-                raise UsageError(f"{self._file}: '{key}' is missing{inside}; {expected} is expected")
-            return default
-        value = self._values[key]
-        # bool is an int in Python, but `connections = true` is a mistake.
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.error(key, f"expected {expected}")
-        return value
+    def _checked(self, key: str, value: object, declared: Setting) -> object:
+        kind = declared.kind
+        if isinstance(value, bool):  # an int in Python, but `connections = true` is a mistake
+            if kind is SettingKind.FLAG:
+                return value
+        elif isinstance(value, int):
+            if kind in (SettingKind.NUMBER, SettingKind.SIZE):
+                return self._between(key, value, declared)
+            if kind is SettingKind.SCALAR:
+                return str(self._between(key, value, declared))
+        elif isinstance(value, str):
+            if kind is SettingKind.SIZE:
+                found = parse_size(value)
+                if found is None:
+                    raise self.error(key, f"expected a size such as \"512M\", found '{value}'")
+                return self._between(key, found, declared)
+            if kind in (SettingKind.TEXT, SettingKind.SCALAR):
+                return self._whole(key, value)
+            if kind is SettingKind.TEXTS:
+                return (self._whole(key, value),)
+        elif kind is SettingKind.TEXTS and isinstance(value, list):
+            texts = [self._whole(key, item) for item in value if isinstance(item, str)]
+            if len(texts) == len(value):
+                return tuple(texts)
+        raise self.error(key, f"expected {kind.value}")
 
-    def _between(self, key: str, value: int, least: int, most: int) -> int:
-        if not least <= value <= most:
+    def _between(self, key: str, value: int, declared: Setting) -> int:
+        if not declared.least <= value <= declared.most:
             # Python refuses to format numbers with many digits, which no one could read.
             found = str(value) if value.bit_length() <= 63 else "a number with more than 19 digits"
-            raise self.error(key, f"expected {least} to {most}, found {found}")
+            raise self.error(key, f"expected {declared.least} to {declared.most}, found {found}")
         return value
 
     def _whole(self, key: str, text: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rdc.model.location import FarList
     from rdc.model.selection import SelectedPaths
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.trees.destination_root import Site
+    from rdc.session.trees.sites import Site
 
 __all__ = ["send_listed"]
 

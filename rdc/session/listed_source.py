@@ -11,9 +11,8 @@ from contextlib import closing
 from functools import partial
 
 from rdc.files.root.root import Root
-from rdc.session.access import Access
-from rdc.session.served_directory import ServedDirectory
 from rdc.session.trees.selected_tree import open_selected
+from rdc.session.trees.sites import ServedDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,5 +29,5 @@ def open_listed(path: bytes, selected: Sequence[SelectedPaths], options: SyncOpt
     """Opens the tree at `path` with what is selected below it. Raises FileError if that is missing, or all
     of it is behind symlinks."""
     with closing(Root.open(path)) as top:
-        site = ServedDirectory(partial(os.dup, top.fileno()), Access("SRC"), path)
+        site = ServedDirectory(partial(os.dup, top.fileno()), "SRC", path)
         return open_selected(selected, options, site)

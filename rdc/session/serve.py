@@ -16,11 +16,11 @@ from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced
 from rdc.session.trees.destination_root import (
-    ANYWHERE,
     asked_attributes,
     keeps,
     open_destination,
 )
+from rdc.session.trees.sites import ANYWHERE
 from rdc.tree.filter_list import filter_list
 from rdc.version import __version__
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.trees.destination_root import Site
+    from rdc.session.trees.sites import Site
     from rdc.tree.filters import FilterList
 
 __all__ = [

@@ -18,7 +18,6 @@ from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.trees.announced_entries import announced, entry_of
 from rdc.session.trees.destination_root import (
-    ANYWHERE,
     asked_attributes,
     asked_metadata,
     keeps,
@@ -26,6 +25,7 @@ from rdc.session.trees.destination_root import (
     open_destination,
     wants_listing,
 )
+from rdc.session.trees.sites import ANYWHERE
 from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False

@@ -7,12 +7,11 @@ import sys
 
 from rdc.errors import CommandMissingError, printable
 from rdc.transport.pipes import PipeTransport
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["ChildTransport", "StdioTransport"]
+    from collections.abc import Callable, Sequence
 
 EXIT_SECONDS = 5.0
 """Seconds that a child may take to exit after its input ends: a far side may have files to flush."""
@@ -44,6 +43,23 @@ class StdioTransport(PipeTransport):
             os.close(read_fd)
 
 
+class Process(Protocol):
+    """What the dialler's end needs of a subprocess.Popen."""
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+def start_process(argv: Sequence[str], stdin: int, stdout: int) -> Process:
+    """Start `argv` with these descriptors, which the caller closes, and this process's stderr. OSError or
+    ValueError if it cannot be started."""
+    import subprocess  # takes 12 ms: only the dialler of another process needs it
+
+    return subprocess.Popen(argv, stdin=stdin, stdout=stdout)
+
+
 class ChildTransport(PipeTransport):
     """The dialler's end: it starts `argv`, whose stdin and stdout are the stream and whose stderr is this
     process's.
@@ -53,31 +69,43 @@ class ChildTransport(PipeTransport):
     started.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
-        from rdc.transport.child import Child  # the far side is nobody's parent, and need not load it
+    start: Callable[[Sequence[str], int, int], Process] = staticmethod(start_process)
 
+    def __init__(self, argv: Sequence[str]) -> None:
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
         try:
-            self._child = Child(argv)
+            self._process = self.start(argv, theirs_in, theirs_out)
         except (OSError, ValueError) as error:
+            os.close(ours_in)
+            os.close(ours_out)
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise CommandMissingError(f"cannot start {printable(argv[0])}: {reason}") from error
-        super().__init__(self._child.stdout, self._child.stdin)
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        super().__init__(ours_in, ours_out)
 
     @property
     def returncode(self) -> int | None:
         """The exit status, negative for a signal; None while the child runs. Never waits."""
-        return self._child.poll()
+        return self._process.poll()
 
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit status after at most `timeout` seconds (EXIT_SECONDS by default); None if the child still
         runs. It explains an end of the stream."""
-        return self._child.wait(EXIT_SECONDS if timeout is None else timeout)
+        from subprocess import TimeoutExpired
+
+        try:
+            return self._process.wait(EXIT_SECONDS if timeout is None else timeout)
+        except TimeoutExpired:
+            return None
 
     def close(self) -> None:
         """End the stream in both directions, wait EXIT_SECONDS for the child's exit, then terminate it."""
         super().close()
         if self.wait() is None:
-            self._child.terminate()
+            self._process.terminate()
             if self.wait(TERMINATE_SECONDS) is None:
-                self._child.kill()
-                self._child.wait()
+                self._process.kill()
+                self._process.wait()

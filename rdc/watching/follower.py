@@ -8,8 +8,9 @@ from rdc.errors import ExitCode, FileError, ProtocolError
 from rdc.model.entries import Kind
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
-from rdc.records import dataclass, replace
+from rdc.records import replace
 from rdc.session.destination.change_turn import UNEXPECTED
+from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Idle
 from rdc.session.source.turns import TurnSource
 from rdc.tree.walk import Walk
@@ -38,20 +39,10 @@ if TYPE_CHECKING:
     from rdc.watching.listeners import Listener
     from rdc.watching.origin import Origin
 
-__all__ = ["Follower", "Meter"]
-
 T = TypeVar("T")
 
 HALT_SECONDS = 0.5
 """Seconds between two checks for a source that is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Meter:
-    """Counts the bytes on the connection so far."""
-
-    sent: int
-    received: int
 
 
 class Follower:
@@ -65,7 +56,7 @@ class Follower:
         secret: bytes,
         signer: FileSigner,
         listener: Listener,
-        meter: Callable[[], Meter],
+        meter: Callable[[], Traffic],
         *,
         again: bool,
         stamps: Mapping[bytes, InodeStamps] | None = None,
@@ -199,7 +190,7 @@ class Follower:
         return None
 
     def _compare_all(self, tree: SourceTree, *, first: bool) -> Conversation[None]:
-        began, meter = self._clock(), Meter(0, 0) if first else self._meter()
+        began, meter = self._clock(), Traffic(0, 0) if first else self._meter()
         self._troubles.begin(whole=True)
         self._retries.clear()
         half = self._half(tree)
@@ -233,7 +224,7 @@ class Follower:
             tree, self._filters, self._secret, self._signer, SourceRelay(self._take, self._hear)
         )
 
-    def _finish(self, done: Done, began: float, before: Meter, *, whole: bool) -> None:
+    def _finish(self, done: Done, began: float, before: Traffic, *, whole: bool) -> None:
         for path in self._troubles.failed:
             self._retries.add(path)
         self._schedule.ended(whole=whole, errors=self._troubles.errors)

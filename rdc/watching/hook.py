@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from threading import Condition, Thread
+import threading
 
 from rdc.errors import ExitCode, one_line
 from rdc.limits.watch import QUIET_SECONDS
@@ -79,10 +79,10 @@ class Hook:
         self._report = report
         self._run = run
         self._quiet = quiet
-        self._state = Condition()
+        self._state = threading.Condition()
         self._noted = Changes()
         self._closing = False
-        self._thread: Thread | None = None
+        self._thread: threading.Thread | None = None
 
     def note(self, turn: InStep) -> None:
         """Counts what a turn changed, if it did. Never waits."""
@@ -97,7 +97,7 @@ class Hook:
                 turn.files,
             )
             if self._thread is None:
-                self._thread = Thread(target=self._work, name="rdc hook", daemon=True)
+                self._thread = threading.Thread(target=self._work, name="rdc hook", daemon=True)
                 self._thread.start()
             self._state.notify()
 

@@ -1,15 +1,20 @@
-"""The listener of a watch's source side: the user on this machine, or the user at the far side."""
+"""Who hears of a watch: the user on this machine, or the user at the far side; and what of a source that
+another machine follows."""
 
 from __future__ import annotations
 
+import time
+
 from rdc.errors import ExitCode, one_line
 from rdc.limits.sessions import UNTOLD_EVENTS
-from rdc.model.watch import Halted, Limited, Resumed
-from rdc.progress import Problem
+from rdc.model.watch import Halted, InStep, Limited, Resumed
+from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages import Condition, Notice, SourceState
+from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.typed import Protocol
+from rdc.watching.troubles import Troubles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +22,8 @@ if TYPE_CHECKING:
 
     from rdc.model.watch import WatchEvent
     from rdc.progress import Event
-    from rdc.protocol.messages import Message
+    from rdc.protocol.messages import Done, Message
     from rdc.session.runtime.commands import Conversation
-
-__all__ = ["FarUser", "SourceRelay", "Listener", "NearUser"]
 
 
 class Listener(Protocol):
@@ -86,3 +89,46 @@ class SourceRelay(EventRelay):
             self._there(Problem(ExitCode(message.code), message.path, one_line(message.message)))
             return True
         return super().take(message)
+
+
+class FarSourceTurns:
+    """The turns of a watch whose source is followed on another machine, as the user here hears of them."""
+
+    def __init__(self, user: Listener, traffic: Callable[[], Traffic], *, host: str = "") -> None:
+        """`traffic`: the bytes of the session so far. `host`: named before what the source says."""
+        self._user = user
+        self._traffic = traffic
+        self._prefix = f"{host}: " if host else ""
+        self._troubles = Troubles()
+        self._began, self._before = time.monotonic(), Traffic(0, 0)
+        self.in_step = False
+        """Whether the first comparison is complete."""
+        self.files = 0
+        """Number of the source's files, as last announced."""
+
+    def begin(self, *, whole: bool) -> None:
+        self._began = time.monotonic()
+        self._troubles.begin(whole=whole)
+
+    def take(self, event: Event) -> None:
+        """Report an event of the destination."""
+        if not (isinstance(event, PlanKnown) and self.in_step) and self._troubles.take(event):
+            self._user.report(event)
+
+    def show(self, condition: Condition) -> None:
+        """Report how the source is."""
+        reason = self._prefix + one_line(condition.reason)
+        if condition.state is SourceState.HALTED:
+            self._user.emit(Halted(reason))
+        elif condition.state is SourceState.LIMITED:
+            self._user.emit(Limited(reason, condition.seconds))
+        else:
+            self._user.emit(Resumed())
+
+    def end(self, done: Done, *, whole: bool) -> None:
+        now, before = self._traffic(), self._before
+        self._before = now
+        self.in_step = True
+        sent, received = now.sent - before.sent, now.received - before.received
+        seconds = time.monotonic() - self._began
+        self._user.emit(InStep(whole, self.files, done.changed, done.deleted, sent, received, seconds))

@@ -9,14 +9,14 @@ from blake3 import blake3
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.facts.filesystem_id import file_system_of, path_of
 from rdc.model.entries import Kind
-from rdc.session.trees.destination_root import ANYWHERE
+from rdc.session.trees.sites import ANYWHERE
 from rdc.session.trees.source_tree import SourceTree
 from rdc.watching.mounts import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
-    from rdc.session.trees.destination_root import Site
+    from rdc.session.trees.sites import Site
 
 __all__ = ["Origin"]
 

@@ -3,19 +3,16 @@ informed."""
 
 from __future__ import annotations
 
-import time
-
 from rdc.errors import ExitCode, ProtocolError, StreamError, one_line
-from rdc.model.watch import Halted, InStep, Limited, Resumed
-from rdc.progress import PlanKnown, Problem
-from rdc.protocol.messages import Condition, Describe, Follow, Notice, SourceState, Watch
+from rdc.progress import Problem
+from rdc.protocol.messages import Condition, Describe, Follow, Notice, Watch
 from rdc.session.destination.following import LiveDestination
 from rdc.session.runtime.commands import Idle, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.transfer.destination import Terms
-from rdc.session.trees.destination_root import ANYWHERE, keeps, wants_listing
-from rdc.watching.follower import Meter
-from rdc.watching.troubles import Troubles
+from rdc.session.trees.destination_root import keeps, wants_listing
+from rdc.session.trees.sites import ANYWHERE
+from rdc.watching.listeners import FarSourceTurns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +22,10 @@ if TYPE_CHECKING:
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Done, Message
+    from rdc.session.far.far_host import Traffic
     from rdc.session.runtime.commands import Conversation
     from rdc.tree.filters import FilterList
     from rdc.watching.listeners import Listener
-
-__all__ = ["Receiver"]
 
 
 class Receiver:
@@ -43,7 +39,7 @@ class Receiver:
         secret: bytes,
         signer: FileSigner,
         user: Listener,
-        meter: Callable[[], Meter],
+        traffic: Callable[[], Traffic],
         *,
         asked: bytes,
         origin: bytes,
@@ -58,15 +54,9 @@ class Receiver:
         self._secret = secret
         self._signer = signer
         self._user = user
-        self._meter = meter
         self.origin = origin
         self._again = again
-        self._troubles = Troubles()
-        self._began, self._before = time.monotonic(), Meter(0, 0)
-        self.in_step = False
-        """Whether the first comparison is complete."""
-        self.files = 0
-        """Number of the source's files, as last announced."""
+        self.turns = FarSourceTurns(user, traffic)
 
     def run(self, opening: Conversation[None]) -> Conversation[None]:
         """Receive until an error, or until the process is stopped. opening: the messages up to the source's
@@ -100,41 +90,20 @@ class Receiver:
     # As an Audience
 
     def begins(self) -> None:
-        self._began = time.monotonic()
-        self._troubles.begin(whole=False)
+        self.turns.begin(whole=False)
 
     def events(self) -> EventRelay:
-        return _TurnRelay(self._take, self._hear_problem)
+        return _TurnRelay(self.turns.take, self._user.report)
 
     def ended(self, done: Done, *, whole: bool, files: int) -> None:
-        now, before = self._meter(), self._before
-        self._before = now
-        self.in_step = True
-        self.files = files
-        sent, received = now.sent - before.sent, now.received - before.received
-        seconds = time.monotonic() - self._began
-        self._user.emit(InStep(whole, files, done.changed, done.deleted, sent, received, seconds))
+        self.turns.files = files
+        self.turns.end(done, whole=whole)
 
     def hear(self, message: Message) -> bool:
         if isinstance(message, Condition):
-            reason = one_line(message.reason)
-            if message.state is SourceState.HALTED:
-                self._user.emit(Halted(reason))
-            elif message.state is SourceState.LIMITED:
-                self._user.emit(Limited(reason, message.seconds))
-            else:
-                self._user.emit(Resumed())
+            self.turns.show(message)
             return True
         return self.events().take(message)
-
-    def _take(self, event: Event) -> None:
-        """Handle an event of this side."""
-        if not (isinstance(event, PlanKnown) and self.in_step) and self._troubles.take(event):
-            self._user.report(event)
-
-    def _hear_problem(self, event: Problem) -> None:
-        """Handle a problem that the source reported and has already filtered."""
-        self._user.report(event)
 
 
 class _TurnRelay(EventRelay):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rdc.model.watch import WatchOptions
+from rdc.session.far.far_host import Traffic
 from rdc.tree.filter_list import filter_list
-from rdc.watching.follower import Follower, Meter
+from rdc.watching.follower import Follower
 from rdc.watching.listeners import FarUser
 from rdc.watching.origin import Origin
 
@@ -27,7 +28,7 @@ def following(tree: FollowedTree) -> Conversation[None]:
         tree.secret,
         tree.signer,
         FarUser(),
-        lambda: Meter(0, 0),  # the user's side counts
+        lambda: Traffic(0, 0),  # the user's side counts
         again=bool(mark),
     )
     try:

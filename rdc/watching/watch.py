@@ -22,11 +22,11 @@ from rdc.session.runtime.commands import Pace, Receive
 from rdc.session.runtime.driver import run
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.serve import greeting
+from rdc.session.sync_run import new_secret
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.nested_trees import check_overlap
 from rdc.tree.filter_list import filter_list
-from rdc.watching.connection import line_to
-from rdc.watching.follower import HALT_SECONDS, Follower, Meter
+from rdc.watching.follower import HALT_SECONDS, Follower
 from rdc.watching.origin import Origin
 from rdc.watching.receiver import Receiver
 from rdc.watching.watch_loop import WatchLoop
@@ -40,14 +40,10 @@ if TYPE_CHECKING:
     from rdc.model.location import Location, RemoteShell
     from rdc.model.watch import WatchOptions, WatchReport
     from rdc.progress import StopSignal
+    from rdc.session.far.far_host import Traffic
     from rdc.session.runtime.commands import Conversation
-    from rdc.watching.connection import Line
     from rdc.watching.inode_stamps import InodeStamps
     from rdc.watching.reporter import WatchReporter
-
-__all__ = ["run_watch"]
-
-SECRET_BYTES = 16
 
 
 def run_watch(
@@ -73,16 +69,12 @@ def run_watch(
         options = replace(options, sync=replace(options.sync, timeout=timeout))
     with opened_catalog(None if between else catalog, reporter) as store:
         signer = FileSigner(catalog=store)
-        common = (source, destination, options, reporter, signer, stop)
-        watch_: WatchLoop
+        kind: type[WatchLoop] = _FromHere if source.host is None else _FromThere
         if between:
             from rdc.watching.between_hosts import Between
 
-            watch_ = Between(*common, shell=shell, keys=keys)
-        else:
-            kind = _FromHere if source.host is None else _FromThere
-            compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
-            watch_ = kind(*common, line=line_to(far, shell, keys), compress=compress)
+            kind = Between
+        watch_ = kind(source, destination, options, reporter, signer, stop, shell, keys)
         try:
             with contextlib.suppress(KeyboardInterrupt, StoppedError), contextlib.closing(signer):
                 watch_.run(_stoppable(sleep, stop))
@@ -132,32 +124,19 @@ def _stoppable(sleep: Callable[[float], None], stop: StopSignal | None) -> Calla
 class _Dialled(WatchLoop):
     """A watch with one end in this process, and the other one dialled."""
 
-    def __init__(
-        self,
-        source: Location,
-        destination: Location,
-        options: WatchOptions,
-        reporter: WatchReporter,
-        signer: FileSigner,
-        stop: StopSignal | None,
-        *,
-        line: Line,
-        compress: bool,
-    ) -> None:
-        super().__init__(source, destination, options, reporter, signer, stop)
-        self._line = line
-        self._compress = compress
-
-    def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
+    def _conversation(self, meter: Callable[[], Traffic]) -> Conversation[None]:
         raise NotImplementedError
 
     def _session(self) -> None:
-        connection = Connection(True, greeting(self._signer.params), compress=self._compress)
+        far, compress = self._far, self._options.sync.compress
+        compress = compress or (compress is None and far.host is not None)
+        connection = Connection(True, greeting(self._signer.params), compress=compress)
         connection.entries.limit = entries_memory(self._options.sync.max_memory)
-        wire = self._line.dial()
+        host = self._host(far)
+        wire = host.dial()
         try:
             run(
-                self._conversation(lambda: self._line.meter(connection, wire)),
+                self._conversation(lambda: host.traffic(connection, wire)),
                 connection,
                 wire,
                 stop=self._stop,
@@ -165,12 +144,19 @@ class _Dialled(WatchLoop):
         except StoppedError:
             raise
         except RdcError as error:
-            raise self._line.explained(error, wire, first=not self._in_step) from error
+            # Later errors come from a line that was lost: another session is dialled.
+            is_plain = self._in_step and far.host is not None
+            raise error if is_plain else host.explained(error, wire) from error
         finally:
             wire.close()
-            total = self._line.meter(connection, wire)
+            total = host.traffic(connection, wire)
             self._sent += total.sent
             self._received += total.received
+
+    @property
+    def _far(self) -> Location:
+        """The tree at the dialled end."""
+        return self._destination if self._source.host is None else self._source
 
     def _opening(self, role: Role, path: bytes, secret: bytes) -> Conversation[None]:
         options = self._options.sync
@@ -206,10 +192,10 @@ class _FromHere(_Dialled):
         if reported is not None:
             self._emit(Resumed())
 
-    def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
+    def _conversation(self, meter: Callable[[], Traffic]) -> Conversation[None]:
         if self._origin is None:
             raise RuntimeError("a session before it was prepared")
-        secret = os.urandom(SECRET_BYTES)
+        secret = new_secret()
         again = self._in_step and self._origin.announced
         follower = Follower(
             self._origin,
@@ -235,8 +221,8 @@ class _FromThere(_Dialled):
     _mark = b""
     _had_files = False
 
-    def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
-        secret = os.urandom(SECRET_BYTES)
+    def _conversation(self, meter: Callable[[], Traffic]) -> Conversation[None]:
+        secret = new_secret()
         receiver = Receiver(
             self._destination.path,
             self._options,
@@ -253,5 +239,5 @@ class _FromThere(_Dialled):
             yield from receiver.run(self._opening(Role.SOURCE, self._source.path, secret))
         finally:
             self._mark = receiver.origin
-            if receiver.in_step:
-                self._had_files = receiver.files > 0
+            if receiver.turns.in_step:
+                self._had_files = receiver.turns.files > 0

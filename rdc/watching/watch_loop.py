@@ -5,21 +5,22 @@ from __future__ import annotations
 from rdc.errors import ExitCode, RdcError, StoppedError
 from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchReport
 from rdc.progress import Problem
+from rdc.session.far.far_host import far_host
 from rdc.tree.filter_list import filter_list
 from rdc.watching.listeners import NearUser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     from rdc.catalog.signer import FileSigner
-    from rdc.model.location import Location
+    from rdc.model.location import Location, RemoteShell
     from rdc.model.watch import WatchEvent, WatchOptions
     from rdc.progress import Event, StopSignal
+    from rdc.session.far.far_host import FarHost
     from rdc.watching.hook import Hook
     from rdc.watching.reporter import WatchReporter
-
-__all__ = ["WatchLoop"]
 
 FIRST_WAIT_SECONDS = 0.5
 LAST_WAIT_SECONDS = 60.0
@@ -55,7 +56,11 @@ class WatchLoop:
         reporter: WatchReporter,
         signer: FileSigner,
         stop: StopSignal | None,
+        shell: RemoteShell,
+        keys: str | os.PathLike[str] | None,
     ) -> None:
+        self._shell = shell
+        self._keys = keys
         self._source = source
         self._destination = destination
         self._options = options
@@ -101,6 +106,10 @@ class WatchLoop:
     def _session(self) -> None:
         """One session, up to the error that ends it."""
         raise NotImplementedError
+
+    def _host(self, location: Location) -> FarHost:
+        """The host of a tree, made for each session: its keys may have changed meanwhile."""
+        return far_host(location, self._shell, self._keys, self._take)
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:

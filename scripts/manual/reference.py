@@ -74,6 +74,7 @@ PURPOSES = {
     "blake3": "names of chunks, nodes and files: fast, threaded, cryptographic",
     "cryptography": "the keys of `rdc://`; `rdc keys` alone loads it",
     "msgpack": "the payload of protocol frames",
+    "packaging": "which wheels run on the machine of `rdc install HOST`, which alone loads it",
     "rich": "the progress bar; it loads when one appears",
     "watchdog": "reading inotify in `rdc watch`; 7.1 is the first that tells of an overflow",
     "xxhash": "names of fixed blocks in a scan",

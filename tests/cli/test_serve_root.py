@@ -10,11 +10,10 @@ import pytest
 
 from rdc.cli.options.settings import SETTINGS
 from rdc.cli.verbs import serve
+from rdc.daemon.access import KEY_TITLE, Access, admission
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open, Role
-from rdc.session.access import Access
-from rdc.session.served_directory import KEY_TITLE, admission
 from tests.support.children.far_process import ForcedCommand
 from tests.support.running.ssh_server import ssh_server
 from tests.support.running.syncing import RDC, Ended, command

@@ -74,9 +74,15 @@ limits.idle-seconds = 6
     assert found.catalog == str(place / "cache")
     assert found.limits == Limits(3, 2, 5, 4, 11, 7, 8, 9, 100 << 20, 1, 1 << 30, 4096)
     module = found.modules["data"]
+    access = module.access
     assert module.path == str(place / "data")
     assert module.allow == {"alice", "bob"}
-    assert (module.read_only, module.write_only, module.no_delete, module.owners) == (
+    assert (
+        access.read_only,
+        access.write_only,
+        access.no_delete,
+        access.owners,
+    ) == (
         False,
         False,
         True,
@@ -90,16 +96,22 @@ def test_little_is_needed_and_the_safe_is_what_is_not_said(place: Path) -> None:
     found = read_config(written(place, MODULE), {"RDC_KEYS": str(place / "keys")})
     assert found.limits == Limits()
     module = found.modules["data"]
-    assert (module.read_only, module.write_only, module.no_delete, module.owners) == (
+    access = module.access
+    assert (
+        access.read_only,
+        access.write_only,
+        access.no_delete,
+        access.owners,
+    ) == (
         True,
         False,
         False,
         False,
     )
-    writes = read_config(written(place, HEAD + MODULE + "write-only = true"), {}).modules["data"]
+    writes = read_config(written(place, HEAD + MODULE + "write-only = true"), {}).modules["data"].access
     assert (writes.read_only, writes.write_only, writes.no_delete) == (False, True, True)
-    appends = read_config(written(place, HEAD + MODULE + "append-only = true"), {}).modules["data"]
-    assert (appends.read_only, appends.append_only, appends.access.append_only) == (False, True, True)
+    appends = read_config(written(place, HEAD + MODULE + "append-only = true"), {}).modules["data"].access
+    assert (appends.read_only, appends.append_only) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from rdc.daemon import config
-from rdc.daemon.config import Limits, Module
+from rdc.daemon.config import Limits, ModuleSettings, TopSettings
 from rdc.daemon.log import Log
 from rdc.errors import ExitCode
+from rdc.model.settings import settings_of
 from tests.support.running.syncing import command
 
 
@@ -22,16 +23,8 @@ def test_the_document_names_every_setting_and_event() -> None:
         sizes = {"memory": '`"512M"`', "decompressed": '`"4T"`', "written": '`"4T"`'}
         default = sizes.get(name, str(getattr(Limits(), field.name)))
         assert f"| `{name}` | {default} |" in document, name
-    for name in (
-        "listen",
-        "keys",
-        "user",
-        "group",
-        "log",
-        "catalog",
-        *(field.name for field in fields(Module)),
-    ):
-        assert name in ("name", "limits", "no_undo") or f"`{name.replace('_', '-')}`" in document, name
+    for name in (*settings_of(TopSettings), *settings_of(ModuleSettings)):
+        assert f"`{name}`" in document, name
     sources = "".join(path.read_text() for path in Path(config.__file__).parent.glob("*.py"))
     calls = r'(?:log\(\s*(?:"\w+"|"info" if [^,]*),|stranger\()\s*"(\w+)"'
     events = set(re.findall(calls, sources)) | {"refused", "close", "open"}

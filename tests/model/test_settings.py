@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import RdcError, UsageError
 from rdc.model.home import config_directory
-from rdc.model.settings import Table, read_settings
+from rdc.model.settings import Setting, SettingKind, Table, read_settings, setting, settings_of
+from rdc.records import dataclass
 
 TEXT = """\
 # a comment
@@ -45,18 +46,33 @@ def read(tmp_path: Path, text: str) -> Table:
     return table
 
 
+TEXT_, TEXTS, FLAG = SettingKind.TEXT, SettingKind.TEXTS, SettingKind.FLAG
+DECLARED = {
+    "count": Setting(SettingKind.NUMBER, 1, 9),
+    "size": Setting(SettingKind.SIZE, 1, 1024),
+    "list": Setting(TEXTS),
+    "flag": Setting(FLAG),
+    "scalar": Setting(SettingKind.SCALAR),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    count: int = setting(SettingKind.NUMBER, 1, least=1, most=9)
+    list: tuple[str, ...] = setting(TEXTS, ())
+    flag: bool = setting(FLAG, False)
+    size: int = setting(SettingKind.SIZE, 1, least=1, most=1 << 30)
+    odd_one: bool = setting(FLAG, True)
+
+
 def test_values_have_types(tmp_path: Path) -> None:
-    top = read(tmp_path, TEXT)
-    limits = top.table("limits")
-    assert top.text("name") == "x"
-    assert limits.number("count", 1, least=1, most=9) == 5
-    assert limits.texts("list") == ("a", "b")
-    assert top.texts("name") == ("x",)
-    assert limits.flag("flag", False) is True
-    assert limits.size("size", 1, least=1, most=1 << 30) == 2 << 20
-    assert limits.size("count", 1, least=1, most=1 << 30) == 5
+    top = read(tmp_path, TEXT.replace("odd = 1979-05-27", ""))
+    assert Limits(**top.table("limits").read(settings_of(Limits))) == Limits(5, ("a", "b"), True, 2 << 20)
+    for kind, value in ((TEXT_, "x"), (SettingKind.SCALAR, "x"), (TEXTS, ("x",))):
+        assert top.read({"name": Setting(kind)}, tables=("limits", "modules")) == {"name": value}
     assert [name for name, _ in top.tables("modules")] == ["a.b"]
-    assert (top.text("none", "d"), top.flag("none", True), top.texts("none", ())) == ("d", True, ())
+    for kind, one in ((SettingKind.SIZE, 5), (SettingKind.SCALAR, "5")):
+        assert read(tmp_path, "count = 5").read({"count": Setting(kind)}) == {"count": one}
 
 
 @pytest.mark.parametrize(
@@ -78,19 +94,13 @@ def test_values_have_types(tmp_path: Path) -> None:
 )
 def test_mistakes_are_one_line(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        table = read(tmp_path, text)
-        table.number("count", 1, least=1, most=9)
-        table.size("size", 1, least=1, most=1024)
-        table.texts("list", ())
-        table.flag("flag", True)
-        table.table("table")
-        table.finish("; ask")
+        every_setting(read(tmp_path, text))
     assert str(caught.value).startswith(f"{tmp_path}/file.toml: {message}")
 
 
 def test_a_missing_key_is_named_with_its_table(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'path' is missing in \[a\]; text in quotes is expected"):
-        read(tmp_path, "[a]").table("a").text("path")
+        read(tmp_path, "[a]").table("a").read({"path": Setting(TEXT_, required=True)})
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
@@ -135,14 +145,8 @@ REFUSED = {
 
 
 def every_setting(table: Table) -> None:
-    table.number("count", 1, least=1, most=9)
-    table.size("size", 1, least=1, most=1024)
-    table.texts("list", ())
-    table.flag("flag", True)
-    table.table("table").finish()
-    if "scalar" in table:
-        table.scalar("scalar")
-    table.finish("; ask")
+    table.read(DECLARED, tables=("table",), hint="; ask")
+    table.table("table").read({})
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -17,7 +17,7 @@ from rdc.cli.verbs.dupes import OPTIONS as DUPES_OPTIONS
 from rdc.errors import UsageError
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.option_texts import parse_size
-from rdc.model.settings import read_settings
+from rdc.model.settings import Setting, SettingKind, read_settings
 from rdc.report.text import size_text
 from tests.support.share import examples
 
@@ -103,7 +103,8 @@ def test_every_place_reads_the_same(tmp_path: Path, typed: tuple[str, str, str, 
     file.write_text(f'bwlimit = "{text}"\nsize = "{text}"\n')
     table = read_settings(file)
     assert table is not None
-    assert table.size("size", 1, least=0, most=SIZE_LIMIT) == size
+    kinds = {"bwlimit": Setting(SettingKind.TEXT), "size": Setting(SettingKind.SIZE, 0)}
+    assert table.read(kinds)["size"] == size
 
     def sync(*words: str) -> int:
         request = read_request(parse_sync([*words, "a", "b"]), lambda path: b"")

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from rdc.daemon import access
+from rdc.daemon.access import Access
 from rdc.files.base import directory_descriptors as directory
 from rdc.files.root import followed_links
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open
 from rdc.records import replace
-from rdc.session import access, served_directory
-from rdc.session.access import Access
 from rdc.session.applying.allowed_changes import AllowedChanges
 from rdc.session.destination.change_turn import ChangeTurn
-from rdc.session.trees import named_directories
+from rdc.session.trees import named_directories, sites
 from tests.support.wire.hostile_requests import ACCESSES, HostileRequests
 
 REQUESTS = 1_000
@@ -42,7 +42,7 @@ def test_hostile_requests(tmp_path: Path) -> None:
 
 
 def _grant_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_directory, "granted_options", lambda open_, access: open_.options)
+    monkeypatch.setattr(access, "granted_options", lambda open_, access: open_.options)
 
 
 def _forget(**rules: Any) -> Patch:
@@ -52,7 +52,7 @@ def _forget(**rules: Any) -> Patch:
         def without(open_: Any, given: Access) -> Any:
             return granted(open_, replace(given, **rules))
 
-        monkeypatch.setattr(served_directory, "granted_options", without)
+        monkeypatch.setattr(access, "granted_options", without)
 
     return forget
 
@@ -65,7 +65,7 @@ def _follow_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _change_what_exists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_directory, "MadeEntries", lambda: None)
+    monkeypatch.setattr(sites, "MadeEntries", lambda: None)
 
 
 def _rename_at_will(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +73,10 @@ def _rename_at_will(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _name_any_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (named_directories, served_directory):
+    for module in (named_directories, sites):
         monkeypatch.setattr(module, "lies_in_own_directory", lambda fd: False)
     monkeypatch.setattr(named_directories, "refused_component", lambda path: None)
-    monkeypatch.setattr(served_directory, "stands_for_reserved", lambda name: False)
+    monkeypatch.setattr(sites, "stands_for_reserved", lambda name: False)
 
 
 def _follow_any_link(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_below_append_only_no_caller_decides(tmp_path: Path, monkeypatch: pytest
     """A session that forgets what it must not do is refused by what does it."""
     _rename_at_will(monkeypatch)
     monkeypatch.setattr(AllowedChanges, "_only_new", lambda self, path, listing, found: (found, frozenset()))
-    monkeypatch.setattr(served_directory, "granted_options", _without_owner)
+    monkeypatch.setattr(access, "granted_options", _without_owner)
     requests = HostileRequests(tmp_path / "place")
     for seed in range(REQUESTS // 2):
         requests.request(seed, "append-only")

@@ -21,15 +21,14 @@ from blake3 import blake3
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.daemon.access import Access, admission, granted_options
 from rdc.errors import RdcError, TrustError
 from rdc.files.base.temporary_names import temporary_name
 from rdc.model.location import Location
 from rdc.model.sync import Alternates, AlternateUse, Backup, SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data, FileEnd, FileFailed, Message, Open, Role
-from rdc.session.access import Access, granted_options
 from rdc.session.serve import answer, greeting
-from rdc.session.served_directory import admission
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.run_pair import run_pair

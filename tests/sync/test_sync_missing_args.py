@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError
 from rdc.model.sync import FileList, FilterRule, RuleAction, SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
 from rdc.records import replace
-from rdc.session.access import Access, granted_options
 from tests.support.running.syncing import Way
 from tests.support.trees.trees import read_tree, tree
 from tests.sync.test_sync_sources import paths_in, run, written

@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 from rdc.errors import CommandMissingError, ExitCode, RdcError, UsageError
 from rdc.model.location import RemoteShell
 from rdc.transport.base import Transport
-from rdc.transport.child import Child
-from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
 from rdc.transport.remote import remote_argv, shell_words
 from rdc.transport.stdio import ChildTransport
 from tests.support.daemon.tls_pair import tls_pair
+from tests.support.wire.memory_transport import pair
 
 NOTHING = memoryview(b"")
 # A transport that hangs fails its test instead of the run.
@@ -290,39 +289,33 @@ def test_the_child_is_in_our_process_group_and_keeps_no_stray_descriptor(tmp_pat
 def test_a_child_has_the_signals_back_that_python_ignores() -> None:
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         assert signal.getsignal(ignored) == signal.SIG_IGN
-        child = Child(["sh", "-c", f"kill -{ignored:d} $$"])
-        os.close(child.stdin)
-        os.close(child.stdout)
-        assert child.wait() == -ignored
+        transport = ChildTransport(["sh", "-c", f"kill -{ignored:d} $$"])
+        assert transport.wait() == -ignored
+        transport.close()
 
 
-def test_a_wait_for_a_child_ends_with_it_or_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for without in (False, True):
-        if without:
-            monkeypatch.delattr("os.pidfd_open")  # as on systems that have none
-        child = Child(["cat"])
-        os.close(child.stdout)
-        assert child.poll() is child.wait(0) is child.wait(0.01) is None
-        os.close(child.stdin)
-        assert child.wait(LIMIT) == child.wait() == child.poll() == 0
-        child.kill()
+def test_a_wait_for_a_child_ends_with_it_or_with_its_time() -> None:
+    transport = ChildTransport(["cat"])
+    assert transport.returncode is transport.wait(0) is transport.wait(0.01) is None
+    transport.close_write()
+    assert transport.wait(LIMIT) == transport.wait() == transport.returncode == 0
+    transport.close()
 
 
 def test_a_child_of_whom_the_system_tells_nothing_has_ended() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        child = Child(["false"])
-        os.close(child.stdin)
-        os.close(child.stdout)
-        assert child.wait() == 0
+        transport = ChildTransport(["false"])
+        assert transport.wait() == 0
+        transport.close()
     finally:
         signal.signal(signal.SIGCHLD, before)
 
 
 def test_a_child_that_cannot_be_started_leaves_no_descriptors() -> None:
     before = os.listdir("/proc/self/fd")
-    with pytest.raises(FileNotFoundError):
-        Child(["/no/such/program"])
+    with pytest.raises(CommandMissingError):
+        ChildTransport(["/no/such/program"])
     assert os.listdir("/proc/self/fd") == before
 
 

@@ -13,9 +13,8 @@ from tests.support.project_paths import TOP
 CODE = """
 import subprocess, sys
 sys.path[:0] = sys.argv[1:]
-from rdc.model.location import Location, RemoteShell
-from rdc.watching.connection import line_to
-*program, _, _ = line_to(Location(None, b"dst"), RemoteShell(("ssh",)), None).argv
+from rdc.session.far.far_host import ThisHost
+*program, _, _ = ThisHost().argv
 subprocess.run([*program, "--version"], check=True)
 """
 

@@ -9,7 +9,8 @@ from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, Sy
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.model.check import CheckOptions, Sample
-from rdc.model.sync import CONNECTION, OPTIONS
+from rdc.model.sync import CONNECTION
+from rdc.model.sync import OPTIONS as SESSION_OPTIONS
 from rdc.records import dataclass, replace
 
 __all__ = ["CHECK_OPTIONS", "CheckRequest", "parse_check", "read_check"]
@@ -90,7 +91,7 @@ CHECK_OPTIONS = (
             *(_SYNC[key] for key in ("--rsh", "--remote-path", "--keys")),
             *(
                 option
-                for declared in OPTIONS.values()
+                for declared in SESSION_OPTIONS.values()
                 if declared.check and declared.group == CONNECTION
                 for option in declared.options
             ),

@@ -15,7 +15,6 @@ from rdc.records import dataclass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.options.table import OptionGroup
-    from rdc.model.settings import Table
 
 __all__ = ["SETTINGS", "Chosen", "Setting", "chosen_settings", "default_words", "settings_file"]
 
@@ -105,25 +104,23 @@ def default_words(groups: Iterable[OptionGroup], environ: Mapping[str, str]) -> 
 
 
 def _read_file(path: str) -> dict[str, Chosen]:
-    from rdc.model.settings import read_settings
+    from rdc.model.settings import Setting as Declared
+    from rdc.model.settings import SettingKind, read_settings
 
     table = read_settings(path)
     if table is None:
         return {}
-    keys = [setting.key for setting in SETTINGS]
-    found = {
-        setting.key: Chosen(setting, _from_file(table, setting), path)
+    by_key = {setting.key: setting for setting in SETTINGS}
+    kinds = {
+        setting.key: Declared(SettingKind.SCALAR if setting.value else SettingKind.FLAG)
         for setting in SETTINGS
-        if setting.key in table
     }
-    table.finish(f"; there are {', '.join(keys)}", keys)
-    return found
-
-
-def _from_file(table: Table, setting: Setting) -> str:
-    if setting.value:
-        return table.scalar(setting.key)
-    return str(table.flag(setting.key, False)).lower()
+    found = table.read(kinds, hint=f"; there are {', '.join(by_key)}")
+    texts = {name.replace("_", "-"): value for name, value in found.items()}
+    return {
+        key: Chosen(by_key[key], value if by_key[key].value else str(value).lower(), path)
+        for key, value in texts.items()
+    }
 
 
 def _checked(setting: Setting, value: str) -> str:

@@ -1,6 +1,6 @@
 """`rdc check SRC DST`: says what differs between two trees, and changes neither.
 
-It compares content, whatever sizes, times and catalogs say; rdc/session/checking/CHECK.md has what holds.
+It compares content, whatever sizes, times and catalogs say; rdc/checking/CHECK.md has what holds.
 """
 
 from __future__ import annotations

@@ -144,8 +144,7 @@ def _admission(parsed: Words) -> Admission | None:
     for name in ("--write-only", "--append-only"):
         if parsed.has("--read-only") and parsed.has(name):
             raise UsageError(f"--read-only and {name} together allow nothing: leave out one of them")
-    from rdc.session.access import Access
-    from rdc.session.served_directory import KEY_TITLE, admission
+    from rdc.daemon.access import KEY_TITLE, Access, admission
 
     if not root.value or "\0" in root.value:
         raise UsageError("--root needs the path of a directory")

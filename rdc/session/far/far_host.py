@@ -1,11 +1,12 @@
-"""One other machine: how it is dialled, what its errors mean, and which bytes count."""
+"""The host of a far side: how it is dialled, what its errors mean, and which bytes count."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 
-from rdc.errors import ExitCode, StreamError, TrustError
+from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.limits.daemon import EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT
 from rdc.progress import Problem
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from rdc.errors import RdcError
     from rdc.model.location import Location, RemoteShell
     from rdc.protocol.connection import Connection
     from rdc.transport.keys import Certificate, KeyRing
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rdc.transport.tls import TlsTransport
 
     Wire: TypeAlias = PipeTransport | TlsTransport
-
-__all__ = ["FarHost", "Traffic", "far_host"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +63,42 @@ def far_host(
     Raises RdcError for a wrong command of the remote shell and for keys that cannot be read.
     """
     if location.host is None:
-        raise ValueError(f"{location}: it is on this machine")
+        return ThisHost()
     if location.port is None:
         return ShellHost(location.host, shell)
     return DaemonHost(location.host, location.port, keys, report)
+
+
+class ThisHost:
+    """This machine, where a far side is a process of its own, of which the user knows nothing."""
+
+    name = ""
+    asks = False
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Starts this rdc again. Its directory may be private, so that no other Python finds it: the child
+        searches for modules where this process does, but not in a working directory."""
+        start = (
+            "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from rdc.__main__ import main; main()"
+        )
+        path = "\n".join(filter(os.path.isabs, sys.path))
+        return (sys.executable, "-P", "-c", start, path, "serve", "--stdio")
+
+    def dial(self) -> ChildTransport:
+        from rdc.transport.stdio import ChildTransport
+
+        return ChildTransport(self.argv)
+
+    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+        from rdc.session.runtime.runner import RefusedError
+
+        if isinstance(error, RefusedError):
+            return RdcError(error.reason, code=error.code)
+        return StreamError("the process that writes to DST ended") if type(error) is StreamError else error
+
+    def traffic(self, connection: Connection, wire: Wire) -> Traffic:
+        return Traffic(connection.bytes_sent, connection.bytes_received)
 
 
 class ShellHost:

@@ -12,7 +12,7 @@ from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import ALL_MODES, Preserved
 from rdc.records import dataclass, replace
-from rdc.typed import Protocol
+from rdc.session.trees.sites import ANYWHERE, Site, parent_of, served_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,90 +30,9 @@ __all__ = [
     "asked_metadata",
     "keeps",
     "open_destination",
-    "served_path",
     "unkept_attributes",
     "wants_listing",
 ]
-
-
-class Site(Protocol):
-    """Resolves the paths of a session: on the whole machine, or below a served directory."""
-
-    def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
-        """Opens a directory, like Root.open."""
-
-    def open_base(self) -> Root:
-        """Opens the directory that every `below_base` is below."""
-
-    def below_base(self, path: bytes) -> bytes:
-        """Where the directory at `path` is below `open_base`, by no symlink."""
-
-    def beside(self, path: bytes, other: bytes) -> bytes:
-        """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
-        outside of what is served."""
-
-    def has(self, path: bytes) -> bool:
-        """Whether anything is at `path`, a dangling symlink included."""
-
-    def has_directory(self, path: bytes) -> bool:
-        """Whether `path` is a directory that `open` can open."""
-
-    def is_bare(self, path: bytes) -> bool:
-        """Whether `path` is missing or an empty directory, so that all entries will be new."""
-
-    def top(self) -> Root:
-        """The directory outside of which nothing is read, opened for the caller."""
-
-    @property
-    def title(self) -> str:
-        """What messages call `top`; empty where it is the whole machine."""
-
-
-class _Anywhere:
-    """Resolves paths on the whole machine and follows symlinks."""
-
-    def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
-        return Root.open(path, create=create, writable=writable, mode=mode)
-
-    def open_base(self) -> Root:
-        return Root.open(b"/")
-
-    def below_base(self, path: bytes) -> bytes:
-        return os.path.realpath(path).strip(b"/")
-
-    def beside(self, path: bytes, other: bytes) -> bytes:
-        if other.startswith(b"../") and not os.path.lexists(path):
-            # In a dry run the directory is not made, so the kernel cannot resolve a way out of it.
-            return os.path.join(_above(path), other[3:])
-        return os.path.join(path, other)
-
-    def has(self, path: bytes) -> bool:
-        return os.path.lexists(path)
-
-    def has_directory(self, path: bytes) -> bool:
-        return os.path.isdir(path)
-
-    def is_bare(self, path: bytes) -> bool:
-        try:
-            with os.scandir(path) as entries:
-                return next(entries, None) is None
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False
-
-    def top(self) -> Root:
-        return Root.open(b"/")
-
-    title = ""
-
-
-ANYWHERE: Site = _Anywhere()
-
-
-def served_path(path: bytes, site: Site) -> bytes | None:
-    """The absolute path within the served directory that `path` stands for; None on the whole machine."""
-    return None if site is ANYWHERE else os.path.normpath(b"/" + path)
 
 
 def keeps_owner(options: SyncOptions) -> bool:
@@ -164,7 +83,7 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, catalog: 
     """
     preserved = asked_metadata(options)
     if not site.has_directory(path):
-        path = _above(path)
+        path = parent_of(path)
         if options.mkpath:
             path = _existing(path, site)
     try:
@@ -412,20 +331,15 @@ def _make_path(path: bytes, site: Site, mode: int) -> Root:
     return site.open(path, create=True, writable=True, mode=mode)
 
 
-def _above(path: bytes) -> bytes:
-    """The directory that `path` is in, by its text."""
-    return os.path.dirname(path.rstrip(b"/")) or b"."
-
-
 def _existing(path: bytes, site: Site) -> bytes:
     """`path`, or the nearest path above it with anything there. It may be no directory."""
-    while not site.has(path) and (above := _above(path)) != path:
+    while not site.has(path) and (above := parent_of(path)) != path:
         path = above
     return path
 
 
 def _open(path: bytes, start: Start, options: SyncOptions, site: Site, *, has_top: bool) -> DestinationRoot:
-    dry_run, parent = options.dry_run, _above(path)
+    dry_run, parent = options.dry_run, parent_of(path)
     makes_parents = options.mkpath and not site.has(parent)
     if makes_parents and not dry_run:
         _make_path(parent, site, 0o777).release()

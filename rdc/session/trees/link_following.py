@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
     from rdc.model.option_values import LinkChoice
-    from rdc.session.trees.destination_root import Site
+    from rdc.session.trees.sites import Site
 
 __all__ = ["follow_links", "links_from"]
 

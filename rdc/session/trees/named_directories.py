@@ -19,23 +19,13 @@ import os
 from rdc.errors import TrustError, UsageError, printable
 from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.temporary_names import refused_component
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.root.root import Root
+    from rdc.session.trees.sites import Site
 
 __all__ = ["check_above", "check_named", "check_opened", "open_named"]
-
-
-class _Site(Protocol):
-    """What is needed of a rdc.session.trees.destination_root.Site."""
-
-    def open(
-        self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777
-    ) -> Root: ...
-    def beside(self, path: bytes, other: bytes) -> bytes: ...
-    def has_directory(self, path: bytes) -> bool: ...
 
 
 def check_named(option: str, text: bytes) -> None:
@@ -57,7 +47,7 @@ def check_opened(option: str, root: Root) -> None:
 
 
 def open_named(
-    option: str, directory: bytes, at: bytes, site: _Site, *, create: bool = False, writable: bool = False
+    option: str, directory: bytes, at: bytes, site: Site, *, create: bool = False, writable: bool = False
 ) -> Root:
     """Open the directory that `option` names, relative to the one at the path `at`. `create`: a missing last
     component is made, with mode 0700. Raises RdcError."""
@@ -70,7 +60,7 @@ def open_named(
     return root
 
 
-def check_above(option: str, path: bytes, site: _Site) -> None:
+def check_above(option: str, path: bytes, site: Site) -> None:
     """Raise TrustError if a directory that is made at `path` would lie in one that only rdc works in."""
     while not site.has_directory(path):
         above = os.path.dirname(path.rstrip(b"/")) or b"."

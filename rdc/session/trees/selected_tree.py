@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.files.root.followed_links import FollowedLinks
     from rdc.model.selection import SelectedPaths
     from rdc.model.sync import SyncOptions
-    from rdc.session.trees.destination_root import Site
+    from rdc.session.trees.sites import Site
     from rdc.tree.filters import FilterList
 
 __all__ = ["open_selected", "selection_of"]

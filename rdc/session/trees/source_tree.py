@@ -15,8 +15,8 @@ from rdc.model.preserved import Preserved
 from rdc.protocol.messages import Start
 from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
-from rdc.session.trees.destination_root import ANYWHERE, served_path
 from rdc.session.trees.destination_storage import known_facts
+from rdc.session.trees.sites import ANYWHERE, served_path
 from rdc.tree.filters import FilteredTree
 
 TYPE_CHECKING = False
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rdc.model.option_texts import ModeChanges
     from rdc.model.sync import SyncOptions
     from rdc.progress import Problem
-    from rdc.session.trees.destination_root import Site
     from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.sites import Site
     from rdc.session.trees.source_removal import SourceRemoval
     from rdc.tree.selection import Selection
 

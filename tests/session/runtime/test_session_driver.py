@@ -20,7 +20,6 @@ from rdc.protocol.connection import Connection
 from rdc.session.runtime.commands import Flush, Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.transport.base import Exchange
-from rdc.transport.memory import pair
 from rdc.transport.stdio import ChildTransport
 from tests.support.project_paths import TOP
 from tests.support.running.driven_pairs import (
@@ -34,6 +33,7 @@ from tests.support.running.driven_pairs import (
     wanted,
 )
 from tests.support.running.run_pair import run_pair
+from tests.support.wire.memory_transport import pair
 from tests.support.wire.wire_script import HELLO, PAYLOAD, PREAMBLE, listing, opening, raw, script
 
 

@@ -21,10 +21,10 @@ from rdc.protocol.messages import Done, Notice, Refused, Role
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.transport.base import Exchange
-from rdc.transport.memory import pair
 from tests.support.running.driven_pairs import LIMIT, LINKS, Meter, Recorded, Talk, both_threads, follow
 from tests.support.running.run_pair import run_pair
 from tests.support.share import share
+from tests.support.wire.memory_transport import pair
 from tests.support.wire.wire_script import HELLO, PREAMBLE, opening, raw
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rdc.transport.child import Child
+from rdc.transport.stdio import Process, start_process
 from tests.support.project_paths import PSEUDO_SSH, TOP
 
 __all__ = ["REQUEST_BYTES", "FarProcess", "FarServer", "ForcedCommand"]
@@ -90,18 +90,20 @@ class FarServer:
         if self._server is not None:
             self._server.wait()
 
-    def _request(self, process: FarProcess) -> _Forked:
+    def _request(self, process: FarProcess, stdin: int, stdout: int) -> _Forked:
         if self._server is None:
             end = self._other.fileno()
             words = [sys.executable, "-m", "tests.support.children.far_server", str(end)]
             self._server = subprocess.Popen(words, cwd=TOP, pass_fds=(end,))
-        return _Forked(self._socket, process)
+        return _Forked(self._socket, process, stdin, stdout)
 
-    def start(self, argv: Sequence[str]) -> Child | _Forked:
-        """What `Child(argv)` makes, by a fork where that is the same."""
+    def start(self, argv: Sequence[str], stdin: int, stdout: int) -> Process:
+        """As `start_process`, by a fork where that is the same."""
         here = (os.getpid(), os.geteuid()) == self._owner and _fixed() == self._fixed
         process = _started_by(argv) if here and self._can_serve else None
-        return Child(argv) if process is None else self._request(process)
+        return (
+            start_process(argv, stdin, stdout) if process is None else self._request(process, stdin, stdout)
+        )
 
 
 def _started_by(argv: Sequence[str]) -> FarProcess | None:
@@ -143,19 +145,15 @@ _FORCED: dict[str, ForcedCommand] = {}
 
 
 class _Forked:
-    """As rdc.transport.child.Child, whose methods it has."""
+    """A process of the server, as a subprocess.Popen."""
 
-    def __init__(self, server: socket.socket, process: FarProcess) -> None:
-        child_in, self.stdin = os.pipe()
-        self.stdout, child_out = os.pipe()
+    def __init__(self, server: socket.socket, process: FarProcess, stdin: int, stdout: int) -> None:
         self._status, status = os.pipe()
-        theirs = (child_in, child_out, status)
         try:
-            socket.send_fds(server, [process.packet()], [child_in, child_out, 2, status])
+            socket.send_fds(server, [process.packet()], [stdin, stdout, 2, status])
             self._pid = int(server.recv(64))
         finally:
-            for fd in theirs:
-                os.close(fd)
+            os.close(status)
         self._ended = select.poll()  # select.select takes only descriptors below 1,024
         self._ended.register(self._status, select.POLLIN)
         self._code: int | None = None
@@ -165,10 +163,15 @@ class _Forked:
             os.close(self._status)
 
     def poll(self) -> int | None:
-        return self.wait(0)
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
 
-    def wait(self, timeout: float | None = None) -> int | None:
-        if self._code is None and self._ended.poll(None if timeout is None else timeout * 1000):
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None:
+            if not self._ended.poll(None if timeout is None else timeout * 1000):
+                raise subprocess.TimeoutExpired(FAR, timeout or 0)
             # Nothing, not even a status, comes of a server that was killed.
             self._code = int(os.read(self._status, 64) or b"-9")
             os.close(self._status)

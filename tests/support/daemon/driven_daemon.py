@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from rdc.daemon import arrivals as arrivals_module
+from rdc.daemon.access import Access
 from rdc.daemon.arrivals import SHAKE_SECONDS, Arrivals
 from rdc.daemon.config import Address, DaemonConfig, Limits, Module
 from rdc.daemon.event_loop import EventLoop
@@ -51,7 +52,7 @@ OWN_TURNS = 6
 
 def settings(limits: Limits, *trusted: str) -> DaemonConfig:
     """A daemon with one module, which `trusted` may enter."""
-    module = Module("data", "/", frozenset(trusted), True, False, False, False, False, limits)
+    module = Module("data", "/", frozenset(trusted), Access("module 'data'", read_only=True), limits)
     listen = (Address("127.0.0.1", 0), Address("127.0.0.1", 0))
     return DaemonConfig(listen, ring("server", *trusted), None, None, False, "off", limits, {"data": module})
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.checking.run import CheckRun, operands_of
 from rdc.errors import ExitCode
 from rdc.library.trees import check
 from rdc.model.check import CheckOptions, CheckReport, EntryDiffers
@@ -17,7 +18,6 @@ from rdc.model.sync import SyncOptions
 from rdc.progress import Event, Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.dialect import DIALECT, Dialect
-from rdc.session.check import CheckRun, operands_of
 from rdc.session.serve import answer
 from tests.support.running.run_pair import run_pair
 from tests.support.running.syncing import Way, contents_of

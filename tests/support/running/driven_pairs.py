@@ -15,8 +15,8 @@ from rdc.protocol.messages import Message, Role
 from rdc.session.runtime.commands import Command, Conversation, Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.transport.base import Exchange, Transport
-from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
+from tests.support.wire.memory_transport import pair
 from tests.support.wire.wire_script import HELLO, script
 
 __all__ = ["LIMIT", "LINKS", "Meter", "Recorded", "Talk", "both_threads", "follow", "pipes", "wanted"]

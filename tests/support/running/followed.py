@@ -14,12 +14,13 @@ from rdc.model.watch import WatchEvent, WatchOptions
 from rdc.progress import Event, Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Opened, Role
+from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.runner import Runner
 from rdc.session.serve import answer, greeting
 from rdc.tree.filter_list import filter_list
 from rdc.watching.events import TreeEvents
-from rdc.watching.follower import Follower, Meter
+from rdc.watching.follower import Follower
 from rdc.watching.inode_stamps import InodeStamps
 from rdc.watching.listeners import NearUser
 from rdc.watching.origin import Origin
@@ -68,7 +69,7 @@ class Followed:
             SECRET,
             self._signers[0],
             NearUser(self.events.append, self.told.append),
-            lambda: Meter(near.bytes_sent, near.bytes_received),
+            lambda: Traffic(near.bytes_sent, near.bytes_received),
             again=stamps is not None,
             stamps=stamps,
             clock=self._clock,

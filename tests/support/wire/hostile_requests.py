@@ -18,14 +18,13 @@ from pathlib import Path
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.daemon.access import KEY_TITLE, Access, admission
 from rdc.errors import ExitCode
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Role
-from rdc.session.access import Access
 from rdc.session.serve import Admission, answer, greeting
-from rdc.session.served_directory import KEY_TITLE, admission
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from tests.support.running.run_pair import run_pair

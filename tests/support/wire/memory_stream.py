@@ -20,8 +20,8 @@ from rdc.session.serve import answer, greeting
 from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from rdc.transport.base import Transport
-from rdc.transport.memory import pair
 from tests.support.running.syncing import Way, contents_of
+from tests.support.wire.memory_transport import pair
 
 __all__ = ["stream_sync"]
 

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.checking.run import CheckRun, operands_of
 from rdc.errors import RdcError, StreamError
 from rdc.model.check import CheckOptions
 from rdc.model.location import Location
@@ -23,7 +24,7 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.dialect import DIALECT
 from rdc.protocol.messages import Open, Opened, Role
 from rdc.records import replace
-from rdc.session.check import CheckRun, operands_of
+from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.runtime.runner import Runner
@@ -32,7 +33,7 @@ from rdc.session.sync_run import SyncRun
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from rdc.watching.events import TreeEvents
-from rdc.watching.follower import Follower, Meter
+from rdc.watching.follower import Follower
 from rdc.watching.listeners import NearUser
 from rdc.watching.receiver import Receiver
 from rdc.watching.remote_follower import following
@@ -268,7 +269,7 @@ def _watch_there(
             SECRET,
             signer,
             NearUser(lambda event: None, lambda event: None),
-            lambda: Meter(0, 0),
+            lambda: Traffic(0, 0),
             asked=b"",
             origin=b"",
             again=False,

@@ -23,10 +23,10 @@ from rdc.session.runtime.bandwidth import TokenBucket
 from rdc.session.runtime.commands import Conversation, Pace, Receive, Send
 from rdc.session.runtime.driver import run
 from rdc.session.runtime.event_relay import PROGRESS_SECONDS, EventRelay
-from rdc.transport.memory import pair
 from tests.support.running.fake_environment import FakeClock
 from tests.support.running.syncing import Way, run_sync
 from tests.support.trees.trees import File, tree, write_tree
+from tests.support.wire.memory_transport import pair
 
 MIB = 1 << 20
 RATE = 10**8 + 1

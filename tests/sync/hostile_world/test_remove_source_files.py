@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, ProtocolError, RdcError, TrustError
 from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Landed, Open, Role
-from rdc.session.access import Access, granted_options
 from rdc.session.landing import confirmed_files
 from rdc.session.landing.confirmed_files import ConfirmedFiles
 from rdc.session.runtime.commands import Conversation

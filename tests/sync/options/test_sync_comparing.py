@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError, UsageError
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.plan.equal_times import with_equal_time, with_equal_times
 from rdc.protocol.messages import Open, Role
-from rdc.session.access import Access, granted_options
 from tests.support.running.syncing import Way, command, run_sync
 from tests.support.trees.trees import File, Node, describe, read_tree, tree, write_tree
 from tests.support.trees.unprivileged import as_nobody, place_of_nobody

@@ -16,8 +16,7 @@ from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.option_values import LinkChoice, leads_outside
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, Problem, silent
-from rdc.session.access import Access
-from rdc.session.served_directory import ServedDirectory
+from rdc.session.trees.sites import ServedDirectory
 from rdc.session.trees.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk
@@ -197,8 +196,7 @@ def test_hard_links_and_attributes_are_those_of_what_is_followed(outside: Path, 
 
 
 def confined(top: Path) -> ServedDirectory:
-    access = Access("the served directory")
-    return ServedDirectory(lambda: os.open(top, os.O_PATH | os.O_DIRECTORY), access, b"/")
+    return ServedDirectory(lambda: os.open(top, os.O_PATH | os.O_DIRECTORY), "the served directory", b"/")
 
 
 def test_a_served_source_follows_only_what_stays_inside(outside: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, FileError, RdcError, UsageError
 from rdc.library.trees import sync
 from rdc.limits import paths as limits
@@ -16,7 +17,6 @@ from rdc.model.location import FarList, Location
 from rdc.model.selection import SelectedPaths
 from rdc.model.sync import FileList, SyncOptions
 from rdc.protocol.messages import Open, Role
-from rdc.session.access import Access, granted_options
 from rdc.session.listed_source import open_listed
 from tests.cli.test_serve_root import forced
 from tests.support.running.syncing import PSEUDO_SSH, RDC, Ended, Run, Way, command, shell

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError
 from rdc.files.root.root import Root, WritePolicy
 from rdc.model.option_values import parse_keep_undo
 from rdc.model.sync import Backup, KeepUndo, SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
-from rdc.session.access import Access, granted_options
 from rdc.undoing.keeper import SyncUndo
 from rdc.undoing.undo import list_syncs
 from tests.support.running.syncing import command, run_sync

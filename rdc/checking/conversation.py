@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from array import array
 
+from rdc.checking.content_comparison import ContentComparison, chosen_files
+from rdc.checking.further_comparison import compare_attributes, compare_links
+from rdc.checking.tree_comparison import TreeComparison
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
@@ -22,9 +25,6 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.records import dataclass, replace
-from rdc.session.checking.content_comparison import ContentComparison, chosen_files
-from rdc.session.checking.further_comparison import compare_attributes, compare_links
-from rdc.session.checking.tree_comparison import TreeComparison
 from rdc.session.destination.by_listing import ListingIntake
 from rdc.session.destination.by_manifest import ManifestComparison
 from rdc.session.destination.manifest_exchange import next_message, receive_offer

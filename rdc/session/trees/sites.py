@@ -1,4 +1,4 @@
-"""Confines a peer to one directory: a daemon's module, or the root of an ssh key."""
+"""Where the paths of a session lead: anywhere on this machine, or below a directory that confines a peer."""
 
 from __future__ import annotations
 
@@ -6,62 +6,104 @@ import contextlib
 import errno
 import os
 
-from rdc.errors import ExitCode, FileError, RdcError, TrustError, printable
+from rdc.errors import FileError, TrustError, printable
 from rdc.files.base.append_only import MadeEntries
 from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.files.root.root import Root, WritePolicy
 from rdc.model.entries import Kind
-from rdc.session.access import Access, granted_options
-from rdc.session.serve import Admitted
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.base.write_quota import WriteQuota
-    from rdc.protocol.messages import Open
-    from rdc.session.serve import Admission
-
-__all__ = ["KEY_TITLE", "ServedDirectory", "admission", "open_served"]
-
-KEY_TITLE = "the served directory"
-"""`Access.title` for the root of a key."""
-
-_KEY_LABEL = b"/"
-"""The root of a key appears as "/" in messages to its peer."""
 
 
-def open_served(path: bytes, title: str) -> int:
-    """Opens the directory at an absolute path without ".." and without following a link.
+class Site(Protocol):
+    """Resolves the paths of a session: on the whole machine, or below a served directory."""
 
-    Returns an O_PATH descriptor. Raises RdcError (exit code 11). Its text names no path of this machine,
-    because it goes to the peer.
-    """
-    try:
-        directory = Root.open(b"/").directory(path.strip(b"/"))
-    except FileError as error:
-        raise RdcError(
-            f"{title} is not available: its directory is missing, or a link took its place",
-            code=ExitCode.FILE_IO,
-        ) from error
-    return os.dup(directory.fd)
+    def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
+        """Opens a directory, like Root.open."""
+
+    def open_base(self) -> Root:
+        """Opens the directory that every `below_base` is below."""
+
+    def below_base(self, path: bytes) -> bytes:
+        """Where the directory at `path` is below `open_base`, by no symlink."""
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        """The path that `other` means relative to the directory at `path`. Raises TrustError if that lies
+        outside of what is served."""
+
+    def has(self, path: bytes) -> bool:
+        """Whether anything is at `path`, a dangling symlink included."""
+
+    def has_directory(self, path: bytes) -> bool:
+        """Whether `path` is a directory that `open` can open."""
+
+    def is_bare(self, path: bytes) -> bool:
+        """Whether `path` is missing or an empty directory, so that all entries will be new."""
+
+    def top(self) -> Root:
+        """The directory outside of which nothing is read, opened for the caller."""
+
+    @property
+    def title(self) -> str:
+        """What messages call `top`; empty where it is the whole machine."""
 
 
-def admission(path: bytes, access: Access) -> Admission:
-    """Makes the Admission of a peer that is confined to the directory at `path`; see `open_served`.
+class _Anywhere:
+    """Resolves paths on the whole machine and follows symlinks."""
 
-    The directory is opened once per session and stays open until the process ends. If another directory takes
-    its path meanwhile, the session goes on in the old one.
-    """
+    def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
+        return Root.open(path, create=create, writable=writable, mode=mode)
 
-    def admit(open_: Open) -> Admitted:
-        options = granted_options(open_, access)
-        top = open_served(path, access.title)
-        site = ServedDirectory(lambda: os.dup(top), access, _KEY_LABEL)
-        return Admitted(site, open_.path, options, uses_content=not access.write_only)
+    def open_base(self) -> Root:
+        return Root.open(b"/")
 
-    return admit
+    def below_base(self, path: bytes) -> bytes:
+        return os.path.realpath(path).strip(b"/")
+
+    def beside(self, path: bytes, other: bytes) -> bytes:
+        if other.startswith(b"../") and not os.path.lexists(path):
+            # In a dry run the directory is not made, so the kernel cannot resolve a way out of it.
+            return os.path.join(parent_of(path), other[3:])
+        return os.path.join(path, other)
+
+    def has(self, path: bytes) -> bool:
+        return os.path.lexists(path)
+
+    def has_directory(self, path: bytes) -> bool:
+        return os.path.isdir(path)
+
+    def is_bare(self, path: bytes) -> bool:
+        try:
+            with os.scandir(path) as entries:
+                return next(entries, None) is None
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+
+    def top(self) -> Root:
+        return Root.open(b"/")
+
+    title = ""
+
+
+ANYWHERE: Site = _Anywhere()
+
+
+def parent_of(path: bytes) -> bytes:
+    """The directory that `path` is in, by its text."""
+    return os.path.dirname(path.rstrip(b"/")) or b"."
+
+
+def served_path(path: bytes, site: Site) -> bytes | None:
+    """The absolute path within the served directory that `path` stands for; None on the whole machine."""
+    return None if site is ANYWHERE else os.path.normpath(b"/" + path)
 
 
 class ServedDirectory:
@@ -72,12 +114,20 @@ class ServedDirectory:
     """
 
     def __init__(
-        self, open_top: Callable[[], int], access: Access, label: bytes, allowance: WriteQuota | None = None
+        self,
+        open_top: Callable[[], int],
+        title: str,
+        label: bytes,
+        allowance: WriteQuota | None = None,
+        *,
+        append_only: bool = False,
     ) -> None:
         """`open_top`: returns an O_PATH descriptor of the directory, which the caller closes, or raises
-        RdcError. `label`: the directory's name in messages. `allowance`: the quota for writes below it."""
+        RdcError. `title`, `label`: the directory's name in sentences and in paths. `allowance`: the quota for
+        writes below it. `append_only`: its entries do not change, but for those that the session made."""
         self._open_top = open_top
-        self._access = access
+        self.title = title
+        self._append_only = append_only
         self._label = label
         self._allowance = allowance
         self._top().close()
@@ -88,7 +138,7 @@ class ServedDirectory:
     def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
         inner = self._inner(path)
         # Entries that an earlier Root made count as existing for this one.
-        made = MadeEntries() if self._access.append_only else None
+        made = MadeEntries() if self._append_only else None
         with contextlib.closing(self._top(made)) as top:
             if inner and top.kind(inner) is None:
                 if not create:
@@ -128,7 +178,7 @@ class ServedDirectory:
             if name == b"..":
                 if not inner:
                     shown = printable(other)
-                    raise TrustError(f"{shown} leads out of {self._access.title}: name a directory inside it")
+                    raise TrustError(f"{shown} leads out of {self.title}: name a directory inside it")
                 inner.pop()
             elif name not in (b"", b"."):
                 inner.append(name)
@@ -136,10 +186,6 @@ class ServedDirectory:
 
     def top(self) -> Root:
         return self._top()
-
-    @property
-    def title(self) -> str:
-        return self._access.title
 
     def has(self, path: bytes) -> bool:
         """Whether anything is at `path`."""
@@ -188,7 +234,7 @@ class ServedDirectory:
         components = [name for name in path.split(b"/") if name not in (b"", b".")]
         if b".." in components:
             shown = printable(self._label.rstrip(b"/") + b"/" + path)
-            raise FileError(path, f"{shown}: expected a path inside {self._access.title}, found '..' in it")
+            raise FileError(path, f"{shown}: expected a path inside {self.title}, found '..' in it")
         if any(map(stands_for_reserved, components)):
             raise self._kept(path)
         return b"/".join(components)

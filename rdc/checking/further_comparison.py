@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rdc.checking.tree_comparison import TreeComparison
     from rdc.files.root.root import Root
     from rdc.model.attributes import AttributeKinds
     from rdc.model.entries import Listing
-    from rdc.session.checking.tree_comparison import TreeComparison
     from rdc.session.runtime.event_relay import EventRelay
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable

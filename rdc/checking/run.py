@@ -1,4 +1,4 @@
-"""One check of two trees, in this process or with an rdc on another host. checking/CHECK.md says what holds.
+"""One check of two trees, in this process or with an rdc on another host. CHECK.md says what holds.
 
 The far end is the source of the session, whichever operand it is: it can only be read then.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.store import SignatureStore
+    from rdc.checking.conversation import ClosedDirectories, Counts
     from rdc.files.replace.staged_clones import StagedClones
     from rdc.model.check import CheckOptions, EntryDiffers
     from rdc.model.location import Location, RemoteShell
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from rdc.model.sync_report import SyncReport
     from rdc.progress import Event, Reporter, StopSignal
     from rdc.protocol.messages import Start
-    from rdc.session.checking.conversation import ClosedDirectories, Counts
     from rdc.session.runtime.commands import Conversation
 
 __all__ = ["CheckRun", "operands_of", "run_check"]
@@ -128,7 +128,7 @@ class CheckRun(SyncRun):
         catalog: SignatureStore,
         stop: StopSignal | None = None,
     ) -> None:
-        from rdc.session.checking.conversation import ClosedDirectories
+        from rdc.checking.conversation import ClosedDirectories
 
         self._operands = operands
         self._check = options
@@ -141,7 +141,7 @@ class CheckRun(SyncRun):
 
     def report(self, session: SyncReport) -> CheckReport:
         """The result, after the session."""
-        from rdc.session.checking.conversation import Counts
+        from rdc.checking.conversation import Counts
 
         counts = self._counts or Counts()
         different = ExitCode.DIFFERENT if counts.different else ExitCode.OK
@@ -187,7 +187,7 @@ class CheckRun(SyncRun):
         return (yield from self._compare(start, preserved, round_))
 
     def _compare(self, start: Start, preserved: Preserved, round_: int) -> Conversation[Done]:
-        from rdc.session.checking.conversation import Check, near_tree
+        from rdc.checking.conversation import Check, near_tree
         from rdc.session.transfer.destination import Destination, Terms
 
         operands = self._operands

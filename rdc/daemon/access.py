@@ -1,21 +1,31 @@
-"""What a peer may do in the directory that it is served: a daemon's module, or the root of an ssh key."""
+"""What a confined peer may do: in a module of the daemon, or below the root of an ssh key."""
 
 from __future__ import annotations
 
-from rdc.errors import TrustError
+import os
+
+from rdc.errors import ExitCode, FileError, RdcError, TrustError
+from rdc.files.root.root import Root
 from rdc.model.option_values import Alternates, AlternateUse
 from rdc.model.options import Need
 from rdc.model.sync import OPTIONS
 from rdc.protocol.messages import Role
 from rdc.records import dataclass, replace
+from rdc.session.serve import Admitted
+from rdc.session.trees.sites import ServedDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.option_values import KeepUndo
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Open
+    from rdc.session.serve import Admission
 
-__all__ = ["Access", "granted_options"]
+KEY_TITLE = "the served directory"
+"""`Access.title` for the root of a key."""
+
+_KEY_LABEL = b"/"
+"""The root of a key appears as "/" in messages to its peer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +137,35 @@ def _check_undo(options: SyncOptions, access: Access) -> None:
     if access.keep_undo is not None and (options.overwrites or options.backup is not None):
         excluded = "--backup" if not options.overwrites else "--append" if options.append else "--inplace"
         raise TrustError(f"{title} keeps each sync to be undone, which excludes {excluded}: leave it out")
+
+
+def open_served(path: bytes, title: str) -> int:
+    """Opens the directory at an absolute path without ".." and without following a link.
+
+    Returns an O_PATH descriptor. Raises RdcError (exit code 11). Its text names no path of this machine,
+    because it goes to the peer.
+    """
+    try:
+        directory = Root.open(b"/").directory(path.strip(b"/"))
+    except FileError as error:
+        raise RdcError(
+            f"{title} is not available: its directory is missing, or a link took its place",
+            code=ExitCode.FILE_IO,
+        ) from error
+    return os.dup(directory.fd)
+
+
+def admission(path: bytes, access: Access) -> Admission:
+    """Makes the Admission of a peer that is confined to the directory at `path`; see `open_served`.
+
+    The directory is opened once per session and stays open until the process ends. If another directory takes
+    its path meanwhile, the session goes on in the old one.
+    """
+
+    def admit(open_: Open) -> Admitted:
+        options = granted_options(open_, access)
+        top = open_served(path, access.title)
+        site = ServedDirectory(lambda: os.dup(top), access.title, _KEY_LABEL, append_only=access.append_only)
+        return Admitted(site, open_.path, options, uses_content=not access.write_only)
+
+    return admit

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from rdc.documents.parts.part_file import method, read_head, read_part
-from rdc.documents.parts.slice_head import SEARCH, DocumentHead
+from rdc.documents.parts.slice_head import DocumentHead
 from rdc.errors import StoppedError, printable
 from rdc.progress import silent
 from rdc.records import dataclass, replace
-from rdc.survey.parts.slice_checks import check_slices
+from rdc.survey.slices import SEARCH, check_slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rdc.model.documents import DocumentOptions
     from rdc.model.scan import ScanSlice
-    from rdc.survey.parts.slice_checks import SlicedHead
+    from rdc.survey.slices import SlicedHead
 
 __all__ = ["DocumentJob"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rdc.cluster.slice_job import SliceJob
     from rdc.progress import Reporter, StopSignal
-    from rdc.survey.parts.slice_checks import SlicedHead
+    from rdc.survey.slices import SlicedHead
 
 __all__ = ["make_parts"]
 

@@ -7,10 +7,10 @@ from functools import partial
 
 from rdc.records import dataclass, replace
 from rdc.survey.parts.merge import PartSource, read_head
-from rdc.survey.parts.part_head import METHOD, PartHead
+from rdc.survey.parts.part_head import METHOD, PartHead, check_one_scan
 from rdc.survey.parts.sections import SCAN_PART, read_sections
-from rdc.survey.parts.slice_checks import check_one_scan
-from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
+from rdc.survey.scan.outcome import shared_options
+from rdc.survey.slices import SliceSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from rdc.model.scan import ScanOptions, ScanSlice
-    from rdc.survey.parts.slice_checks import SlicedHead
+    from rdc.survey.slices import SlicedHead
 
 __all__ = ["ScanJob"]
 
@@ -49,7 +49,7 @@ class ScanJob:
         from rdc.files.own.output_file import claim_outputs
         from rdc.survey.lists.slice_lists import SliceLists
         from rdc.survey.scan.walk import Explorer, is_single_file
-        from rdc.survey.walk.slice_choice import SliceDivision
+        from rdc.survey.slices import SliceDivision
 
         division = SliceDivision(of, by_inode=any(map(is_single_file, self.paths)))
         lists = SliceLists(division, wanted, path)
@@ -87,8 +87,7 @@ class ScanJob:
         return _of_scan(head).reason != "interrupted"
 
     def check(self, head: SlicedHead, of: int, roots: Sequence[int]) -> None:
-        nothing = WalkTotals(0, 0, 0, 0)
-        slices = SliceSet(of, (), shared_options(self.options), tuple(roots), nothing, nothing)
+        slices = SliceSet.expected(of, shared_options(self.options), roots)
         check_one_scan([PartHead.empty("this scan", self.paths, self.options, slices), _of_scan(head)])
 
     def size(self, head: SlicedHead) -> int:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from itertools import groupby
 
 from rdc.documents.parts.part_file import DocumentPartError
-from rdc.documents.parts.slice_head import SEARCH
 from rdc.documents.read.file_kinds import FileKind, kind_of
 from rdc.documents.read.row_problems import RowProblems
 from rdc.errors import ExitCode, printable
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.progress import Problem
 from rdc.records import replace
-from rdc.survey.parts.slice_checks import check_complete, check_slices, tree_change
+from rdc.survey.slices import SEARCH, check_complete, check_slices, tree_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

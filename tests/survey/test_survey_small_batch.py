@@ -32,6 +32,7 @@ from rdc.survey.scan.large_file import LEAD_IN, PERIOD, rows_with_long_runs
 from rdc.survey.scan.scanned_file import SharingDevices
 from rdc.survey.scan.scanner import Scanner
 from rdc.survey.scan.small_batch import SignedBatch, SmallBatch, counted, named, reader, sign_batch
+from rdc.survey.walk.file_columns import FileRows, Met
 from tests.support.trees.sparse_files import BLOCK, write_sparse
 from tests.support.trees.trees import tree, write_tree
 
@@ -45,7 +46,8 @@ def found_in(root: Root, *directories: bytes) -> Found:
     found = Found()
     for number, path in enumerate(directories):
         listed = root.listed(path)
-        found.add(root, 10 + number, path, listed.listing, listed.inodes)
+        files = FileRows.of_listing(listed.listing, listed.inodes)
+        found.add_met(Met(0, root, number, path, files), 10 + number, files)
     return found
 
 
@@ -117,15 +119,15 @@ def test_rows_are_the_files_that_were_put_in(root: Root, data: st.DataObject) ->
     batch = batched(chosen)
     wanted = [(run, row) for run in chosen for row in range(run.start, run.stop)]
     assert len(batch) == len(wanted)
-    assert batch.bytes == sum(run.directory.sizes[row] for run, row in wanted)
+    assert batch.bytes == sum(run.found.sizes[row] for run, row in wanted)
     assert list(batch.locations) == [100 * run.directory.number + row for run, row in wanted]
     if not wanted:
         return
     assert batch.root is root
     assert [batch.file(row) for row in range(len(batch))] == [run.file(row) for run, row in wanted]
-    assert batch.names() == [run.names[row] for run, row in wanted]
+    assert batch.names() == [run.names[row - run.start] for run, row in wanted]
     assert list(batch.directories()) == [run.directory.number for run, _ in wanted]
-    assert list(batch.allocated) == [run.directory.allocated[row] for run, row in wanted]
+    assert list(batch.allocated) == [run.found.allocated[row] for run, row in wanted]
     files = batch.files
     assert strings(files.paths) == [run.file(row).path for run, row in wanted]
     for row in range(len(batch)):

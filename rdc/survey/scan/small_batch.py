@@ -90,13 +90,13 @@ class SmallBatch:
 
     def names(self) -> list[bytes]:
         """The names without their directories."""
-        return [name for run in self._runs for name in run.names[run.start : run.stop]]
+        return [name for run in self._runs for name in run.names]
 
     def directories(self) -> array[int]:
         """Typecode 'I': the number of each file's directory in ChunkLocations."""
         column = array("I")
         for run in self._runs:
-            column.extend(array("I", (run.directory.number,)) * (run.stop - run.start))
+            column.extend(array("I", (run.directory.number,)) * len(run))
         return column
 
     @cached_property
@@ -104,7 +104,7 @@ class SmallBatch:
         """Typecode 'Q': bytes allocated on disk."""
         column = array("Q")
         for run in self._runs:
-            column += run.directory.allocated[run.start : run.stop]
+            column += run.found.allocated[run.start : run.stop]
         return column
 
     @cached_property
@@ -116,14 +116,14 @@ class SmallBatch:
         devices, inodes, sizes = (array("Q") for _ in range(3))
         mtimes, ctimes = array("q"), array("q")
         for run in self._runs:
-            here, part = run.directory, slice(run.start, run.stop)
-            between = b"\0" + here.path + b"/" if here.path else b"\0"
-            paths.append(between[1:] + between.join(run.names[part]) + b"\0")
-            devices += here.devices[part]
-            inodes += here.inodes[part]
-            sizes += here.sizes[part]
-            mtimes += here.mtimes[part]
-            ctimes += here.ctimes[part]
+            found, part = run.found, slice(run.start, run.stop)
+            between = b"\0" + run.directory.prefix
+            paths.append(between[1:] + between.join(run.names) + b"\0")
+            devices += found.devices[part]
+            inodes += found.inodes[part]
+            sizes += found.sizes[part]
+            mtimes += found.mtimes[part]
+            ctimes += found.ctimes[part]
         return SmallFiles(root, b"".join(paths), devices, inodes, sizes, mtimes, ctimes)
 
 

@@ -9,7 +9,7 @@ from rdc.errors import RdcError, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.cluster.slice_job import SliceJob
+    from rdc.cluster.jobs import SliceJob
     from rdc.cluster.worker_facts import WorkerFacts
     from rdc.survey.slices import SlicedHead
 

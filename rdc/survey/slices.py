@@ -160,6 +160,10 @@ class SlicedHead(Protocol):
     def slices(self) -> SliceSet | None:
         """The slices in the part; None for a whole job."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the files that the part is of, as listed."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobWords:

@@ -52,7 +52,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("checking",),
         ("",),
     ),
-    "survey": (("walk",), ("slices",), ("count", "read"), ("scan", "similar", ""), ("parts",), ("lists",)),
+    "survey": (("walk",), ("slices",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
     "documents": (("features", "nameless_file", "read"), ("parts",), ("find",), ("",)),
     "report": (("",), ("scan",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),

@@ -22,10 +22,10 @@ from rdc.model.entries import PackedInodes, strings
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.report.scan.tables import scan_json
+from rdc.survey.container import PartError
 from rdc.survey.count import chunk_references, compression_estimate, resembling_files
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.parts.sections import PartError
 from rdc.survey.scan import outcome as outcomes
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.summary import report_of

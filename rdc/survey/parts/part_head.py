@@ -72,7 +72,7 @@ class PartHead:
         return cls(name, options.fixed, options.compress, paths, "", nothing, ExitCode.OK, slices)
 
     @property
-    def found_bytes(self) -> int:
+    def size(self) -> int:
         """Bytes of the files found, as listed."""
         return self.counters[COUNTERS.index("found_bytes")]
 

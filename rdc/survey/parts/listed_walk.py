@@ -13,8 +13,9 @@ from rdc.files.root.root import Root
 from rdc.model.entries import little_endian, little_endian_integers, strings
 from rdc.progress import Problem
 from rdc.records import replace
-from rdc.survey.lists.list_columns import ABOVE, CONTINUED, SINGLE, directories_in
-from rdc.survey.parts.sections import PartError, read_sections, unpacked, unpacked_names
+from rdc.survey.container import PartError
+from rdc.survey.parts.list_columns import ABOVE, CONTINUED, SINGLE, directories_in
+from rdc.survey.parts.sections import read_sections, unpacked, unpacked_names
 from rdc.survey.scan.gatherer import Walked
 from rdc.survey.scan.walk import single_file
 from rdc.survey.walk.file_columns import FileRows, Met
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from rdc.files.objects.object_tree import ObjectTree
     from rdc.model.scan import ScanOptions
-    from rdc.survey.lists.list_columns import ListedRow
+    from rdc.survey.parts.list_columns import ListedRow
     from rdc.survey.scan.gatherer import Gatherer
     from rdc.survey.scan.object_walk import ObjectTrees
 

@@ -8,7 +8,7 @@ from array import array
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.os_errors import failure
 from rdc.model.entries import little_endian_integers, strings
-from rdc.survey.lists.list_columns import (
+from rdc.survey.parts.list_columns import (
     ABOVE,
     CONTINUED,
     OWN,

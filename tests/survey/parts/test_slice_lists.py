@@ -16,13 +16,14 @@ from rdc.model.entries import PackedInodes
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import ScanOptions, ScanSlice
 from rdc.progress import Problem, silent
+from rdc.survey.container import PartError
 from rdc.survey.count.chunk_locations import ChunkLocations
-from rdc.survey.lists import slice_lists
-from rdc.survey.lists.list_columns import OWN, ListColumns, ListedRow, directories_in
-from rdc.survey.lists.listed_walk import ListedWalk
-from rdc.survey.lists.slice_lists import SliceLists
+from rdc.survey.parts import slice_lists
+from rdc.survey.parts.list_columns import OWN, ListColumns, ListedRow, directories_in
+from rdc.survey.parts.listed_walk import ListedWalk
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.parts.sections import MAGIC, PartError, encode_section, read_sections
+from rdc.survey.parts.sections import MAGIC, encode_section, read_sections
+from rdc.survey.parts.slice_lists import SliceLists
 from rdc.survey.scan.found_files import Found
 from rdc.survey.scan.gatherer import Gatherer, Walked
 from rdc.survey.scan.outcome import Outcome

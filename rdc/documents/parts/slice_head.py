@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DocumentHead", "decode_slice", "encode_slice", "shared_options"]
 
-_COUNTS = struct.Struct("<8Q")
+_SLICE_COUNTS = struct.Struct("<8Q")
 """Number of the slice, number of slices, files, bytes and directories walked, bytes to read, number of paths,
 bytes of paths."""
 
@@ -72,19 +72,19 @@ def encode_slice(head: DocumentHead) -> bytes:
     # Bytes are only compared and added up for progress: those of enough sparse files are cut.
     walked = (totals.files, min(totals.bytes, NUMBER_LIMIT), totals.directories)
     size = min(head.size, NUMBER_LIMIT)
-    counts = _COUNTS.pack(slices.numbers[0], slices.of, *walked, size, len(head.paths), len(names))
+    counts = _SLICE_COUNTS.pack(slices.numbers[0], slices.of, *walked, size, len(head.paths), len(names))
     return b"".join([counts, little_endian(array("Q", slices.roots)), names, options])
 
 
 def decode_slice(content: bytes, name: str, unit: str) -> DocumentHead:
     """Raises ValueError for content that no search writes."""
-    if len(content) < _COUNTS.size:
+    if len(content) < _SLICE_COUNTS.size:
         raise ValueError("a slice with other fields")
-    number, of, files, size, directories, own, count, name_bytes = _COUNTS.unpack_from(content)
-    end = _COUNTS.size + 8 * count + name_bytes
+    number, of, files, size, directories, own, count, name_bytes = _SLICE_COUNTS.unpack_from(content)
+    end = _SLICE_COUNTS.size + 8 * count + name_bytes
     if end > len(content) or not 1 <= number <= of <= SCAN_SLICES:
         raise ValueError("a slice that no search has")
-    roots = little_endian_integers("Q", content[_COUNTS.size : end - name_bytes])
+    roots = little_endian_integers("Q", content[_SLICE_COUNTS.size : end - name_bytes])
     paths = strings(content[end - name_bytes : end])
     options = content[end:].decode()
     if len(paths) != count or not are_options(options):

@@ -42,7 +42,6 @@ from rdc.survey.slices import SliceDivision, SliceSet, WalkTotals
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.small_columns import SignedFiles
@@ -57,10 +56,6 @@ if TYPE_CHECKING:
     from rdc.survey.scan.found_files import FoundFile, Run
     from rdc.survey.scan.gatherer import Walked
     from rdc.survey.scan.small_batch import SignedBatch
-
-    Listed: TypeAlias = Callable[[Gatherer], Walked]
-
-__all__ = ["Listed", "Scanner"]
 
 STREAMED_BYTES = SIGNED_BYTES
 """Files of at least this size are read one at a time, by all threads together."""
@@ -84,7 +79,7 @@ class Scanner:
         stopped: Callable[[], bool],
         clock: Callable[[], float],
         threads: int | None = None,
-        listed: Listed | None = None,
+        listed: Callable[[Gatherer], Walked] | None = None,
         claims: Claims | None = None,
     ) -> None:
         """`listed`: fills what a walk would fill, and returns what the walk met. `claims`: the results of

@@ -46,8 +46,8 @@ T = TypeVar("T")
 
 BATCH_FILES = 512
 BATCH_BYTES = 1 << 20
-"""A batch of so many files, or of so many bytes in at least FEW_FILES, is full: its own cost is negligible
-then, and its contents are still cached when they are hashed."""
+"""A batch is full at this many files, or at this many bytes once it has FEW_FILES files: its own cost is
+negligible then, and its contents are still cached when they are hashed."""
 
 FEW_FILES = 16
 BATCH_MOST = BULK_BYTES

@@ -31,7 +31,7 @@ from rdc.survey.scan.found_files import Found, Run
 from rdc.survey.scan.large_file import LEAD_IN, PERIOD, rows_with_long_runs
 from rdc.survey.scan.scanned_file import SharingDevices
 from rdc.survey.scan.scanner import Scanner
-from rdc.survey.scan.small_batch import SignedBatch, SmallBatch, counted, named, reader, sign_batch
+from rdc.survey.scan.small_batch import SignedBatch, SmallBatch, located, named, reader, sign_batch
 from rdc.survey.walk.file_columns import FileRows, Met
 from tests.support.trees.sparse_files import BLOCK, write_sparse
 from tests.support.trees.trees import tree, write_tree
@@ -82,7 +82,7 @@ def signed_by_hand(batch: SmallBatch, result: SignedBatch) -> None:
         set(range(len(batch))) - {row for row, _ in result.outcome.failed} - set(result.hollow)
     )
     for part in (result.outcome.read, result.outcome.known):
-        columns, (directories, names) = counted(batch, part), named(batch, part)
+        columns, locations, (directories, names) = part.signatures, located(batch, part), named(batch, part)
         again = reader(batch, part)
         at = 0
         for number, row in enumerate(part.rows):
@@ -91,7 +91,7 @@ def signed_by_hand(batch: SmallBatch, result: SignedBatch) -> None:
             whole = sign(content, FINE_PARAMS)
             assert columns.roots[32 * number : 32 * number + 32] == whole.root
             assert columns.sizes[number] == len(content)
-            assert columns.locations[number] == batch.locations[row]
+            assert locations[number] == batch.locations[row]
             assert (directories[number], names[number]) == (found.directory, os.path.basename(found.path))
             count, level = columns.counts[number], whole.levels[0]
             digests = [bytes(level.digests[32 * i : 32 * i + 32]) * one for i, one in enumerate(level.counts)]

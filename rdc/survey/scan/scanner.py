@@ -32,7 +32,6 @@ from rdc.survey.scan.small_batch import (
     BATCH_FILES,
     BATCH_MOST,
     SmallBatch,
-    counted,
     named,
     sign_batch,
 )
@@ -233,12 +232,12 @@ class Scanner:
                 self._count_signed(done.batch, signed, known=known)
 
     def _count_signed(self, batch: SmallBatch, signed: SignedFiles, *, known: bool) -> None:
-        outcome, counters, columns = self.outcome, self.outcome.counters, counted(batch, signed)
-        count_chunks(counters, batch, signed, columns)
-        keys, traits = array("Q", keys_of(columns.roots)), signed.signatures.traits
-        counters.resembling.add_column(keys, columns.sizes, traits, *named(batch, signed))
+        outcome, columns = self.outcome, signed.signatures
+        count_chunks(outcome.counters, batch, signed)
+        keys = array("Q", keys_of(columns.roots))
+        outcome.counters.resembling.add_column(keys, columns.sizes, columns.traits, *named(batch, signed))
         size = sum(columns.sizes)
-        outcome.files += len(columns.sizes)
+        outcome.files += len(columns)
         outcome.bytes += size
         outcome.allocated_bytes += sum(map(batch.allocated.__getitem__, signed.rows))
         outcome.known_bytes += size if known else 0

@@ -14,7 +14,6 @@ from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
 from rdc.files.root.root import Root
 from rdc.records import dataclass, replace
-from rdc.survey.count.counters import CountedFiles
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -36,7 +35,7 @@ __all__ = [
     "BATCH_MOST",
     "SignedBatch",
     "SmallBatch",
-    "counted",
+    "located",
     "named",
     "reader",
     "sign_batch",
@@ -139,17 +138,9 @@ class SignedBatch:
     """Bytes in shared extents of all signed files."""
 
 
-def counted(batch: SmallBatch, signed: SignedFiles) -> CountedFiles:
-    """The signed files as the counters take them."""
-    found = signed.signatures
-    return CountedFiles(
-        roots=found.roots,
-        sizes=found.sizes,
-        locations=array("I", _chosen(batch.locations, signed.rows)),
-        counts=found.counts,
-        lengths=found.lengths.tobytes(),
-        digests=found.digests,
-    )
+def located(batch: SmallBatch, signed: SignedFiles) -> Sequence[int]:
+    """The location of each file that was signed."""
+    return _chosen(batch.locations, signed.rows)
 
 
 def named(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequence[bytes]]:

@@ -5,28 +5,43 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
+import sys
+import threading
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
 from importlib.util import find_spec
+from multiprocessing import connection, get_context, parent_process
 
-from rdc.cluster.unreachable import unreachable
-from rdc.errors import ExitCode, FileError, RdcError, StoppedError, UsageError, printable
+from rdc.errors import ExitCode, FileError, RdcError, StoppedError, UsageError, one_line, printable
 from rdc.files.own.opened_path import make_directory
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from concurrent.futures import Executor
-    from typing import TypeAlias
+    from concurrent.futures import Future
+    from typing import Any, TypeAlias
+
+    from typing_extensions import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
     MakeParts: TypeAlias = "Callable[[Executor | Callable[[], Executor], int, bytes], tuple[str, ...]]"
-
-__all__ = ["PROCESSES", "Engine", "EngineUrl", "opened_engine", "parse_engine", "parts_on_engine"]
 
 PROCESSES = 1024
 """Most processes of `processes:N`."""
 
 CONNECT_SECONDS = 15
 """The longest wait for a scheduler."""
+
+OBJECTS_BYTES = 128 << 20
+"""Shared memory of a local cluster of Ray. Results of tasks are some hundred bytes, and parts are files."""
+
+CONNECTS = 3
+"""Attempts to connect to Ray. A client server forks a process for each client, and gRPC's handlers of a fork
+may end it as it begins: 8 of 24 on a busy machine. It is a fault of Ray."""
 
 _EXPECTED = "processes:N, dask://HOST:PORT, ray://HOST:PORT or ray:local"
 
@@ -83,19 +98,54 @@ def _installed(url: str, engine: EngineUrl) -> EngineUrl:
 def opened_engine(url: EngineUrl) -> Iterator[Engine]:
     """Connects to the engine, and ends the connection afterwards. Raises RdcError if it cannot be reached."""
     if url.kind == "processes":
-        from functools import partial
-
-        from rdc.cluster.local_processes import local_processes
-
         yield Engine(partial(local_processes, url.processes), url.processes)
-    elif url.kind == "dask":
-        with _dask(url.address) as engine:
-            yield engine
-    else:
-        from rdc.cluster.ray_executor import opened_ray
+        return
+    with (_dask if url.kind == "dask" else _ray)(url.address) as engine:
+        yield engine
 
-        with opened_ray(url.address) as (executor, slots):
-            yield Engine(executor, slots)
+
+def _unreachable(kind: str, address: str, error: Exception) -> RdcError:
+    """The error for an engine that cannot be reached."""
+    # An engine's message may have a traceback of another process behind it; its last line has the reason.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = one_line(": ".join(dict.fromkeys([*lines[:1], *lines[-1:]])))[:400]
+    # A server of Ray does not answer a client without its token.
+    what = "host, port and token" if kind == "ray" else "host and port"
+    return RdcError(
+        f"{kind}://{printable(address)}: expected a scheduler, found none: {text}; check {what}",
+        code=ExitCode.UNREACHABLE,
+    )
+
+
+def local_processes(number: int) -> ProcessPoolExecutor:
+    """Processes that begin anew: a fork would copy the locks of threads of this one, such as a progress
+    bar's."""
+    return _Processes(number, mp_context=get_context("spawn"), initializer=_begin)
+
+
+class _Processes(ProcessPoolExecutor):
+    """Ctrl-C reaches all processes of a terminal. The first one ends the others, in order: a process that
+    ended by itself while it began would leave the pool waiting."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        # A process that begins in here inherits the mask for good.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin() -> None:
+    """If the first process was killed, the others end by themselves: a pool leaves them waiting."""
+    threading.Thread(target=_end_with_parent, name="rdc parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 @contextlib.contextmanager
@@ -111,7 +161,7 @@ def _dask(address: str) -> Iterator[Engine]:
     try:
         client = Client(f"tcp://{address}", timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
-        raise unreachable("dask", address, error) from error
+        raise _unreachable("dask", address, error) from error
     try:
         slots = sum(client.nthreads().values())
         if not slots:
@@ -124,6 +174,68 @@ def _dask(address: str) -> Iterator[Engine]:
     finally:
         with contextlib.suppress(OSError, TimeoutError):
             client.close(timeout=CONNECT_SECONDS)
+
+
+class _RayExecutor(Executor):
+    """One CPU a task. Ray does not run a task again by itself: SliceRuns counts attempts."""
+
+    def __init__(self) -> None:
+        self._functions: dict[Callable[..., Any], Any] = {}
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        import ray
+
+        remote = self._functions.get(fn)
+        if remote is None:
+            remote = self._functions[fn] = ray.remote(num_cpus=1, max_retries=0)(fn)
+        future: Future[Any] = remote.remote(*args, **kwargs).future()
+        return future
+
+
+@contextlib.contextmanager
+def _ray(address: str) -> Iterator[Engine]:
+    """Connects to the cluster at HOST:PORT, or starts one for 'local'."""
+    import logging
+    import warnings
+
+    import ray
+
+    # Ray logs on its own; what matters to a user comes as an exception.
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    try:
+        if address == "local":
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                object_store_memory=OBJECTS_BYTES,
+                log_to_driver=False,
+                configure_logging=False,
+            )
+        else:
+            with warnings.catch_warnings(action="ignore"):
+                _connect(address)
+    except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
+        raise _unreachable("ray", address, error) from error
+    # A thread of Ray prints messages about dead workers to stdout, where a report goes.
+    with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as stack:
+        stack.callback(ray.shutdown)
+        slots = int(ray.cluster_resources().get("CPU", 0))
+        if not slots:
+            raise RdcError(f"ray://{printable(address)}: the cluster has no CPU", code=ExitCode.UNREACHABLE)
+        yield Engine(_RayExecutor(), slots)
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    for left in reversed(range(CONNECTS)):
+        try:
+            ray.init(address=f"ray://{address}", log_to_driver=False, configure_logging=False)
+        except ConnectionAbortedError:
+            if not left:
+                raise
+        else:
+            return
 
 
 SLICES_PER_SLOT = 4

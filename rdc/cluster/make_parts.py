@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from rdc.cluster.slice_job import SliceJob
+    from rdc.cluster.jobs import SliceJob
     from rdc.progress import Reporter, StopSignal
-    from rdc.survey.parts.slice_checks import SlicedHead
+    from rdc.survey.slices import SlicedHead
 
 __all__ = ["make_parts"]
 
@@ -53,7 +53,7 @@ def make_parts(
     marker = RunMarker(directory)
     marker.begin()
     try:
-        progress = _Progress(parts, job, reporter)
+        progress = _Progress(parts, reporter)
         missing = [number for number in range(1, last.of + 1) if not progress.keep(number)]
         ordered: Sequence[int] = ()
         if missing:
@@ -92,9 +92,8 @@ def make_parts(
 class _Progress:
     """Adds up the bytes of the slices that have their part."""
 
-    def __init__(self, parts: PartDirectory, job: SliceJob, reporter: Reporter) -> None:
+    def __init__(self, parts: PartDirectory, reporter: Reporter) -> None:
         self._parts = parts
-        self._job = job
         self._report = reporter
         self._done = 0
 
@@ -111,5 +110,5 @@ class _Progress:
 
     def _add(self, head: SlicedHead) -> None:
         assert head.slices is not None  # noqa: S101 - PartDirectory returns no others
-        self._done += self._job.size(head)
+        self._done += head.size
         self._report(Progressed("read", self._done, max(self._done, head.slices.most.bytes)))

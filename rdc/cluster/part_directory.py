@@ -9,9 +9,9 @@ from rdc.errors import RdcError, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.cluster.slice_job import SliceJob
+    from rdc.cluster.jobs import SliceJob
     from rdc.cluster.worker_facts import WorkerFacts
-    from rdc.survey.parts.slice_checks import SlicedHead
+    from rdc.survey.slices import SlicedHead
 
 __all__ = ["PartDirectory", "slices_in"]
 

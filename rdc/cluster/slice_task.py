@@ -14,7 +14,7 @@ from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.cluster.slice_job import SliceJob
+    from rdc.cluster.jobs import SliceJob
     from rdc.model.scan import ScanSlice
 
 __all__ = ["SliceResult", "SliceTask", "packed_task", "run_slice", "unpacked_result"]

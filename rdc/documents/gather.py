@@ -51,7 +51,7 @@ def opened_parts(sources: Sequence[PartSource], reporter: Reporter, stop: StopSi
     """Checks parts: whole ones of the same shingles, or all slices of one search. Their problems are reported
     again.
 
-    Raises DocumentPartError for a damaged part, and UsageError for one of other parameters or a slice that is
+    Raises PartError for a damaged part, and UsageError for one of other parameters or a slice that is
     missing. Both name it.
     """
     opened = OpenParts(sources)

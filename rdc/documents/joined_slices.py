@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from rdc.documents.parts.part_file import DocumentPartError
-from rdc.documents.parts.slice_head import SEARCH
 from rdc.documents.read.file_kinds import FileKind, kind_of
 from rdc.documents.read.row_problems import RowProblems
 from rdc.errors import ExitCode, printable
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.progress import Problem
 from rdc.records import replace
-from rdc.survey.parts.slice_checks import check_complete, check_slices, tree_change
+from rdc.survey.container import PartError
+from rdc.survey.slices import SEARCH, check_complete, check_slices, tree_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class JoinedSlices:
     def __init__(self, parts: Sequence[Part], opened: OpenParts) -> None:
         """`opened`: the same parts.
 
-        Raises UsageError if a slice is missing, given twice or of another search, and DocumentPartError for
+        Raises UsageError if a slice is missing, given twice or of another search, and PartError for
         ranges that no search writes. Both name the part.
         """
         heads = [part.head for part in parts]
@@ -93,7 +92,7 @@ class JoinedSlices:
         self.later.append(problem)
 
     def _counted(self, block: Block, range_: PartRange, rows: int) -> Block:
-        """The block with the rows before its range. Raises DocumentPartError unless it is of this range."""
+        """The block with the rows before its range. Raises PartError unless it is of this range."""
         layout, outcome = block.layout, range_.outcome
         last = self._opened.numbers(block, "Q", layout.rows, layout.documents - 1, 1)[0]
         # A range of lines counts them; rows of Parquet have their numbers.
@@ -101,7 +100,7 @@ class JoinedSlices:
         most = SIZE_LIMIT if is_parquet else outcome.lines
         path = self._opened.bytes(block, layout.names, layout.name_bytes)
         if layout.sources != 1 or path != outcome.path or last > most or rows + last > SIZE_LIMIT:
-            raise DocumentPartError(
+            raise PartError(
                 f"{self._opened.name(block.part)}: forged: expected rows of {printable(outcome.path)}, found"
                 " others; search again on the machine it is from"
             )

@@ -20,7 +20,7 @@ from rdc.files.own.output_file import Output, claim_outputs, write_output
 from rdc.model.documents import DocumentSlice
 from rdc.progress import Problem, Progressed, check_stop
 from rdc.survey.read.ordered_threads import in_order, usable_workers
-from rdc.survey.scan.slice_set import SliceSet
+from rdc.survey.slices import SliceSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,15 +117,8 @@ class _SliceWriter:
         yield from part_end(ordered_problems(self._problems), self._left_out)
 
     def _head(self, files: SliceFiles, units: UnitList) -> DocumentHead:
-        totals = files.totals
-        slices = SliceSet(
-            self._slice.of,
-            (self._slice.number,),
-            shared_options(self._options),
-            root_inodes(self._paths),
-            totals,
-            totals,
-        )
+        options, roots = shared_options(self._options), root_inodes(self._paths)
+        slices = SliceSet.one(self._slice, options, roots, files.totals)
         return DocumentHead("", self._options.shingle, tuple(self._paths), slices, units.bytes)
 
     def _unit(self, units: UnitList, unit: FileUnit) -> Iterator[bytes]:

@@ -169,8 +169,8 @@ def scan_parts(
         from rdc.survey.scan.object_walk import check_urls
 
         check_urls(given, shared)
+    from rdc.cluster.jobs import ScanJob
     from rdc.cluster.make_parts import make_parts
-    from rdc.cluster.scan_job import ScanJob
 
     job = ScanJob(tuple(given), shared)
     return make_parts(job, executor, slices, out, threads=threads, reporter=reporter, stop=stop)

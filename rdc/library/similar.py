@@ -323,7 +323,7 @@ def document_parts(
     chosen = _check_documents("document_parts", options)
     if not given:
         raise UsageError("a search needs at least one path")
-    from rdc.cluster.document_job import DocumentJob
+    from rdc.cluster.jobs import DocumentJob
     from rdc.cluster.make_parts import make_parts
 
     job = DocumentJob(tuple(given), chosen)

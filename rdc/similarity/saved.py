@@ -23,7 +23,7 @@ VERSION = 1
 _HEAD = struct.Struct("<4sBQ")
 _KEY_AND_SIZE = struct.Struct("<QH9x")
 _ROW_BYTES = _KEY_AND_SIZE.size
-_ROWS_AT_ONCE = 65_536
+_SAVED_ROWS = 65_536
 _SIZE_CODE_MAX = (52 << 10) + 2047
 """The size code of 2^63 - 1 bytes (rdc.similarity.index.size_code)."""
 
@@ -41,8 +41,8 @@ def write_index(index: TraitIndex, stream: BinaryIO) -> None:
 
     keys = index.keys()
     write(_HEAD.pack(MAGIC, VERSION, len(keys) // 8))
-    for at in range(0, len(keys), 8 * _ROWS_AT_ONCE):
-        write(index.rows(keys[at : at + 8 * _ROWS_AT_ONCE]))
+    for at in range(0, len(keys), 8 * _SAVED_ROWS):
+        write(index.rows(keys[at : at + 8 * _SAVED_ROWS]))
     stream.write(digest.digest())
 
 
@@ -59,7 +59,7 @@ def read_index(index: TraitIndex, stream: BinaryIO) -> None:
     before = -1
     while files:
         # Read in parts, so memory for a claimed but missing length is never allocated.
-        rows = _read(stream, min(files, _ROWS_AT_ONCE) * _ROW_BYTES)
+        rows = _read(stream, min(files, _SAVED_ROWS) * _ROW_BYTES)
         digest.update(rows)
         for key, size in _KEY_AND_SIZE.iter_unpack(rows):
             if key <= before or size > _SIZE_CODE_MAX:

@@ -20,7 +20,6 @@ from rdc.model.duplicates import (
     DuplicateOrder,
     DuplicateSummary,
 )
-from rdc.model.entries import Kind
 from rdc.progress import silent, stopping
 from rdc.records import dataclass
 from rdc.survey.read.content_digests import (
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter, StopSignal
     from rdc.survey.walk.file_columns import FileColumns
-    from rdc.survey.walk.listed_tree import ListedTree
 
 __all__ = ["Duplicates", "find_duplicates"]
 
@@ -76,12 +74,12 @@ class Duplicates:
             starts.append(starts[-1] + count)
         for number in self._ordered(starts):
             rows = self._groups.members[starts[number] : starts[number + 1]]
-            shown = self._files.all_shown(rows)
+            shown = map(self._files.shown, rows)
             links: list[tuple[bytes, ...]]
             if self._names is None:
                 links = [()] * len(rows)
             else:
-                links = [tuple(self._files.all_shown(self._names.of(row))) for row in rows]
+                links = [tuple(map(self._files.shown, self._names.of(row))) for row in rows]
             files = map(DuplicateFile, shown, links, map(self._files.unallocated, rows))
             yield DuplicateGroup(self._files.sizes[rows[0]], tuple(files))
 
@@ -114,7 +112,7 @@ def find_duplicates(
     Large files that `catalog` knows are not read.
     """
     reporter = stopping(reporter, stop)
-    tree = walk_paths(
+    tree, searched = walk_paths(
         paths,
         options.rules,
         reporter,
@@ -123,7 +121,6 @@ def find_duplicates(
         stop=stop,
     )
     rows, names = _candidates(tree, options)
-    searched = len(tree)
     files, candidates, shown_names = _selected(tree, rows, names, listed=options.links)
     del tree, rows, names
     search = _Search(files, options, reporter, catalog)
@@ -135,7 +132,7 @@ def find_duplicates(
     return Duplicates(files, groups, shown_names, options.order, summary)
 
 
-def _candidates(tree: ListedTree, options: DuplicateOptions) -> tuple[array[int], OtherNames]:
+def _candidates(tree: FileColumns, options: DuplicateOptions) -> tuple[array[int], OtherNames]:
     """The rows of regular files that have the size of another file, and the other names of these files."""
     most = options.max_size
     chosen = array("I")
@@ -144,8 +141,7 @@ def _candidates(tree: ListedTree, options: DuplicateOptions) -> tuple[array[int]
         size = tree.sizes[rows[0]]
         if size < options.min_size or (most is not None and size > most):
             continue
-        # Directories and links have size 0 too.
-        chosen.extend(rows if size else [row for row in rows if tree.kinds[row] == Kind.FILE])
+        chosen.extend(rows)
     chosen, names = split_names(tree, chosen)
     if len(names):
         # A file that shared its size only with its own hard links is alone now.
@@ -155,16 +151,16 @@ def _candidates(tree: ListedTree, options: DuplicateOptions) -> tuple[array[int]
 
 
 def _selected(
-    tree: ListedTree, rows: array[int], names: OtherNames, *, listed: bool
+    tree: FileColumns, rows: array[int], names: OtherNames, *, listed: bool
 ) -> tuple[FileColumns, Sequence[int], OtherNames | None]:
     """The files of these rows, renumbered. `listed`: include their other names."""
     if not listed or not len(names):
-        return tree.files(rows), range(len(rows)), None
+        return tree.chosen(rows), range(len(rows)), None
     others = [(row, other) for row in rows for other in names.of(row)]
     chosen = array("I", sorted([*rows, *(other for _, other in others)]))
     numbers = dict(zip(chosen, range(len(chosen)), strict=True))
     pairs = [(numbers[row], numbers[other]) for row, other in others]
-    return tree.files(chosen), array("I", map(numbers.__getitem__, rows)), OtherNames(pairs)
+    return tree.chosen(chosen), array("I", map(numbers.__getitem__, rows)), OtherNames(pairs)
 
 
 class _Search:

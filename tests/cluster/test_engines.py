@@ -20,8 +20,7 @@ import pytest
 import ray
 
 from rdc.cluster import engines
-from rdc.cluster.engines import EngineUrl, opened_engine, parse_engine
-from rdc.cluster.local_processes import local_processes
+from rdc.cluster.engines import EngineUrl, local_processes, opened_engine, parse_engine
 from rdc.errors import ExitCode, RdcError, UsageError
 from tests.cluster.clusters import dask_cluster
 from tests.cluster.programs import program

@@ -22,6 +22,7 @@ from rdc.errors import ExitCode, RdcError, StoppedError, UsageError
 from rdc.library.similar import merge_documents, similar_documents
 from rdc.model.documents import DocumentOptions
 from rdc.progress import Event, Problem
+from rdc.survey.container import PartError
 from tests.documents.corpora import everything, families, found_clusters, write_jsonl
 
 LOOSE = DocumentOptions(threshold=0.5)
@@ -188,7 +189,7 @@ def test_forged_columns(tree: Path) -> None:
         forged = content[:at] + b"\xff" * width + content[at + width :]
         spans = [*part_file.part_start("words"), *part_file.encode_section(b"BLOK", [forged])]
         Path("forged.rdcdocs").write_bytes(b"".join([*spans, *part_file.part_end([], 0)]))
-        with pytest.raises(part_file.DocumentPartError, match=r"^forged\.rdcdocs: damaged at byte"):
+        with pytest.raises(PartError, match=r"^forged\.rdcdocs: damaged at byte"):
             merge_documents("forged.rdcdocs")
 
 

@@ -51,7 +51,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("destination",),
         ("",),
     ),
-    "survey": (("walk",), ("count", "read"), ("scan", "similar", ""), ("parts",), ("lists",)),
+    "survey": (("walk",), ("slices",), ("count", "read"), ("scan", "similar", ""), ("parts",)),
     "documents": (("features", "nameless_file", "read"), ("parts",), ("find",), ("",)),
     "report": (("",), ("scan",)),
     "cli": (("help_page",), ("environment",), ("options",), ("",), ("verbs",)),

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from rdc.model.entries import Kind
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Problem
 from rdc.survey.walk.walk_paths import walk_paths
@@ -34,10 +33,9 @@ def gathered(
 ) -> tuple[list[str], list[Problem]]:
     """Names of the regular files as the user would type them, and the problems reported."""
     events: list[Event] = []
-    tree = walk_paths(
+    files, _ = walk_paths(
         [os.fsencode(one) for one in paths], rules, events.append, one_file_system=one_file_system
     )
-    files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])
     for row in range(len(files)):
         # Every listed name can be opened and leads to the file that was listed.
         with files.open(row) as source:

@@ -17,12 +17,13 @@ from blake3 import blake3
 from rdc.errors import ExitCode, UsageError
 from rdc.limits.survey import PART_SECTION_BYTES
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport
+from rdc.survey.container import PartError
 from rdc.survey.count import compression_estimate
 from rdc.survey.parts import part_file as part_module
 from rdc.survey.parts import part_head
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part, write_part
-from rdc.survey.parts.sections import MAGIC, PartError, encode_section
+from rdc.survey.parts.sections import MAGIC, encode_section
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.summary import report_of

@@ -18,9 +18,10 @@ from rdc.model.scan import ScanOptions
 from rdc.progress import Problem, silent
 from rdc.similarity.union_find import UnionFind
 from rdc.survey.count.holes import NO_HOLES, Holes
-from rdc.survey.scan.found_files import FoundDirectory, Run
+from rdc.survey.scan.found_files import Found, Run
 from rdc.survey.scan.read_budget import ReadBudget
 from rdc.survey.walk import unique_walk
+from rdc.survey.walk.file_columns import Directory
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
 
@@ -74,10 +75,10 @@ def test_connected_is_what_pairs_connect(pairs: list[tuple[int, int]]) -> None:
 
 def runs(*sizes: int) -> list[Run]:
     """One file per run, with these sizes."""
-    directory = FoundDirectory(Root.open(b"/"), 0, b"", 0)
-    directory.sizes = array("Q", sizes)
-    names = [b"%d" % number for number in range(len(sizes))]
-    return [Run(directory, names, row, row + 1) for row in range(len(sizes))]
+    found = Found()
+    found.sizes = array("Q", sizes)
+    directory = Directory(Root.open(b"/"), b"", b"/")
+    return [Run(found, directory, [b"%d" % row], row, row + 1) for row in range(len(sizes))]
 
 
 def budget(options: ScanOptions, stops_at: float = 1e9) -> tuple[ReadBudget, list[float]]:
@@ -100,7 +101,7 @@ def budget(options: ScanOptions, stops_at: float = 1e9) -> tuple[ReadBudget, lis
 def test_a_sample_ends_behind_the_file_that_completes_it(sample: float | None, taken: list[int]) -> None:
     reads, _ = budget(ScanOptions(sample=sample))
     reads.expect(100)
-    files = [run.directory.sizes[run.start] for run in reads.wanted(runs(*[10] * 10))]
+    files = [run.bytes for run in reads.wanted(runs(*[10] * 10))]
     assert files == taken
     assert reads.reason == ("sample" if len(taken) < 10 else "")
     # Files of a complete sample that still wait are read.

@@ -16,19 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, UsageError
+from rdc.files.root.root import Root
 from rdc.limits import survey as limits
-from rdc.model.entries import PackedInodes
+from rdc.model.entries import PackedInodes, strings
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanSlice
 from rdc.report.scan.tables import scan_json
+from rdc.survey.container import PartError
 from rdc.survey.count import chunk_references, compression_estimate, resembling_files
 from rdc.survey.parts.merge import PartSource, merge_parts
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.parts.sections import PartError
 from rdc.survey.scan import outcome as outcomes
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.summary import report_of
-from rdc.survey.walk.slice_choice import SliceChoice
+from rdc.survey.slices import SliceDivision
+from rdc.survey.walk.file_columns import FileRows, Met
 from tests.support.share import examples
 from tests.support.trees.linked_tree import linked_tree
 
@@ -152,24 +154,35 @@ def test_problems_count_once(tmp_path: Path) -> None:
 def test_each_file_and_directory_has_one_slice(
     of: int, files: list[tuple[int, int]], operand: int, path: bytes, by_inode: bool
 ) -> None:
-    rows = list(range(len(files)))
+    names = b"".join(b"%d\0" % number for number in range(len(files)))
     column = b"".join(inode.to_bytes(8, "little") for inode, _ in files)
     links = b"".join(count.to_bytes(4, "little") for _, count in files)
     inodes = PackedInodes(bytes(8 * len(files)), column, links, bytes(8 * len(files)), bytes(8 * len(files)))
-    choices = [SliceChoice(ScanSlice(number, of), by_inode=by_inode) for number in range(1, of + 1)]
-    owns = [choice.has_directory(operand, path) for choice in choices]
-    assert sum(owns) == 1
-    found = [choice.chosen(rows, inodes, own=own) for choice, own in zip(choices, owns, strict=True)]
-    assert sorted(row for chosen in found for row in chosen) == rows
-    for number, chosen in enumerate(found):
-        for row in chosen:
-            inode, count = files[row]
-            assert choices[number].has_inode(inode) if by_inode or count > 1 else owns[number]
+    rows = FileRows(names, bytes(8 * len(files)), bytes(8 * len(files)), inodes)
+    division, root = SliceDivision(of, by_inode=by_inode), Root.open(b"/")
+    shares = division.shares(Met(operand, root, 0, path, rows))
+    own = division.of_directory(operand, path)
+    assert own in shares
+    assert shares.keys() <= set(range(1, of + 1))
+    found = {name: number for number, share in shares.items() for name in strings(share.names)}
+    assert sorted(found) == sorted(strings(names))
+    assert sum(map(len, shares.values())) == len(files)
+    for name, number in found.items():
+        inode, count = files[int(name)]
+        assert number == (division.of_inode(inode) if by_inode or count > 1 else own)
+
+
+def test_a_single_file_makes_no_share_of_its_directory() -> None:
+    """Nobody else's part has a directory of which only one file is scanned."""
+    inodes = PackedInodes(bytes(8), b"\1" * 8, b"\1\0\0\0", bytes(8), bytes(8))
+    rows = FileRows(b"name\0", bytes(8), bytes(8), inodes)
+    met = Met(0, Root.open(b"/"), 0, b"", rows, is_single=True)
+    assert len(SliceDivision(9, by_inode=True).shares(met)) == 1
 
 
 def test_slices_are_about_equal() -> None:
-    choice = SliceChoice(ScanSlice(1, 4), by_inode=False)
-    chosen = sum(choice.has_directory(0, b"a/%d" % number) for number in range(4_000))
+    division = SliceDivision(4, by_inode=False)
+    chosen = sum(division.of_directory(0, b"a/%d" % number) == 1 for number in range(4_000))
     assert 900 < chosen < 1100
 
 

@@ -31,7 +31,8 @@ from rdc.survey.scan.found_files import Found, Run
 from rdc.survey.scan.large_file import LEAD_IN, PERIOD, rows_with_long_runs
 from rdc.survey.scan.scanned_file import SharingDevices
 from rdc.survey.scan.scanner import Scanner
-from rdc.survey.scan.small_batch import SignedBatch, SmallBatch, counted, named, reader, sign_batch
+from rdc.survey.scan.small_batch import SignedBatch, SmallBatch, located, named, reader, sign_batch
+from rdc.survey.walk.file_columns import FileRows, Met
 from tests.support.trees.sparse_files import BLOCK, write_sparse
 from tests.support.trees.trees import tree, write_tree
 
@@ -45,7 +46,8 @@ def found_in(root: Root, *directories: bytes) -> Found:
     found = Found()
     for number, path in enumerate(directories):
         listed = root.listed(path)
-        found.add(root, 10 + number, path, listed.listing, listed.inodes)
+        files = FileRows.of_listing(listed.listing, listed.inodes)
+        found.add_met(Met(0, root, number, path, files), 10 + number, files)
     return found
 
 
@@ -80,7 +82,7 @@ def signed_by_hand(batch: SmallBatch, result: SignedBatch) -> None:
         set(range(len(batch))) - {row for row, _ in result.outcome.failed} - set(result.hollow)
     )
     for part in (result.outcome.read, result.outcome.known):
-        columns, (directories, names) = counted(batch, part), named(batch, part)
+        columns, locations, (directories, names) = part.signatures, located(batch, part), named(batch, part)
         again = reader(batch, part)
         at = 0
         for number, row in enumerate(part.rows):
@@ -89,7 +91,7 @@ def signed_by_hand(batch: SmallBatch, result: SignedBatch) -> None:
             whole = sign(content, FINE_PARAMS)
             assert columns.roots[32 * number : 32 * number + 32] == whole.root
             assert columns.sizes[number] == len(content)
-            assert columns.locations[number] == batch.locations[row]
+            assert locations[number] == batch.locations[row]
             assert (directories[number], names[number]) == (found.directory, os.path.basename(found.path))
             count, level = columns.counts[number], whole.levels[0]
             digests = [bytes(level.digests[32 * i : 32 * i + 32]) * one for i, one in enumerate(level.counts)]
@@ -117,15 +119,15 @@ def test_rows_are_the_files_that_were_put_in(root: Root, data: st.DataObject) ->
     batch = batched(chosen)
     wanted = [(run, row) for run in chosen for row in range(run.start, run.stop)]
     assert len(batch) == len(wanted)
-    assert batch.bytes == sum(run.directory.sizes[row] for run, row in wanted)
+    assert batch.bytes == sum(run.found.sizes[row] for run, row in wanted)
     assert list(batch.locations) == [100 * run.directory.number + row for run, row in wanted]
     if not wanted:
         return
     assert batch.root is root
     assert [batch.file(row) for row in range(len(batch))] == [run.file(row) for run, row in wanted]
-    assert batch.names() == [run.names[row] for run, row in wanted]
+    assert batch.names() == [run.names[row - run.start] for run, row in wanted]
     assert list(batch.directories()) == [run.directory.number for run, _ in wanted]
-    assert list(batch.allocated) == [run.directory.allocated[row] for run, row in wanted]
+    assert list(batch.allocated) == [run.found.allocated[row] for run, row in wanted]
     files = batch.files
     assert strings(files.paths) == [run.file(row).path for run, row in wanted]
     for row in range(len(batch)):

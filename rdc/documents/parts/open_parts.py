@@ -53,7 +53,7 @@ class OpenParts:
         return printable(self.sources[number].name)
 
     def check(self, number: int) -> Part:
-        """Reads and checks a whole part. Also raises DocumentPartError and UsageError."""
+        """Reads and checks a whole part. Also raises PartError and UsageError."""
         try:
             with os.fdopen(os.dup(self._descriptor(number)), "rb") as stream:
                 stream.seek(0)

@@ -13,12 +13,13 @@ from rdc.documents.features import SHINGLE_SIZES, SHINGLE_VERSION
 from rdc.documents.parts.block import COUNTS, SAMPLES, SEED, BlockLayout
 from rdc.documents.parts.range_section import decode_range
 from rdc.documents.parts.slice_head import DocumentHead, decode_slice
-from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import OutputKind
 from rdc.limits.documents import PART_BLOCK_BYTES, PART_NAMES, READ_BYTES, SLICE_HEAD_BYTES
 from rdc.model.entries import little_endian_integers
 from rdc.progress import Problem
 from rdc.records import dataclass
+from rdc.survey.container import PartError, SectionReader, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,23 +27,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from rdc.documents.read.range_outcome import RangeOutcome
-
-__all__ = [
-    "DOCUMENT_PART",
-    "MAGIC",
-    "MAGIC_OF_SLICES",
-    "MERGED_DOCUMENTS",
-    "Block",
-    "DocumentPartError",
-    "Part",
-    "encode_section",
-    "is_document_part",
-    "method",
-    "part_end",
-    "part_start",
-    "read_head",
-    "read_part",
-]
 
 MAGIC = b"RDCDOCS\x01"
 """The first bytes of a part. Its last byte is the version of the format."""
@@ -58,12 +42,6 @@ _SECTION = struct.Struct("<4sQ32s")
 
 _PROBLEM = struct.Struct("<IIQ")
 """Exit code, bytes of the path, rows left out."""
-
-
-class DocumentPartError(RdcError):
-    """A file that should be a part of documents is not one, or is damaged."""
-
-    code = ExitCode.STREAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +88,7 @@ def method(unit: str) -> bytes:
 def encode_section(tag: bytes, columns: Iterable[bytes]) -> Iterator[bytes]:
     """Encodes a section."""
     spans = list(columns)
-    digest = blake3(tag)
-    for span in spans:
-        digest.update(span)
-    yield _SECTION.pack(tag, sum(map(len, spans)), digest.digest())
-    yield from spans
+    return section(_SECTION, tag, [sum(map(len, spans))], spans)
 
 
 def part_start(unit: str, magic: bytes = MAGIC) -> Iterator[bytes]:
@@ -136,7 +110,7 @@ def part_end(problems: Iterable[Problem], left_out: int) -> Iterator[bytes]:
 def read_part(stream: BinaryIO, name: str, number: int) -> Part:
     """Checks a whole part. `name`: the file in messages.
 
-    Raises DocumentPartError, with the offset, for damage, and UsageError for a part of other parameters.
+    Raises PartError, with the offset, for damage, and UsageError for a part of other parameters.
     """
     return _Reader(stream, name, number).read()
 
@@ -148,38 +122,36 @@ def read_head(stream: BinaryIO, name: str) -> DocumentHead:
 
 class _Reader:
     def __init__(self, stream: BinaryIO, name: str, number: int) -> None:
-        self._stream = stream
+        self._file = SectionReader(stream, name, _SECTION, "search")
         self._name = name
         self._number = number
         self._size = os.fstat(stream.fileno()).st_size
-        self._at = 0
 
     def head(self) -> DocumentHead:
         """Reads what comes before the blocks."""
-        start = self._stream.read(len(MAGIC))
+        start = self._file.magic
         if start not in (MAGIC, MAGIC_OF_SLICES):
             if start[:-1] == MAGIC[:-1]:
                 raise UsageError(
                     f"{self._name}: a part of version {start[-1]}, this rdc reads {MAGIC[-1]} and"
                     f" {MAGIC_OF_SLICES[-1]}; search again with this version of rdc"
                 )
-            raise DocumentPartError(
+            raise PartError(
                 f"{self._name}: expected a part that rdc similar --text -o wrote, found another kind of file"
             )
-        self._at = len(MAGIC)
         tag, size = self._section()
         unit = self._unit(self._content(tag, size)) if tag == b"HEAD" and size < READ_BYTES else None
         if unit is None:
-            raise self._damaged("a head", printable(tag))
+            raise self._file.damaged("a head", printable(tag))
         if start == MAGIC:
             return DocumentHead(self._name, unit, (), None, 0)
         tag, size = self._section()
         if tag != b"SLIC" or size > SLICE_HEAD_BYTES:
-            raise self._damaged("a slice", f"a section {printable(tag)} of {size} bytes")
+            raise self._file.damaged("a slice", f"a section {printable(tag)} of {size} bytes")
         try:
             return decode_slice(self._content(tag, size), self._name, unit)
         except ValueError as error:
-            raise self._damaged("a slice", type(error).__name__) from error
+            raise self._file.damaged("a slice", type(error).__name__) from error
 
     def read(self) -> Part:
         head = self.head()
@@ -195,28 +167,23 @@ class _Reader:
                 self._range(self._content(tag, size), part)
             elif tag == b"LAST" and not size:
                 self._content(tag, size)
-                if self._stream.read(1):
-                    raise self._damaged("nothing behind the last section", "more bytes")
+                self._file.check_end()
                 return Part(head, part.blocks, part.problems, left_out, part.ranges)
             else:
-                raise self._damaged("a block", f"a section {printable(tag)} of {size} bytes")
+                raise self._file.damaged("a block", f"a section {printable(tag)} of {size} bytes")
 
     def _section(self) -> tuple[bytes, int]:
-        head = self._stream.read(_SECTION.size)
-        if len(head) < _SECTION.size:
-            raise self._damaged("more sections", "the end of the file")
-        tag, size, self._digest = _SECTION.unpack(head)
-        self._at += _SECTION.size
-        most = min(PART_BLOCK_BYTES, self._size - self._at)
+        file = self._file
+        tag, (size,) = file.begin()
+        file.at += file.head_bytes
+        most = min(PART_BLOCK_BYTES, self._size - file.at)
         if size > most:
-            raise self._damaged(f"a section of at most {most} bytes", f"one of {size}")
+            raise file.damaged(f"a section of at most {most} bytes", f"one of {size}")
         return tag, size
 
     def _content(self, tag: bytes, size: int) -> bytes:
-        content = self._stream.read(size)
-        if len(content) < size or blake3(tag + content).digest() != self._digest:
-            raise self._damaged("a section that has its digest", "other bytes")
-        self._at += size
+        content = self._file.stored(tag, size)
+        self._file.at += size
         return content
 
     def _unit(self, found: bytes) -> str:
@@ -235,56 +202,52 @@ class _Reader:
             message = content[_PROBLEM.size + length :].decode("utf-8", "surrogateescape")
             part.problems.append(Problem(ExitCode(code), path, message))
         except (struct.error, ValueError) as error:
-            raise self._damaged("a problem", type(error).__name__) from error
+            raise self._file.damaged("a problem", type(error).__name__) from error
         return int(left_out)
 
     def _range(self, content: bytes, part: Part) -> None:
         try:
             found = decode_range(content)
         except (struct.error, ValueError) as error:
-            raise self._damaged("a range", type(error).__name__) from error
+            raise self._file.damaged("a range", type(error).__name__) from error
         first = len(part.blocks) - found.blocks
         if first < 0:
-            raise self._damaged(f"a range of at most {len(part.blocks)} blocks", f"one of {found.blocks}")
+            raise self._file.damaged(
+                f"a range of at most {len(part.blocks)} blocks", f"one of {found.blocks}"
+            )
         part.ranges.append(PartRange(found.outcome, part.blocks[first:]))
         del part.blocks[first:]
 
     def _block(self, size: int) -> Block:
         """Checks a block: its digest, its lengths, and what a writer promises of its columns."""
-        start = self._at
+        start = self._file.at
         digest = blake3(b"BLOK")
         counts = self._span(min(size, COUNTS.size), digest)
         layout = BlockLayout(*COUNTS.unpack(counts)) if len(counts) == COUNTS.size else None
         if layout is None or max(layout.sources, layout.documents) > PART_NAMES or layout.end != size:
-            raise self._damaged("a block with the columns that it states", "other columns")
-        self._at = start
+            raise self._file.damaged("a block with the columns that it states", "other columns")
+        self._file.at = start
         columns = counts + self._span(layout.digests - COUNTS.size, digest)
         self._skip(layout.shingle_ends - layout.digests, digest)
         ends = self._span(layout.sets - layout.shingle_ends, digest)
         self._skip(layout.end - layout.sets, digest)
-        if digest.digest() != self._digest:
-            raise self._damaged("a block that has its digest", "other bytes")
+        if digest.digest() != self._file.digest:
+            raise self._file.damaged("a block that has its digest", "other bytes")
         if not _is_sound(columns, ends, layout):
-            raise self._damaged("columns that a search writes", "others")
-        self._at = start + size
+            raise self._file.damaged("columns that a search writes", "others")
+        self._file.at = start + size
         return Block(self._number, start, layout)
 
     def _span(self, size: int, digest: blake3) -> bytes:
-        span = self._stream.read(size)
+        span = self._file.stream.read(size)
         if len(span) < size:
-            raise self._damaged("a whole block", "the end of the file")
+            raise self._file.damaged("a whole block", "the end of the file")
         digest.update(span)
         return span
 
     def _skip(self, size: int, digest: blake3) -> None:
         while size:
             size -= len(self._span(min(size, READ_BYTES), digest))
-
-    def _damaged(self, expected: str, found: str) -> DocumentPartError:
-        return DocumentPartError(
-            f"{self._name}: damaged at byte {self._at}: expected {expected}, found {found};"
-            " search again on the machine it is from"
-        )
 
 
 def _is_sound(columns: bytes, shingle_ends: bytes, layout: BlockLayout) -> bool:

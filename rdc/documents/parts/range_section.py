@@ -16,11 +16,11 @@ from rdc.records import dataclass
 
 __all__ = ["FoundRange", "decode_range", "encode_range"]
 
-_COUNTS = struct.Struct("<8QII")
+_RANGE_COUNTS = struct.Struct("<8QII")
 """Number of the range, number of ranges, bytes of the file, lines, blocks before this section that are of the
 range, rows left out, bad rows, 1 if the range was read to its end; bytes of the path, number of problems."""
 
-_PROBLEM = struct.Struct("<BIQQI")
+_RANGE_PROBLEM = struct.Struct("<BIQQI")
 """Kind, exit code, row, rows left out, bytes of the message."""
 
 _FAILURE = len(ProblemKind)
@@ -38,7 +38,7 @@ def encode_range(found: FoundRange) -> bytes:
     """The content of a section RANG."""
     one = found.outcome
     problems = [
-        _PROBLEM.pack(
+        _RANGE_PROBLEM.pack(
             problem.kind,
             ExitCode.PARTIAL,
             problem.row,
@@ -50,8 +50,8 @@ def encode_range(found: FoundRange) -> bytes:
     ]
     if one.failure is not None:
         message = one.failure.message.encode("utf-8", "surrogateescape")
-        problems.append(_PROBLEM.pack(_FAILURE, one.failure.code, 0, 1, len(message)) + message)
-    counts = _COUNTS.pack(
+        problems.append(_RANGE_PROBLEM.pack(_FAILURE, one.failure.code, 0, 1, len(message)) + message)
+    counts = _RANGE_COUNTS.pack(
         *(one.range.number, one.range.of, one.range.size, one.lines, found.blocks),
         *(one.problems.count, one.problems.bad, one.complete, len(one.path), len(problems)),
     )
@@ -60,8 +60,10 @@ def encode_range(found: FoundRange) -> bytes:
 
 def decode_range(content: bytes) -> FoundRange:
     """Raises ValueError or struct.error for content that no search writes."""
-    number, of, size, lines, blocks, left_out, bad, complete, length, count = _COUNTS.unpack_from(content)
-    path = content[_COUNTS.size : _COUNTS.size + length]
+    number, of, size, lines, blocks, left_out, bad, complete, length, count = _RANGE_COUNTS.unpack_from(
+        content
+    )
+    path = content[_RANGE_COUNTS.size : _RANGE_COUNTS.size + length]
     if not number < of <= SCAN_SLICES or size > SIZE_LIMIT or complete > 1 or len(path) < length:
         raise ValueError("a range that no search has")
     range_ = FileRange.of_file(number, of, size)
@@ -69,10 +71,10 @@ def decode_range(content: bytes) -> FoundRange:
         raise ValueError("more lines than bytes")
     problems = RowProblems(path)
     failure: Problem | None = None
-    at = _COUNTS.size + length
+    at = _RANGE_COUNTS.size + length
     for _ in range(count):
-        kind, code, row, dropped, length = _PROBLEM.unpack_from(content, at)
-        at += _PROBLEM.size
+        kind, code, row, dropped, length = _RANGE_PROBLEM.unpack_from(content, at)
+        at += _RANGE_PROBLEM.size
         message = content[at : at + length].decode("utf-8", "surrogateescape")
         at += length
         if kind == _FAILURE:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import struct
 from array import array
 
-from blake3 import blake3
-
 from rdc.limits.survey import SCAN_SLICES
 from rdc.model.entries import little_endian, little_endian_integers, strings
 from rdc.records import dataclass
-from rdc.survey.parts.slice_checks import JobWords
-from rdc.survey.scan.slice_set import SliceSet, WalkTotals
+from rdc.survey.slices import SliceSet, WalkTotals, are_options, option_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +16,9 @@ if TYPE_CHECKING:
 
     from rdc.model.documents import DocumentOptions
 
-__all__ = ["SEARCH", "DocumentHead", "decode_slice", "encode_slice", "shared_options"]
+__all__ = ["DocumentHead", "decode_slice", "encode_slice", "shared_options"]
 
-SEARCH = JobWords("search", "searches", "search", "rdc similar --text")
-
-_COUNTS = struct.Struct("<8Q")
+_SLICE_COUNTS = struct.Struct("<8Q")
 """Number of the slice, number of slices, files, bytes and directories walked, bytes to read, number of paths,
 bytes of paths."""
 
@@ -48,27 +43,22 @@ class DocumentHead:
         cls, name: str, paths: Sequence[bytes], options: DocumentOptions, of: int, roots: Sequence[int]
     ) -> DocumentHead:
         """The head of a search that has read nothing yet."""
-        nothing = WalkTotals(0, 0, 0, 0)
-        slices = SliceSet(of, (), shared_options(options), tuple(roots), nothing, nothing)
+        slices = SliceSet.expected(of, shared_options(options), roots)
         return cls(name, options.shingle, tuple(paths), slices, 0)
 
 
 def shared_options(options: DocumentOptions) -> str:
-    """The options in which slices of one search must agree, one line each: a name, a space, a value."""
-    rules = blake3(repr(options.rules).encode()).hexdigest()[:16] if options.rules else "none"
+    """The options in which slices of one search must agree."""
     # A field may have any name.
     field = (
         options.field if options.field.isalnum() else f"hex:{options.field.encode(errors='replace').hex()}"
     )
-    return "".join(
-        f"{name} {value}\n"
-        for name, value in (
-            ("filters", rules),
-            ("-x", "on" if options.one_file_system else "off"),
-            ("--field", field),
-            ("--shingle", options.shingle),
-            *([] if options.format == "auto" else [("--format", options.format)]),
-        )
+    return option_lines(
+        options.rules,
+        options.one_file_system,
+        ("--field", field),
+        ("--shingle", options.shingle),
+        *([] if options.format == "auto" else [("--format", options.format)]),
     )
 
 
@@ -82,22 +72,22 @@ def encode_slice(head: DocumentHead) -> bytes:
     # Bytes are only compared and added up for progress: those of enough sparse files are cut.
     walked = (totals.files, min(totals.bytes, NUMBER_LIMIT), totals.directories)
     size = min(head.size, NUMBER_LIMIT)
-    counts = _COUNTS.pack(slices.numbers[0], slices.of, *walked, size, len(head.paths), len(names))
+    counts = _SLICE_COUNTS.pack(slices.numbers[0], slices.of, *walked, size, len(head.paths), len(names))
     return b"".join([counts, little_endian(array("Q", slices.roots)), names, options])
 
 
 def decode_slice(content: bytes, name: str, unit: str) -> DocumentHead:
     """Raises ValueError for content that no search writes."""
-    if len(content) < _COUNTS.size:
+    if len(content) < _SLICE_COUNTS.size:
         raise ValueError("a slice with other fields")
-    number, of, files, size, directories, own, count, name_bytes = _COUNTS.unpack_from(content)
-    end = _COUNTS.size + 8 * count + name_bytes
+    number, of, files, size, directories, own, count, name_bytes = _SLICE_COUNTS.unpack_from(content)
+    end = _SLICE_COUNTS.size + 8 * count + name_bytes
     if end > len(content) or not 1 <= number <= of <= SCAN_SLICES:
         raise ValueError("a slice that no search has")
-    roots = little_endian_integers("Q", content[_COUNTS.size : end - name_bytes])
+    roots = little_endian_integers("Q", content[_SLICE_COUNTS.size : end - name_bytes])
     paths = strings(content[end - name_bytes : end])
     options = content[end:].decode()
-    if len(paths) != count or any(line.count(" ") != 1 for line in options.splitlines()):
+    if len(paths) != count or not are_options(options):
         raise ValueError("a slice with other paths or options")
     totals = WalkTotals(files, size, directories, number)
     slices = SliceSet(of, (number,), options, tuple(roots), totals, totals)

@@ -9,7 +9,6 @@ from rdc.documents.read.file_stream import opened_stream
 from rdc.documents.read.parquet_rows import check_pyarrow
 from rdc.errors import RdcError
 from rdc.files.objects.object_url import is_url
-from rdc.model.entries import Kind
 from rdc.records import dataclass, replace
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.walk_paths import walk_paths
@@ -107,7 +106,8 @@ def list_units(
     `claims`."""
     urls = [path for path in paths if is_url(path)]
     use = StorageUse(options.depth, options.max_rate)
-    tree = walk_paths(
+    files: FileColumns | JoinedFiles
+    files, _ = walk_paths(
         [path for path in paths if not is_url(path)],
         options.rules,
         reporter,
@@ -117,8 +117,6 @@ def list_units(
         choice=slice_,
         claims=claims,
     )
-    files: FileColumns | JoinedFiles
-    files = tree.files([row for row, kind in enumerate(tree.kinds) if kind == Kind.FILE])
     if urls:
         from rdc.documents.read.object_columns import JoinedFiles, list_objects
 

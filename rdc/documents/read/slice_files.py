@@ -7,7 +7,7 @@ from rdc.documents.read.file_range import FileRange
 from rdc.kernel import name_ranks
 from rdc.limits.documents import RANGE_BYTES
 from rdc.model.entries import Kind, little_endian_integers, strings
-from rdc.survey.scan.slice_set import WalkTotals
+from rdc.survey.slices import SLICE_KEY, WalkTotals, name_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from rdc.model.scan import ScanSlice
 
 __all__ = ["SliceFiles", "ranges_of"]
-
-_KEY = b"rdc survey slice"
-"""The key of all slices. It is no secret: every machine must choose alike."""
 
 
 def ranges_of(path: bytes, size: int, slices: int, format_: str = "auto") -> int:
@@ -68,7 +65,7 @@ class SliceFiles:
         sizes: array[int] = little_endian_integers("Q", listing.sizes)
         self._bytes += sum(map(sizes.__getitem__, rows))
         base = _rank(directory)
-        ranks: array[int] = little_endian_integers("Q", name_ranks(_KEY, listing.names))
+        ranks: array[int] = little_endian_integers("Q", name_ranks(SLICE_KEY, listing.names))
         names: list[bytes] = []
         chosen = []
         for row in rows:
@@ -97,4 +94,4 @@ class SliceFiles:
 
 
 def _rank(name: bytes) -> int:
-    return int.from_bytes(name_ranks(_KEY, name.replace(b"\0", b"") + b"\0"), "little")
+    return name_rank(name.replace(b"\0", b""))

@@ -21,7 +21,7 @@ class TextSpan:
     """Texts in Arrow's layout: those between the offsets, one after another."""
 
     text: Buffer
-    """Valid UTF-8. What is before the first offset and behind the last one is none of them."""
+    """Valid UTF-8. Bytes before the first offset and after the last belong to no text."""
     offsets: array[int]
     """Typecode 'q', one more than texts."""
 

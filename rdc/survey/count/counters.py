@@ -9,13 +9,14 @@ from itertools import accumulate, chain, repeat
 from operator import sub
 
 from rdc.kernel import Folder
-from rdc.records import dataclass
+from rdc.signature.short import ShortSignatures
 from rdc.survey.count.chunk_counter import STRATA, ChunkCounter
 from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.count.chunk_references import ChunkReferences
 from rdc.survey.count.compression_estimate import CompressionSample, expected_shift, sample_size
 from rdc.survey.count.granularities import (
     FILE_LEVEL,
+    FINE_PARAMS,
     FOLD_MAX,
     FOLD_MIN,
     FOLDED,
@@ -29,7 +30,7 @@ from rdc.survey.count.resembling_files import ResemblingFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
     from rdc.survey.count.fixed_blocks import FixedBlocks
     from rdc.survey.count.holes import Holes
-
-__all__ = ["Counters", "CountedFiles", "CountedFile"]
 
 SEGMENT_BYTES = 128 << 10
 """Whole files are compressed in pieces of this size. It is one window of zstd's faster levels, so pieces
@@ -64,24 +63,6 @@ class CountedFile:
         self.tree = tree
         self.location = location
         self.read = read
-
-
-@dataclass(frozen=True, slots=True)
-class CountedFiles:
-    """Files as rows. Their chunks follow one another."""
-
-    roots: bytes
-    """32 bytes per file."""
-    sizes: array[int]
-    """Typecode 'Q', in bytes."""
-    locations: array[int]
-    """Typecode 'I'."""
-    counts: array[int]
-    """Typecode 'I': number of chunks of each file."""
-    lengths: bytes
-    """Length of each chunk, native 64-bit numbers."""
-    digests: bytes
-    """Digest of each chunk, 32 bytes."""
 
 
 class Counters:
@@ -137,20 +118,28 @@ class Counters:
         if not files:
             return
         levels = [file.tree.levels[0] for file in files]
-        columns = CountedFiles(
-            roots=b"".join([file.tree.root for file in files]),
+        signatures = ShortSignatures(
+            FINE_PARAMS,
             sizes=array("Q", [file.tree.size for file in files]),
-            locations=array("I", [file.location for file in files]),
             counts=array("I", [level.records for level in levels]),
-            lengths=b"".join([level.lengths for level in levels]),
+            lengths=array("Q", b"".join([level.lengths for level in levels])),
             digests=b"".join([level.digests for level in levels]),
+            traits=b"",
+            roots=b"".join([file.tree.root for file in files]),
         )
-        self.add_columns(columns, lambda file, offset, length: files[file].read(offset, length))
+        locations = [file.location for file in files]
+        self.add_columns(signatures, locations, lambda file, offset, length: files[file].read(offset, length))
 
-    def add_columns(self, files: CountedFiles, read: Callable[[int, int, int], Buffer | None]) -> None:
-        """Counts files without holes, given all their chunks. `read`: reads content again, given the row of
-        the file, offset and length in bytes; None if the file has changed or is gone."""
-        keys, sizes = keys_of(files.digests), files.lengths
+    def add_columns(
+        self,
+        files: ShortSignatures,
+        locations: Sequence[int],
+        read: Callable[[int, int, int], Buffer | None],
+    ) -> None:
+        """Counts files without holes, given all their chunks and the location of each. `read`: reads content
+        again, given the row of the file, offset and length in bytes; None if the file has changed or is
+        gone."""
+        keys, sizes = keys_of(files.digests), files.lengths.tobytes()
         ends = array("Q", accumulate(files.counts)).tobytes()
         for number, level in enumerate(FOLDED):
             if number:
@@ -161,11 +150,11 @@ class Counters:
             if level == FOLLOWED:
                 stops = memoryview(ends).cast("Q").tolist()
                 counts = map(sub, stops, [0, *stops])
-                locations = array("I", chain.from_iterable(map(repeat, files.locations, counts)))
-                self.references.add(keys, sizes, locations)
+                where = array("I", chain.from_iterable(map(repeat, locations, counts)))
+                self.references.add(keys, sizes, where)
         roots = keys_of(files.roots)
         self.levels[FILE_LEVEL].add(roots, files.sizes.tobytes())
-        for location, size in zip(files.locations, files.sizes, strict=True):
+        for location, size in zip(locations, files.sizes, strict=True):
             self.locations.count(location, size)
         self._compress_files(array("Q", roots), files.sizes, read)
 

@@ -1,1 +1,2 @@
-"""A scan at rest, and several added up. `rdc scan -o` writes parts, `rdc merge` reads them."""
+"""Files of a scan: what it counted, as a part, several parts added up, and lists of what slices have to read.
+`rdc scan -o` writes parts, `rdc merge` reads them."""

@@ -7,14 +7,15 @@ import os
 
 from rdc.errors import UsageError
 from rdc.records import dataclass
+from rdc.survey.container import PartError
 from rdc.survey.parts.merged_directories import MergedDirectories
 from rdc.survey.parts.part_adder import PartAdder
-from rdc.survey.parts.part_head import PartHead, decode_head
+from rdc.survey.parts.part_head import PartHead, check_one_scan, decode_head
 from rdc.survey.parts.row_adder import RowAdder
 from rdc.survey.parts.section_fields import SECTION_BYTES, decode_fields
-from rdc.survey.parts.sections import PartError, read_sections
-from rdc.survey.parts.slice_checks import check_complete, check_one_scan, joined_slices, tree_change
+from rdc.survey.parts.sections import read_sections
 from rdc.survey.scan.outcome import Outcome
+from rdc.survey.slices import check_complete, joined_slices, tree_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,13 +16,15 @@ from rdc.survey.parts.sections import (
     packed,
     packed_names,
 )
-from rdc.survey.scan.slice_set import SliceSet, WalkTotals, are_options
+from rdc.survey.slices import SCAN, SliceSet, WalkTotals, are_options, check_equal, check_slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.survey.scan.outcome import Outcome
 
-__all__ = ["COUNTERS", "METHOD", "REASONS", "PartHead", "decode_head", "encode_head"]
+__all__ = ["COUNTERS", "METHOD", "REASONS", "PartHead", "check_one_scan", "decode_head", "encode_head"]
 
 METHOD = (
     f"rdc survey 1; {FINE_PARAMS.id.hex()}; {' '.join(FOLDED)} folded by winnowing {FOLD_MIN} {FOLD_MAX};"
@@ -70,7 +72,7 @@ class PartHead:
         return cls(name, options.fixed, options.compress, paths, "", nothing, ExitCode.OK, slices)
 
     @property
-    def found_bytes(self) -> int:
+    def size(self) -> int:
         """Bytes of the files found, as listed."""
         return self.counters[COUNTERS.index("found_bytes")]
 
@@ -152,3 +154,20 @@ def _slices(options: str, numbers: array[int], paths: int) -> SliceSet:
         WalkTotals(*numbers[1:5]),
         WalkTotals(*numbers[5:9]),
     )
+
+
+def check_one_scan(heads: Sequence[PartHead]) -> None:
+    """Raises UsageError, with the part's name, unless the parts have the same levels and are all whole scans
+    or all different slices of one scan."""
+    first = heads[0]
+    for head in heads:
+        for what, a, b in (
+            ("--level", ", ".join(first.fixed), ", ".join(head.fixed)),
+            ("compression", _on(first.compress), _on(head.compress)),
+        ):
+            check_equal(first.name, head.name, what, a, b, SCAN)
+    check_slices(heads, SCAN)
+
+
+def _on(value: bool) -> str:
+    return "on" if value else "off"

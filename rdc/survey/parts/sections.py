@@ -6,35 +6,16 @@ import struct
 from array import array
 
 import zstandard
-from blake3 import blake3
 
-from rdc.errors import ExitCode, RdcError
 from rdc.files.own.output_file import OutputKind
 from rdc.limits.survey import PART_SECTION_BYTES
-from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
+from rdc.survey.container import PartError, SectionReader, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import BinaryIO
-
-__all__ = [
-    "MAGIC",
-    "MERGED_SCAN",
-    "NUMBER_LIMIT",
-    "SCAN_PART",
-    "VERSIONS",
-    "PartError",
-    "Section",
-    "encode_section",
-    "number",
-    "packed",
-    "packed_names",
-    "read_sections",
-    "unpacked",
-    "unpacked_names",
-]
 
 MAGIC = b"RDCPART\x03"
 """Begins a part; the last byte is the version that is written."""
@@ -62,31 +43,17 @@ FIELDS_MOST = 16
 """Most fields of a section that a reader accepts. No section has more than nine."""
 
 
-class PartError(RdcError):
-    """A file that should be a part is not one, or is damaged."""
-
-    code = ExitCode.STREAM
-
-
 def encode_section(tag: bytes, *fields: bytes | int | str) -> bytes:
     """Encodes a section. Numbers from 0 to 2^64 - 1 become 8 bytes, text becomes UTF-8."""
     raw = b"".join([_LENGTH.pack(len(field)) + field for field in map(_bytes, fields)])
     stored = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
-    return _HEAD.pack(tag, len(raw), len(stored), blake3(tag + stored).digest()) + stored
+    return b"".join(section(_HEAD, tag, (len(raw), len(stored)), [stored]))
 
 
 def _bytes(field: bytes | int | str) -> bytes:
     if isinstance(field, int):
         return field.to_bytes(8, "little")
     return field.encode() if isinstance(field, str) else field
-
-
-def number(field: bytes) -> int:
-    """Decodes a number from 0 to 2^63 - 1. Raises ValueError for any other field."""
-    value = int.from_bytes(field, "little")
-    if len(field) != 8 or value > SIZE_LIMIT:
-        raise ValueError("a number out of range")
-    return value
 
 
 def read_sections(
@@ -98,9 +65,9 @@ def read_sections(
     No more are read, or unpacked. Raises PartError, with the offset, for damage, an early end, or bytes after
     LAST.
     """
-    at = len(MAGIC)
-    magic = stream.read(at)
-    if len(magic) < at or magic[:-1] != MAGIC[:-1]:
+    file = SectionReader(stream, name, _HEAD, "scan")
+    magic = file.magic
+    if len(magic) < len(MAGIC) or magic[:-1] != MAGIC[:-1]:
         raise PartError(f"{name}: expected a part that rdc scan -o wrote, found another kind of file")
     if magic[-1] not in VERSIONS:
         known = " and ".join(map(str, VERSIONS))
@@ -108,32 +75,26 @@ def read_sections(
             f"{name}: a part of version {magic[-1]}; this rdc reads {known}; merge with the newer rdc"
         )
     while True:
-        head = stream.read(_HEAD.size)
-        if len(head) < _HEAD.size:
-            raise _damaged(name, at, "more sections", "the end of the file")
-        tag, size, length, digest = _HEAD.unpack(head)
+        tag, (size, length) = file.begin()
         most = PART_SECTION_BYTES if limits is None else limits.get(tag, PART_SECTION_BYTES)
         # What cannot be packed takes a little more.
         if size > most or length > most + (most >> 8) + STORED_OVERHEAD:
-            raise _damaged(name, at, f"at most {most} bytes", f"a section of {max(size, length)}")
-        stored = stream.read(length)
-        if len(stored) < length or blake3(tag + stored).digest() != digest:
-            raise _damaged(name, at, "a section that has its digest", "other bytes")
+            raise file.damaged(f"at most {most} bytes", f"a section of {max(size, length)}")
+        stored = file.stored(tag, length)
         try:
             # `decompress` allocates the size that the frame states, so that size is checked first.
             if zstandard.frame_content_size(stored) != size:
                 raise zstandard.ZstdError("another size")
             fields = _split(zstandard.ZstdDecompressor().decompress(stored))
         except (zstandard.ZstdError, struct.error) as error:
-            raise _damaged(name, at, "a section that can be unpacked", type(error).__name__) from error
+            raise file.damaged("a section that can be unpacked", type(error).__name__) from error
         if fields is None:
-            raise _damaged(name, at, f"a section of {size} bytes in fields", "other bytes")
+            raise file.damaged(f"a section of {size} bytes in fields", "other bytes")
         if tag == b"LAST":
-            if stream.read(1):
-                raise _damaged(name, at, "nothing behind the last section", "more bytes")
+            file.check_end()
             return
         yield tag, fields
-        at += _HEAD.size + length
+        file.at += _HEAD.size + length
 
 
 def _split(raw: bytes) -> list[bytes] | None:
@@ -147,13 +108,6 @@ def _split(raw: bytes) -> list[bytes] | None:
         fields.append(raw[at : at + length])
         at += length
     return fields
-
-
-def _damaged(name: str, at: int, expected: str, found: str) -> PartError:
-    return PartError(
-        f"{name}: damaged at byte {at}: expected {expected}, found {found};"
-        " scan again on the machine it is from"
-    )
 
 
 def packed(numbers: bytes | array[int]) -> bytes:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from rdc.model.entries import Kind, little_endian_integers
 from rdc.records import dataclass
-from rdc.survey.scan.directory_numbers import DirectoryNumbers
+from rdc.survey.slices import SliceDivision
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
-
-    from rdc.files.objects.object_listing import ListedObjects
-    from rdc.files.objects.object_tree import ObjectTree
-    from rdc.files.root.root import Root
     from rdc.progress import Problem, Reporter
     from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.scan.found_files import Found
-    from rdc.survey.walk.slice_choice import SliceChoice
-    from rdc.tree.walk import WalkedDirectory
-
-__all__ = ["Gatherer", "MetDirectory", "MetObjects", "Taker", "Walked"]
+    from rdc.survey.walk.file_columns import FileRows, Met
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,114 +28,107 @@ class Walked:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class MetDirectory:
-    operand: int
-    """Number of the path of the scan."""
-    root: Root
-    walked: int
-    """Position in the walk over everything."""
-    found: WalkedDirectory
-
-
-@dataclass(frozen=True, slots=True)
-class MetObjects:
-    """The objects of one directory, or one object that a URL names."""
-
-    operand: int
-    tree: ObjectTree
-    walked: int
-    below: bytes
-    """The directory's path below its URL."""
-    listed: ListedObjects
-
-    @property
-    def path(self) -> bytes:
-        """The directory's path in the tree."""
-        return b"." + (b"/" + self.below if self.listed.below else b"")
-
-
 class Taker(Protocol):
-    """What a walk gives what it meets. `files` and `total_bytes` grow with it."""
+    """What a walk gives what it meets."""
 
-    files: int
-    total_bytes: int
-
-    def take(self, met: MetDirectory) -> None:
-        """Takes a directory, in the order of the walk, which goes into the depth first."""
-
-    def take_file(
-        self, operand: int, root: Root, shown: bytes, walked: int, name: bytes, found: os.stat_result
-    ) -> None:
-        """Takes a file that is a path of the scan itself. `shown`: its directory, as the user would type
-        it."""
-
-    def take_objects(self, met: MetObjects) -> None:
-        """Takes objects."""
+    def take(self, met: Met) -> None:
+        """Takes the files of a directory, in the order of the walk, which goes into the depth first."""
 
     def take_problem(self, operand: int, problem: Problem) -> None:
         """Takes a problem of the walk."""
 
 
+class Step:
+    """A directory on the way to the one that a walk is in."""
+
+    __slots__ = ("given", "number", "path", "shown", "walked")
+
+    def __init__(self, met: Met) -> None:
+        self.path = met.path
+        self.shown = met.shown
+        self.walked = met.walked
+        self.number = -1
+        """Its number in ChunkLocations, once it has one."""
+        self.given: set[int] = set()
+        """The slices that have it in their list."""
+
+
+class Way:
+    """The directories on the way to the current one, of a walk that goes into the depth first."""
+
+    def __init__(self) -> None:
+        self.operand = -1
+        """Number of the path of the scan that is walked."""
+        self.steps: list[Step] = []
+
+    def enter(self, met: Met) -> None:
+        """Makes a directory the current one."""
+        if met.operand != self.operand:
+            self.operand, self.steps = met.operand, []
+        step = Step(met)
+        above = step.path.rpartition(b"/")[0]
+        while self.steps and not (step.path and self.steps[-1].path == above):
+            self.steps.pop()
+        self.steps.append(step)
+
+
+ALL = SliceDivision(1, by_inode=False)
+"""One slice has everything."""
+
+
 class Gatherer:
-    """With a `choice`, what other slices have is only added up, and their problems are not reported: all
-    slices meet them, and the one that they belong to reports them. Without one, nothing is added up here:
-    Found does."""
+    """What other slices have is left out, and their problems are not reported: all slices meet them, and the
+    one that they belong to reports them.
+
+    A slice counts few of the directories that it walks, so only those and the ones above them get a number.
+    Numbers still increase in the order of the walk. A directory without a number has no numbered directory
+    below it. So when it gets one, all directories with smaller numbers came before it.
+    """
 
     def __init__(
-        self, found: Found, locations: ChunkLocations, reporter: Reporter, choice: SliceChoice | None = None
+        self,
+        found: Found,
+        locations: ChunkLocations,
+        reporter: Reporter,
+        division: SliceDivision = ALL,
+        number: int = 1,
     ) -> None:
+        """`number`: of the slice that is gathered."""
         self._found = found
         self._locations = locations
         self._reporter = reporter
-        self._choice = choice
-        self._numbers = DirectoryNumbers(locations, -1)
-        self.files, self.total_bytes = 0, 0
+        self._division = division
+        self._number = number
+        self._way = Way()
 
-    def take(self, met: MetDirectory) -> None:
-        found, path = met.found, met.found.path
-        rows = found.listing.rows_of(Kind.FILE)
-        self._enter(met.operand, path, met.root.shown(path) or b".", met.walked)
-        own = True
-        if self._choice is not None:
-            own = self._choice.has_directory(met.operand, path)
-            self.files += len(rows)
-            sizes = little_endian_integers("Q", found.listing.sizes)
-            self.total_bytes += sum(map(sizes.__getitem__, rows))
-            rows = self._choice.chosen(rows, found.inodes, own=own)
-        if own or rows:
-            self._found.add(met.root, self._numbers.number(), path, found.listing, found.inodes, rows)
+    def take(self, met: Met) -> None:
+        share = self._division.shares(met).get(self._number)
+        if not met.is_single:
+            self.enter(met)
+        if share is not None:
+            self.add(met, share)
 
-    def take_file(
-        self, operand: int, root: Root, shown: bytes, walked: int, name: bytes, found: os.stat_result
-    ) -> None:
-        self.files += 1
-        self.total_bytes += found.st_size
-        if self._choice is None or self._choice.has_file(operand, found.st_ino, found.st_nlink):
-            number = self._locations.add_directory(shown or b".", -1, operand, walked)
-            self._found.add_file(root, number, name, found)
+    def enter(self, met: Met) -> None:
+        """Makes a directory the current one, of which all or nothing may be added."""
+        self._way.enter(met)
 
-    def take_objects(self, met: MetObjects) -> None:
-        listed = met.listed
-        self.files += len(listed.sizes)
-        self.total_bytes += sum(listed.sizes)
-        own = self._choice is None or self._choice.has_directory(met.operand, met.below)
-        if listed.single:
-            if own:
-                number = self._locations.add_directory(met.tree.shown(b"."), -1, met.operand, met.walked)
-                self._found.add_objects(met.tree, number, b".", listed)
-            return
-        self._enter(met.operand, met.path, met.tree.shown(met.path), met.walked)
-        if own:
-            number = self._numbers.number()
-            if listed.sizes:
-                self._found.add_objects(met.tree, number, met.path, listed)
+    def add(self, met: Met, files: FileRows) -> None:
+        """Adds files of the current directory, or a file that is a path of the scan, and numbers the
+        directory."""
+        if met.is_single:
+            number = self._locations.add_directory(met.shown, -1, met.operand, met.walked)
+        else:
+            number = -1
+            for step in self._way.steps:
+                if step.number < 0:
+                    step.number = self._locations.add_directory(step.shown, number, met.operand, step.walked)
+                number = step.number
+        self._found.add_met(met, number, files)
 
     def take_problem(self, operand: int, problem: Problem) -> None:
-        if self._choice is None or self._choice.has_directory(operand, problem.path):
-            self._reporter(problem)
+        if self._division.of_directory(operand, problem.path) == self._number:
+            self.report(problem)
 
-    def _enter(self, operand: int, path: bytes, shown: bytes, walked: int) -> None:
-        if operand != self._numbers.operand:
-            self._numbers = DirectoryNumbers(self._locations, operand)
-        self._numbers.enter(path, shown, walked)
+    def report(self, problem: Problem) -> None:
+        """Reports a problem of this slice."""
+        self._reporter(problem)

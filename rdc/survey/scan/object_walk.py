@@ -13,18 +13,17 @@ from rdc.model.entries import strings
 from rdc.model.filter_rules import are_plain
 from rdc.progress import Problem
 from rdc.records import replace
-from rdc.survey.scan.gatherer import MetObjects
 from rdc.tree.filter_list import filter_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.depth.read_rate import ReadRate
     from rdc.files.objects.object_listing import ListedObjects
     from rdc.files.objects.object_url import ObjectUrl
     from rdc.model.scan import ScanOptions
-    from rdc.survey.scan.gatherer import Taker
+    from rdc.progress import Reporter
 
 __all__ = ["ObjectTrees", "ObjectWalk", "check_urls"]
 
@@ -60,8 +59,7 @@ class ObjectTrees:
 
 
 class ObjectWalk:
-    """Gives objects to a taker, as Explorer does with directories. What cannot be listed is a problem, and
-    skipped.
+    """Lists objects, as UniqueWalk does with directories. What cannot be listed is reported, and skipped.
 
     What several URLs lead to is counted under the first of them. Only a URL can lead to what another one
     has, so no others are remembered.
@@ -71,27 +69,24 @@ class ObjectWalk:
         self,
         options: ScanOptions,
         paths: Sequence[bytes],
-        taker: Taker,
+        reporter: Reporter,
         stopped: Callable[[], bool],
         rate: ReadRate | None,
     ) -> None:
         """`paths`: all of the scan, of which the URLs matter. `rate`: as in ObjectTrees."""
         self._trees = ObjectTrees(options, stopped, rate)
         self._filters = filter_list(options.rules)
-        self._taker = taker
-        self._operand = -1
+        self._report = reporter
         self._stopped = stopped
         self._named = {b"s3://" + parse_url(path).key.encode() for path in filter(is_url, paths)}
         """What the URLs name: objects, or directories without a slash behind them."""
         self._counted: set[bytes] = set()
         """What of it was counted. A directory has its slash."""
 
-    def explore(self, url: ObjectUrl, operand: int, walked: int) -> int:
-        """Finds what is at and below a URL, number `operand` of the paths of the scan, after `walked`
-        directories. Returns the number of those that it walked."""
-        self._operand = operand
+    def explore(self, url: ObjectUrl) -> Iterator[tuple[ObjectTree, bytes, ListedObjects]]:
+        """Yields what is at and below a URL, by directory: the tree, the directory's path there, and the
+        objects that count."""
         tree = self._trees.tree(url)
-        directories = 0
         walk = self._trees.store.walk(
             url, self._enter, self._stopped, left_out=self._left_out, depth=self._trees.depths.listing
         )
@@ -102,13 +97,11 @@ class ObjectWalk:
             chosen = self._chosen(listed)
             if listed.single and not chosen.sizes:
                 continue
-            below = listed.below.removesuffix(b"/") if listed.below else b""
             where = self._trees.tree(url, single=True) if listed.single else tree
-            self._taker.take_objects(MetObjects(operand, where, walked + directories, below, chosen))
+            below = b"/" + listed.below.removesuffix(b"/") if listed.below else b""
+            yield where, b"." + below, chosen
             if listed.nameless and not listed.single:
                 self._report(listed.nameless_problem())
-            directories += 1
-        return directories
 
     def _left_out(self, below: bytes) -> bool:
         return self._filters.excluded(below, True)
@@ -150,9 +143,6 @@ class ObjectWalk:
     def _may_name(self, directory: bytes) -> bool:
         """Whether a URL may name an object in this directory."""
         return any(name.startswith(directory) for name in self._named)
-
-    def _report(self, problem: Problem) -> None:
-        self._taker.take_problem(self._operand, problem)
 
     def _report_again(self, shown: bytes) -> None:
         self._report(Problem(ExitCode.OK, shown, f"{printable(shown)}: counted already under another path"))

@@ -8,15 +8,14 @@ from rdc.errors import ExitCode, worse
 from rdc.limits.survey import SCAN_PROBLEMS
 from rdc.model.scan import ScanProblem
 from rdc.survey.count.counters import Counters
+from rdc.survey.slices import option_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanOptions
     from rdc.progress import Problem
     from rdc.survey.count.chunk_locations import ChunkLocations
-    from rdc.survey.scan.slice_set import SliceSet
-
-__all__ = ["Outcome"]
+    from rdc.survey.slices import SliceSet
 
 
 class Outcome:
@@ -60,3 +59,15 @@ class Outcome:
         if len(self.problems) > SCAN_PROBLEMS:
             self.problems.pop()
             self.more_problems += 1
+
+
+def shared_options(options: ScanOptions) -> str:
+    """The options in which slices of one scan must agree."""
+    return option_lines(
+        options.rules,
+        options.one_file_system,
+        ("--time", options.seconds),
+        ("--sample", options.sample),
+        ("--seed", options.seed),
+        ("--shift", options.shift),
+    )

@@ -66,5 +66,5 @@ class ReadBudget:
                 self.reason = self.reason or "sample"
                 return
             if self._enough != float("inf"):
-                taken += sum(run.directory.sizes[run.start : run.stop])
+                taken += run.bytes
             yield run

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.files.own.claims import Claims
     from rdc.progress import Reporter
+    from rdc.survey.scan.gatherer import Gatherer, Walked
     from rdc.survey.scan.outcome import Outcome
-    from rdc.survey.scan.scanner import Listed
 
 __all__ = ["survey"]
 
@@ -37,7 +37,7 @@ def survey(
     stopped: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
     threads: int | None = None,
-    listed: Listed | None = None,
+    listed: Callable[[Gatherer], Walked] | None = None,
     claims: Claims | None = None,
 ) -> Outcome:
     """Returns an outcome, which can be saved and merged before it is reported.

@@ -25,43 +25,36 @@ from rdc.survey.scan.counted_batch import count_chunks
 from rdc.survey.scan.found_files import Found
 from rdc.survey.scan.gatherer import Gatherer
 from rdc.survey.scan.large_file import LargeFile, count_tree
-from rdc.survey.scan.outcome import Outcome
+from rdc.survey.scan.outcome import Outcome, shared_options
 from rdc.survey.scan.read_budget import ReadBudget
 from rdc.survey.scan.scanned_file import ScannedFile, SharingDevices
-from rdc.survey.scan.slice_set import SliceSet, WalkTotals, shared_options
 from rdc.survey.scan.small_batch import (
     BATCH_FILES,
     BATCH_MOST,
     SmallBatch,
-    counted,
     named,
     sign_batch,
 )
 from rdc.survey.scan.walk import Explorer, is_single_file
-from rdc.survey.walk.slice_choice import SliceChoice
+from rdc.survey.slices import SliceDivision, SliceSet, WalkTotals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.small_columns import SignedFiles
     from rdc.catalog.store import SignatureStore
     from rdc.errors import RdcError
+    from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.own.claims import Claims
     from rdc.files.root.source_file import SourceFile
     from rdc.model.scan import ScanOptions
     from rdc.progress import Event, Reporter
-    from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.count.fixed_blocks import FixedBlocks
-    from rdc.survey.scan.found_files import FoundDirectory, FoundFile, Run
+    from rdc.survey.scan.found_files import FoundFile, Run
     from rdc.survey.scan.gatherer import Walked
     from rdc.survey.scan.small_batch import SignedBatch
-
-    Listed: TypeAlias = Callable[[Found, ChunkLocations, Reporter], Walked]
-
-__all__ = ["Listed", "Scanner"]
 
 STREAMED_BYTES = SIGNED_BYTES
 """Files of at least this size are read one at a time, by all threads together."""
@@ -85,7 +78,7 @@ class Scanner:
         stopped: Callable[[], bool],
         clock: Callable[[], float],
         threads: int | None = None,
-        listed: Listed | None = None,
+        listed: Callable[[Gatherer], Walked] | None = None,
         claims: Claims | None = None,
     ) -> None:
         """`listed`: fills what a walk would fill, and returns what the walk met. `claims`: the results of
@@ -116,26 +109,22 @@ class Scanner:
     def _run(self, paths: list[bytes], found: Found) -> Outcome:
         outcome, budget = self.outcome, self._budget
         outcome.paths = list(paths)
-        choice = None
+        gatherer = Gatherer(found, outcome.locations, self._report)
         if self._options.slice is not None:
-            choice = SliceChoice(self._options.slice, by_inode=any(map(is_single_file, paths)))
+            division = SliceDivision(self._options.slice.of, by_inode=any(map(is_single_file, paths)))
+            number = self._options.slice.number
+            gatherer = Gatherer(found, outcome.locations, self._report, division, number)
         if self._listed is None:
-            explorer = Explorer(
-                self._options,
-                Gatherer(found, outcome.locations, self._report, choice),
-                budget.stopped,
-                paths,
-                self._claims,
-            )
+            explorer = Explorer(self._options, gatherer, budget.stopped, paths, self._claims)
             for path in paths:
                 explorer.explore(path)
             walked = explorer.walked
         else:
-            walked = self._listed(found, outcome.locations, self._report)
+            walked = self._listed(gatherer)
         self._every_inode = walked.single_files
-        outcome.found_files, outcome.found_bytes = found.files, found.bytes
+        outcome.found_files, outcome.found_bytes = len(found), found.bytes
         outcome.slices = self._slices(walked)
-        outcome.counters.expect(found.bytes if choice is None else walked.bytes)
+        outcome.counters.expect(walked.bytes)
         budget.expect(found.bytes)
         self._progress()
         runs = found.shuffled(self._options.seed) if budget.of_a_part else found.in_order()
@@ -157,8 +146,7 @@ class Scanner:
         if own is None:
             return None
         totals = WalkTotals(walked.files, walked.bytes, walked.directories, own.number)
-        shared = shared_options(self._options)
-        return SliceSet(own.of, (own.number,), shared, walked.roots, totals, totals)
+        return SliceSet.one(own, shared_options(self._options), walked.roots, totals)
 
     def _batches(self, runs: Iterable[Run], most: int) -> Iterator[SmallBatch]:
         """Batches of small files, `most` at a time once started. Files that are read singly are handled in
@@ -169,32 +157,31 @@ class Scanner:
             for part in self._split(run):
                 if batch and (
                     part.directory.root is not batch.root
-                    or len(batch) + part.stop - part.start > enough
+                    or len(batch) + len(part) > enough
                     or batch.is_full()
                     or batch.bytes + part.bytes > BATCH_MOST
                 ):
                     yield batch
                     batch, enough = SmallBatch(), min(most, 2 * enough)
-                names = part.names[part.start : part.stop]
-                batch.add(part, self.outcome.locations.locations_of(part.directory.number, names))
+                batch.add(part, self.outcome.locations.locations_of(part.directory.number, part.names))
         if batch:
             yield batch
 
     def _split(self, run: Run) -> Iterator[Run]:
         """Yields the parts of `run` that go into a batch. Handles the other files."""
-        here, start, stop = run.directory, run.start, run.stop
-        small = self._largest_in_batches(here)
+        found, start, stop = run.found, run.start, run.stop
+        small = self._largest_in_batches(run.directory.root)
         if (
             not self._every_inode
-            and max(here.sizes[start:stop]) <= small
-            and max(here.links[start:stop]) <= 1
+            and max(found.sizes[start:stop]) <= small
+            and max(found.links[start:stop]) <= 1
             and run.bytes <= BATCH_MOST
         ):
             yield run
             return
         for row in range(start, stop):
-            size = here.sizes[row]
-            if not self._is_first(here, row):
+            size = found.sizes[row]
+            if not self._is_first(found, row):
                 self.outcome.hardlinks += 1
                 self._advance(size)
             elif size <= small:
@@ -204,19 +191,19 @@ class Scanner:
             else:
                 self._take_alone(run.file(row))
 
-    def _largest_in_batches(self, here: FoundDirectory) -> int:
+    def _largest_in_batches(self, root: Root | ObjectTree) -> int:
         """Bytes of the largest file that goes into a batch. Fixed blocks are cut from files read singly."""
         if self._options.fixed:
             return 0
-        return STREAMED_BYTES - 1 if isinstance(here.root, Root) else SMALL_BYTES
+        return STREAMED_BYTES - 1 if isinstance(root, Root) else SMALL_BYTES
 
-    def _is_first(self, directory: FoundDirectory, row: int) -> bool:
+    def _is_first(self, found: Found, row: int) -> bool:
         """Whether this file was not seen under another name. Of several names, the first in the walk's order
         counts. An object has no other name."""
-        if directory.links[row] <= 1 and not (self._every_inode and directory.links[row]):
+        if found.links[row] <= 1 and not (self._every_inode and found.links[row]):
             return True
         before = len(self._linked)
-        self._linked.add((directory.devices[row], directory.inodes[row]))
+        self._linked.add((found.devices[row], found.inodes[row]))
         return len(self._linked) > before
 
     def _sign(self, batch: SmallBatch) -> SignedBatch:
@@ -245,12 +232,12 @@ class Scanner:
                 self._count_signed(done.batch, signed, known=known)
 
     def _count_signed(self, batch: SmallBatch, signed: SignedFiles, *, known: bool) -> None:
-        outcome, counters, columns = self.outcome, self.outcome.counters, counted(batch, signed)
-        count_chunks(counters, batch, signed, columns)
-        keys, traits = array("Q", keys_of(columns.roots)), signed.signatures.traits
-        counters.resembling.add_column(keys, columns.sizes, traits, *named(batch, signed))
+        outcome, columns = self.outcome, signed.signatures
+        count_chunks(outcome.counters, batch, signed)
+        keys = array("Q", keys_of(columns.roots))
+        outcome.counters.resembling.add_column(keys, columns.sizes, columns.traits, *named(batch, signed))
         size = sum(columns.sizes)
-        outcome.files += len(columns.sizes)
+        outcome.files += len(columns)
         outcome.bytes += size
         outcome.allocated_bytes += sum(map(batch.allocated.__getitem__, signed.rows))
         outcome.known_bytes += size if known else 0

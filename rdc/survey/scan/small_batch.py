@@ -14,7 +14,6 @@ from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
 from rdc.files.root.root import Root
 from rdc.records import dataclass, replace
-from rdc.survey.count.counters import CountedFiles
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -36,7 +35,7 @@ __all__ = [
     "BATCH_MOST",
     "SignedBatch",
     "SmallBatch",
-    "counted",
+    "located",
     "named",
     "reader",
     "sign_batch",
@@ -46,8 +45,8 @@ T = TypeVar("T")
 
 BATCH_FILES = 512
 BATCH_BYTES = 1 << 20
-"""A batch of so many files, or of so many bytes in at least FEW_FILES, is full: its own cost is negligible
-then, and its contents are still cached when they are hashed."""
+"""A batch is full at this many files, or at this many bytes once it has FEW_FILES files: its own cost is
+negligible then, and its contents are still cached when they are hashed."""
 
 FEW_FILES = 16
 BATCH_MOST = BULK_BYTES
@@ -90,13 +89,13 @@ class SmallBatch:
 
     def names(self) -> list[bytes]:
         """The names without their directories."""
-        return [name for run in self._runs for name in run.names[run.start : run.stop]]
+        return [name for run in self._runs for name in run.names]
 
     def directories(self) -> array[int]:
         """Typecode 'I': the number of each file's directory in ChunkLocations."""
         column = array("I")
         for run in self._runs:
-            column.extend(array("I", (run.directory.number,)) * (run.stop - run.start))
+            column.extend(array("I", (run.directory.number,)) * len(run))
         return column
 
     @cached_property
@@ -104,7 +103,7 @@ class SmallBatch:
         """Typecode 'Q': bytes allocated on disk."""
         column = array("Q")
         for run in self._runs:
-            column += run.directory.allocated[run.start : run.stop]
+            column += run.found.allocated[run.start : run.stop]
         return column
 
     @cached_property
@@ -116,14 +115,14 @@ class SmallBatch:
         devices, inodes, sizes = (array("Q") for _ in range(3))
         mtimes, ctimes = array("q"), array("q")
         for run in self._runs:
-            here, part = run.directory, slice(run.start, run.stop)
-            between = b"\0" + here.path + b"/" if here.path else b"\0"
-            paths.append(between[1:] + between.join(run.names[part]) + b"\0")
-            devices += here.devices[part]
-            inodes += here.inodes[part]
-            sizes += here.sizes[part]
-            mtimes += here.mtimes[part]
-            ctimes += here.ctimes[part]
+            found, part = run.found, slice(run.start, run.stop)
+            between = b"\0" + run.directory.prefix
+            paths.append(between[1:] + between.join(run.names) + b"\0")
+            devices += found.devices[part]
+            inodes += found.inodes[part]
+            sizes += found.sizes[part]
+            mtimes += found.mtimes[part]
+            ctimes += found.ctimes[part]
         return SmallFiles(root, b"".join(paths), devices, inodes, sizes, mtimes, ctimes)
 
 
@@ -139,17 +138,9 @@ class SignedBatch:
     """Bytes in shared extents of all signed files."""
 
 
-def counted(batch: SmallBatch, signed: SignedFiles) -> CountedFiles:
-    """The signed files as the counters take them."""
-    found = signed.signatures
-    return CountedFiles(
-        roots=found.roots,
-        sizes=found.sizes,
-        locations=array("I", _chosen(batch.locations, signed.rows)),
-        counts=found.counts,
-        lengths=found.lengths.tobytes(),
-        digests=found.digests,
-    )
+def located(batch: SmallBatch, signed: SignedFiles) -> Sequence[int]:
+    """The location of each file that was signed."""
+    return _chosen(batch.locations, signed.rows)
 
 
 def named(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequence[bytes]]:

@@ -11,7 +11,8 @@ from rdc.files.objects.object_url import is_url, parse_url
 from rdc.files.root.root import Root
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
-from rdc.survey.scan.gatherer import MetDirectory, Walked
+from rdc.survey.scan.gatherer import Walked
+from rdc.survey.walk.file_columns import FileRows, Met
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filter_list import filter_list
@@ -20,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.own.claims import Claims
     from rdc.model.scan import ScanOptions
     from rdc.progress import Event
@@ -79,14 +81,11 @@ class Explorer:
         )
         self._single_files = False
         self._roots: list[int] = []
-        self._directories = 0
+        self._directories = self._files = self._bytes = 0
 
     @property
     def walked(self) -> Walked:
-        taker = self._taker
-        return Walked(
-            tuple(self._roots), self._single_files, self._directories, taker.files, taker.total_bytes
-        )
+        return Walked(tuple(self._roots), self._single_files, self._directories, self._files, self._bytes)
 
     def explore(self, path: bytes) -> None:
         """List the files below `path`, or `path` itself if it is a file. Raises UsageError for a file that a
@@ -116,9 +115,10 @@ class Explorer:
             from rdc.survey.scan.object_walk import ObjectWalk
 
             self._objects = ObjectWalk(
-                self._options, self._paths, self._taker, self._stopped, self._walk.use.rate
+                self._options, self._paths, self._report, self._stopped, self._walk.use.rate
             )
-        self._directories += self._objects.explore(parse_url(path), self._operand, self._directories)
+        for where, found_at, listed in self._objects.explore(parse_url(path)):
+            self._take(where, found_at, FileRows.of_objects(listed), is_single=listed.single)
 
     def _add_file(self, root: Root, shown: bytes, name: bytes) -> None:
         """Adds a single file."""
@@ -130,14 +130,21 @@ class Explorer:
             return
         if self._walk.claims is not None:
             self._walk.claims.check(found.st_dev, found.st_ino, os.path.join(shown, name))
-        walked, self._directories = self._directories, self._directories + 1
-        self._taker.take_file(self._operand, root, shown, walked, name, found)
+        self._take(root, b"", FileRows.of_file(name, found), is_single=True)
 
     def _add_tree(self, root: Root) -> None:
         for found in self._walk.below(root):
-            walked, self._directories = self._directories, self._directories + 1
-            self._taker.take(MetDirectory(self._operand, root, walked, found))
+            self._take(root, found.path, FileRows.of_listing(found.listing, found.inodes))
             self._report_special(root, found)
+
+    def _take(
+        self, root: Root | ObjectTree, path: bytes, files: FileRows, *, is_single: bool = False
+    ) -> None:
+        met = Met(self._operand, root, self._directories, path, files, is_single)
+        self._directories += 1
+        self._files += len(files)
+        self._bytes += met.bytes
+        self._taker.take(met)
 
     @property
     def _operand(self) -> int:

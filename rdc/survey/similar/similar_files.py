@@ -14,7 +14,6 @@ from __future__ import annotations
 from array import array
 
 from rdc.limits.similarity import SIMILAR_PAIRS
-from rdc.model.entries import Kind
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
 from rdc.progress import check_stop, silent
 from rdc.records import dataclass
@@ -124,7 +123,7 @@ def read_files(
 ) -> ReadFiles:
     """Traits of all files at and below `paths` whose sizes `options` allow. Files that cannot be read are
     reported."""
-    tree = walk_paths(
+    tree, searched = walk_paths(
         sorted(paths),
         options.rules,
         reporter,
@@ -136,13 +135,10 @@ def read_files(
     rows = [
         row
         for row, size in enumerate(tree.sizes)
-        if size >= max(1, options.min_size)
-        and (most is None or size <= most)
-        and tree.kinds[row] == Kind.FILE
+        if size >= max(1, options.min_size) and (most is None or size <= most)
     ]
     chosen, _ = split_names(tree, rows)
-    files = tree.files(chosen)
-    searched = len(tree)
+    files = tree.chosen(chosen)
     del tree
     reader = ContentReader(files, reporter, options.workers or usable_workers())
     return ReadFiles(files, read_traits(files, range(len(files)), reader, catalog), searched)

@@ -1,34 +1,164 @@
-"""The regular files below several paths as packed columns: some forty bytes a file and no object each."""
+"""The files of a survey as packed columns: those of one directory as a walk meets them, and those below
+several paths together, some forty bytes a file and no object each."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import accumulate
 
+from rdc.files.root.root import Root
+from rdc.model.entries import Kind, PackedInodes, little_endian, little_endian_integers, strings
+from rdc.model.times import packed_time
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
 
-    from rdc.files.root.root import Root
+    from rdc.files.objects.object_listing import ListedObjects
+    from rdc.files.objects.object_tree import ObjectTree
     from rdc.files.root.source_file import SourceFile
-
-__all__ = ["Batch", "FileColumns", "ListedDirectory"]
+    from rdc.model.entries import PackedListing
 
 WINDOW_FILES = 1 << 16
 """Files whose paths are in memory at a time, to be sorted by inode: some ten megabytes."""
 
+SECTOR_BYTES = 512
+"""The unit of st_blocks, whatever the file system's block size is."""
+
+UINT32_MAX = (1 << 32) - 1
+
 
 @dataclass(frozen=True, slots=True)
-class ListedDirectory:
-    """One directory of a tree that was walked."""
+class FileRows:
+    """Files of one directory, as little-endian columns. Objects have their versions as inodes, and no links
+    and no times."""
 
-    root: Root
+    names: bytes
+    """Names, each followed by NUL."""
+    sizes: bytes
+    """u64."""
+    mtimes: bytes
+    """i64: nanoseconds."""
+    inodes: PackedInodes
+
+    def __len__(self) -> int:
+        return len(self.sizes) // 8
+
+    @classmethod
+    def of_listing(
+        cls, listing: PackedListing, inodes: PackedInodes, rows: Sequence[int] | None = None
+    ) -> FileRows:
+        """The regular files of a directory, or those of `rows`."""
+        rows = listing.rows_of(Kind.FILE) if rows is None else rows
+        if not rows:
+            return NO_FILES
+        if len(rows) < listing.count:
+            listing, inodes = listing.rows(rows), inodes.rows(rows)
+        return cls(listing.names, listing.sizes, listing.mtimes, inodes)
+
+    @classmethod
+    def of_file(cls, name: bytes, found: os.stat_result) -> FileRows:
+        """One regular file."""
+        allocated = found.st_blocks * SECTOR_BYTES
+        size, device, inode, mtime, ctime = (
+            (number & (1 << 64) - 1).to_bytes(8, "little")
+            for number in (
+                *(found.st_size, found.st_dev, found.st_ino),
+                *map(packed_time, (found.st_mtime_ns, found.st_ctime_ns)),
+            )
+        )
+        links = min(found.st_nlink, UINT32_MAX).to_bytes(4, "little")
+        inodes = PackedInodes(device, inode, links, allocated.to_bytes(8, "little"), ctime)
+        return cls(name + b"\0", size, mtime, inodes)
+
+    @classmethod
+    def of_objects(cls, listed: ListedObjects) -> FileRows:
+        """The objects of a directory. They take what they have."""
+        zeros, sizes = bytes(8 * len(listed.sizes)), little_endian(listed.sizes)
+        versions = PackedInodes(zeros, little_endian(listed.versions), zeros[::2], sizes, zeros)
+        return cls(listed.names, sizes, zeros, versions)
+
+    def rows(self, rows: Sequence[int]) -> FileRows:
+        """These rows only; `rows` increases."""
+        if len(rows) == len(self):
+            return self
+        names = strings(self.names)
+        sizes, mtimes = (little_endian_integers("Q", column) for column in (self.sizes, self.mtimes))
+        return FileRows(
+            b"".join([names[row] + b"\0" for row in rows]),
+            little_endian(array("Q", map(sizes.__getitem__, rows))),
+            little_endian(array("Q", map(mtimes.__getitem__, rows))),
+            self.inodes.rows(rows),
+        )
+
+    def part(self, names: list[bytes], start: int, stop: int) -> FileRows:
+        """Rows [start, stop). `names`: those of all rows."""
+        if (start, stop) == (0, len(self)):
+            return self
+        inodes, wide = self.inodes, slice(8 * start, 8 * stop)
+        return FileRows(
+            b"".join([name + b"\0" for name in names[start:stop]]),
+            self.sizes[wide],
+            self.mtimes[wide],
+            PackedInodes(
+                inodes.devices[wide],
+                inodes.inodes[wide],
+                inodes.links[4 * start : 4 * stop],
+                inodes.allocated[wide],
+                inodes.ctimes[wide],
+            ),
+        )
+
+
+NO_FILES = FileRows(b"", b"", b"", PackedInodes(b"", b"", b"", b"", b""))
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The files of one directory as a walk meets it, or the one file or object that a path of the survey
+    names."""
+
+    operand: int
+    """Number of the path of the survey."""
+    root: Root | ObjectTree
+    walked: int
+    """Position in the walk over everything."""
+    path: bytes
+    """The directory's path below `root`."""
+    files: FileRows
+    is_single: bool = False
+    """Whether a path of the survey names the file itself. It is directly below `root` then."""
+
+    @property
+    def below(self) -> bytes:
+        """The directory's path below the path of the survey."""
+        return self.path if isinstance(self.root, Root) else self.path[2:]
+
+    @property
+    def shown(self) -> bytes:
+        """The directory as the user would type it."""
+        return self.root.shown(self.path) or b"."
+
+    @property
+    def bytes(self) -> int:
+        """Of all its files, as listed."""
+        return sum(little_endian_integers("Q", self.files.sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """One directory whose files are in columns."""
+
+    root: Root | ObjectTree
     prefix: bytes
     """The part of a path before a name in it, relative to `root`: empty, or ending in a slash."""
     shown: bytes
     """The prefix as the user would type it."""
+    number: int = -1
+    """Its number in ChunkLocations, if a scan counts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +182,69 @@ class FileColumns:
         self.inodes = array("Q")
         self.allocated = array("Q")
         """Bytes on disk: fewer than the size in a file with holes."""
-        self._directories: list[ListedDirectory] = []
+        self._directories: list[Directory] = []
         self._starts = array("Q")
         """The first row of each directory."""
-        self._names = bytearray()
-        """Each name is followed by NUL."""
-        self._ends = array("Q", [0])
-        """End of each row's name in `_names`; the first entry is 0."""
+        self._names: list[bytes] = []
+        """The names in each directory, each followed by NUL."""
+        self._ends: dict[int, array[int]] = {}
+        """Where names end, of the directories that were asked for one."""
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self.sizes)
 
-    def add(self, directory: ListedDirectory, names: list[bytes]) -> None:
+    def add(self, directory: Directory, files: FileRows) -> None:
+        if not len(files):
+            return
         self._starts.append(len(self))
         self._directories.append(directory)
-        end = len(self._names)
-        for name in names:
-            end += len(name) + 1
-            self._ends.append(end)
-        self._names += b"\0".join(names) + b"\0"
+        self._names.append(files.names)
+        self.sizes += little_endian_integers("Q", files.sizes)
+        self.devices += little_endian_integers("Q", files.inodes.devices)
+        self.inodes += little_endian_integers("Q", files.inodes.inodes)
+        self.allocated += little_endian_integers("Q", files.inodes.allocated)
 
-    def directory(self, row: int) -> ListedDirectory:
-        return self._directories[bisect_right(self._starts, row) - 1]
+    def chosen(self, rows: Sequence[int]) -> FileColumns:
+        """Only these rows, which must increase, in this order."""
+        chosen = FileColumns()
+        at = 0
+        while at < len(rows):
+            number = self._number(rows[at])
+            first, end = self._starts[number], self._end(number)
+            last = bisect_left(rows, end, at)
+            names = self._names[number]
+            if last - at < end - first:
+                every = strings(names)
+                names = b"".join([every[row - first] + b"\0" for row in rows[at:last]])
+            chosen._starts.append(at)
+            chosen._directories.append(self._directories[number])
+            chosen._names.append(names)
+            at = last
+        chosen.sizes = array("Q", map(self.sizes.__getitem__, rows))
+        chosen.devices = array("Q", map(self.devices.__getitem__, rows))
+        chosen.inodes = array("Q", map(self.inodes.__getitem__, rows))
+        chosen.allocated = array("Q", map(self.allocated.__getitem__, rows))
+        return chosen
+
+    def _number(self, row: int) -> int:
+        """The number of the directory of a row."""
+        return bisect_right(self._starts, row) - 1
+
+    def _end(self, number: int) -> int:
+        """The row after the last one of a directory."""
+        return self._starts[number + 1] if number + 1 < len(self._starts) else len(self)
+
+    def directory(self, row: int) -> Directory:
+        return self._directories[self._number(row)]
 
     def name(self, row: int) -> bytes:
-        return bytes(self._names[self._ends[row] : self._ends[row + 1] - 1])
+        number = self._number(row)
+        names, ends = self._names[number], self._ends.get(number)
+        if ends is None:
+            ends = array("Q", accumulate([len(name) + 1 for name in strings(names)], initial=0))
+            self._ends[number] = ends
+        at = row - self._starts[number]
+        return names[ends[at] : ends[at + 1] - 1]
 
     def path(self, row: int) -> bytes:
         """Path of a row relative to the root of its tree."""
@@ -88,28 +256,21 @@ class FileColumns:
 
     def open(self, row: int) -> SourceFile:
         """Opens whatever file has this path now. Raises FileError."""
-        return self.directory(row).root.open_read(self.path(row))
+        root = self.directory(row).root
+        assert isinstance(root, Root)  # noqa: S101 - objects are opened as FoundFile
+        return root.open_read(self.path(row))
 
     def unallocated(self, row: int) -> int:
         """Bytes of a row's size that take no space on disk."""
         return max(0, self.sizes[row] - self.allocated[row])
 
-    def all_shown(self, rows: Sequence[int]) -> list[bytes]:
-        """The result of `shown` for many rows."""
-        names, ends = self._names, self._ends
-        starts, directories = self._starts, self._directories
-        return [
-            directories[bisect_right(starts, row) - 1].shown + names[ends[row] : ends[row + 1] - 1]
-            for row in rows
-        ]
+    def identities(self, rows: Sequence[int]) -> array[int]:
+        """Typecode 'Q': device and inode of each row."""
+        return _interleaved(rows, self.devices, self.inodes)
 
     def wanted(self, rows: Sequence[int]) -> array[int]:
         """Typecode 'Q': listed device, inode and size of each row."""
-        column = array("Q", bytes(24 * len(rows)))
-        column[0::3] = array("Q", map(self.devices.__getitem__, rows))
-        column[1::3] = array("Q", map(self.inodes.__getitem__, rows))
-        column[2::3] = array("Q", map(self.sizes.__getitem__, rows))
-        return column
+        return _interleaved(rows, self.devices, self.inodes, self.sizes)
 
     def batches(self, rows: Sequence[int], most_files: int, most_bytes: int, each: int) -> Iterator[Batch]:
         """Divides `rows` (increasing) into batches of one tree each. Inodes increase within each WINDOW_FILES
@@ -119,6 +280,7 @@ class FileColumns:
         """
         for window in self._windows(rows):
             root = self.directory(window[0]).root
+            assert isinstance(root, Root)  # noqa: S101 - objects are read otherwise
             paths = self._paths(window)
             # Inode order is near disk order: most file systems place files in the order of their inodes.
             order = sorted(
@@ -154,16 +316,25 @@ class FileColumns:
     def _paths(self, rows: Sequence[int]) -> list[bytes]:
         """Paths of increasing rows, relative to the root of their tree, each followed by NUL."""
         paths = []
-        number, end = -1, 0
-        names, ends = self._names, self._ends
+        first = end = 0
+        names: list[bytes] = []
         prefix = b""
         for row in rows:
             if row >= end:
-                number = bisect_right(self._starts, row) - 1
-                end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self)
-                prefix = self._directories[number].prefix
-            paths.append(prefix + names[ends[row] : ends[row + 1]])
+                number = self._number(row)
+                first, end = self._starts[number], self._end(number)
+                names, prefix = strings(self._names[number]), self._directories[number].prefix
+            paths.append(prefix + names[row - first] + b"\0")
         return paths
 
     def _batch(self, root: Root, rows: list[int], paths: list[bytes]) -> Batch:
         return Batch(root, rows, b"".join(paths), self.wanted(rows))
+
+
+def _interleaved(rows: Sequence[int], *columns: array[int]) -> array[int]:
+    """One column that has the numbers of each row side by side: typecode 'Q'."""
+    width = len(columns)
+    made = array("Q", bytes(8 * width * len(rows)))
+    for at, column in enumerate(columns):
+        made[at::width] = array("Q", map(column.__getitem__, rows))
+    return made

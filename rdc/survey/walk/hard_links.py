@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.survey.walk.listed_tree import ListedTree
+    from rdc.survey.walk.file_columns import FileColumns
 
 __all__ = ["OtherNames", "split_names"]
 
@@ -35,10 +35,10 @@ class OtherNames:
         return self.rows[start : bisect_left(self._firsts, row + 1, start)]
 
 
-def split_names(tree: ListedTree, rows: Sequence[int]) -> tuple[array[int], OtherNames]:
+def split_names(files: FileColumns, rows: Sequence[int]) -> tuple[array[int], OtherNames]:
     """Splits `rows` into those that count as files, each the first name of its file, and their other
     names."""
-    groups = equal_groups(tree.identities(rows), 16)
+    groups = equal_groups(files.identities(rows), 16)
     if not len(groups):
         return array("I", rows), OtherNames([])
     pairs = []

@@ -8,11 +8,10 @@ import stat
 from rdc.errors import FileError, RdcError, UsageError
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
-from rdc.model.entries import strings
+from rdc.model.entries import Kind, strings
 from rdc.progress import Problem, check_stop
 from rdc.records import dataclass
-from rdc.survey.walk.file_columns import ListedDirectory
-from rdc.survey.walk.listed_tree import ListedTree
+from rdc.survey.walk.file_columns import Directory, FileColumns, FileRows
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filter_list import filter_list
@@ -38,7 +37,8 @@ class EntryChoice(Protocol):
         """Whether a file that is given by itself is chosen."""
 
     def rows(self, directory: bytes, listing: PackedListing) -> list[int]:
-        """The chosen rows of one directory. `directory`: as the user would type it, ending in a slash."""
+        """The chosen files of one directory, by their rows. `directory`: as the user would type it, ending in
+        a slash."""
 
 
 def walk_paths(
@@ -51,9 +51,9 @@ def walk_paths(
     stop: StopSignal | None = None,
     choice: EntryChoice | None = None,
     claims: Claims | None = None,
-) -> ListedTree:
-    """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
-    not. Raises StoppedError once `stop` is set.
+) -> tuple[FileColumns, int]:
+    """All regular files at and below `paths`, and the number of all entries there. A path that is a symlink
+    is followed; links below are not. Raises StoppedError once `stop` is set.
 
     `use`: what the walk and later reads of files may ask of storage. Patterns are relative to each path.
     Rows are in the order of `paths`: an entry that several paths reach is listed at the first of them. A file
@@ -66,23 +66,25 @@ def walk_paths(
     walk = UniqueWalk(
         filters, reporter, one_file_system=one_file_system, use=use, stopped=stopped, claims=claims
     )
-    tree = _Gathering(walk, reporter, choice).all(paths)
+    gathering = _Gathering(walk, reporter, choice)
+    gathering.run(paths)
     check_stop(stop)
-    return tree
+    return gathering.files, gathering.entries
 
 
 @dataclass(frozen=True, slots=True)
 class _SingleFile:
     """A file given by itself."""
 
-    parent: ListedDirectory
+    root: Root
+    parent: Directory
     name: bytes
     found: os.stat_result
 
     @property
     def key(self) -> tuple[int, bytes]:
         """Its directory and its name, which no other entry has."""
-        return _number(os.fstat(self.parent.root.fileno())), self.name
+        return _number(os.fstat(self.root.fileno())), self.name
 
 
 class _Gathering:
@@ -90,14 +92,16 @@ class _Gathering:
         self._walk = walk
         self._choice = choice
         self._report = reporter
-        self._tree = ListedTree()
+        self.files = FileColumns()
+        self.entries = 0
+        """Entries of all kinds that were met, once for each name."""
         self._named: dict[int, set[bytes]] = {}
         """Names of files given by themselves, by the number of their directory."""
         self._listed: set[tuple[int, bytes]] = set()
         """Keys of those that are listed."""
         self._parents: dict[bytes, Root] = {}
 
-    def all(self, paths: Sequence[bytes]) -> ListedTree:
+    def run(self, paths: Sequence[bytes]) -> None:
         # A walk must know the files given after its directory, so all are looked at before it.
         for path, one in [(path, self._opened(path)) for path in paths]:
             try:
@@ -109,7 +113,6 @@ class _Gathering:
                 raise
             except RdcError as error:
                 self._report(Problem(error.code, path, str(error)))
-        return self._tree
 
     def _opened(self, path: bytes) -> bytes | _SingleFile | None:
         """Return the path of a directory, or a file given by itself. None for anything else: it is
@@ -172,7 +175,7 @@ class _Gathering:
         if root is None:
             root = self._parents[directory] = self._walk.use.bind(Root.open(directory or b"."))
         shown = os.path.join(directory, b"") if directory else b""
-        return _SingleFile(ListedDirectory(root, b"", shown), name, found)
+        return _SingleFile(root, Directory(root, b"", shown), name, found)
 
     def _add_file(self, one: _SingleFile) -> None:
         key = one.key
@@ -180,34 +183,43 @@ class _Gathering:
             return
         self._listed.add(key)
         if self._choice is None or self._choice.has_file(one.parent.shown + one.name, one.found.st_size):
-            self._tree.add_file(one.parent, one.name, one.found)
+            self.entries += 1
+            self.files.add(one.parent, FileRows.of_file(one.name, one.found))
 
     def _add_tree(self, path: bytes) -> None:
         root = Root.open(path)
         prefix = os.path.join(path, b"")
         for found in self._walk.below(root):
             below = found.path + b"/" if found.path else b""
-            first = len(self._tree)
-            directory = ListedDirectory(root, below, prefix + below)
-            rows = None if self._choice is None else self._choice.rows(directory.shown, found.listing)
-            self._tree.add(directory, found.listing, found.inodes, rows)
+            directory = Directory(root, below, prefix + below)
+            listing = found.listing
+            rows = (
+                listing.rows_of(Kind.FILE)
+                if self._choice is None
+                else self._choice.rows(directory.shown, listing)
+            )
+            self.entries += listing.count
             if self._named:
-                self._drop_listed(root, found, first, rows)
+                rows = self._unlisted(root, found, rows)
+            self.files.add(directory, FileRows.of_listing(listing, found.inodes, rows))
 
-    def _drop_listed(self, root: Root, found: WalkedDirectory, first: int, rows: list[int] | None) -> None:
-        """Take those out of the rows of a directory, from `first` on, that were listed as given. Note files
-        given by themselves after it, which are listed here."""
+    def _unlisted(self, root: Root, found: WalkedDirectory, rows: list[int]) -> list[int]:
+        """Those of the files in `rows` of a directory that were not listed as given. Notes files given by
+        themselves after it, which are listed here."""
         number = _number(os.fstat(root.directory(found.path).fd))
         named = self._named.get(number)
         if not named:
-            return
+            return rows
         names = strings(found.listing.names)
-        for at, row in enumerate(range(len(names)) if rows is None else rows):
+        left = []
+        for row in rows:
             if names[row] in named:
                 key = number, names[row]
                 if key in self._listed:
-                    self._tree.take_out(first + at)
+                    continue
                 self._listed.add(key)
+            left.append(row)
+        return left
 
 
 def _number(found: os.stat_result) -> int:

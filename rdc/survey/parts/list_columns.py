@@ -1,4 +1,4 @@
-"""ListColumns: rows of a list before they are written. ListedDirectory: one of them, as it is read."""
+"""ListColumns: rows of a list before they are written. ListedRow: one of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from array import array
 from rdc.model.entries import PackedInodes
 from rdc.records import dataclass
 from rdc.survey.parts.sections import encode_section, packed, packed_names, unpacked, unpacked_names
-from rdc.survey.scan.file_rows import NO_FILES, FileRows
+from rdc.survey.walk.file_columns import NO_FILES, FileRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = [
     "OWN",
     "SINGLE",
     "ListColumns",
-    "ListedDirectory",
+    "ListedRow",
     "directories_in",
 ]
 
@@ -32,7 +32,7 @@ ROW_BYTES, FILES_BYTES, FILE_BYTES = 100, 900, 52
 
 
 @dataclass(frozen=True, slots=True)
-class ListedDirectory:
+class ListedRow:
     kind: int
     """ABOVE, OWN, CONTINUED or SINGLE."""
     operand: int
@@ -53,7 +53,7 @@ class ListColumns:
         self._files: list[FileRows] = []
         self.bytes = 0
 
-    def add(self, row: ListedDirectory) -> None:
+    def add(self, row: ListedRow) -> None:
         self._kinds.append(row.kind)
         self._operands.append(row.operand)
         self._walked.append(row.walked)
@@ -87,7 +87,7 @@ class ListColumns:
         )
 
 
-def directories_in(fields: list[bytes]) -> Iterator[ListedDirectory]:
+def directories_in(fields: list[bytes]) -> Iterator[ListedRow]:
     """The rows of a section. Raises ValueError if columns differ in length."""
     kinds, operands, walked, counts = map(unpacked, fields[:4])
     names, sizes, mtimes, devices, inodes, links, allocated, ctimes = fields[5:]
@@ -101,7 +101,5 @@ def directories_in(fields: list[bytes]) -> Iterator[ListedDirectory]:
     rows = zip(kinds, operands, walked, unpacked_names(fields[4]), counts, strict=True)
     for kind, operand, position, path, count in rows:
         stop = start + count
-        yield ListedDirectory(
-            kind, operand, position, path, files.part(every, start, stop) if count else NO_FILES
-        )
+        yield ListedRow(kind, operand, position, path, files.part(every, start, stop) if count else NO_FILES)
         start = stop

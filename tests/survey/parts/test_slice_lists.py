@@ -16,20 +16,21 @@ from rdc.model.entries import PackedInodes
 from rdc.model.filter_rules import FilterRule, RuleAction
 from rdc.model.scan import ScanOptions, ScanSlice
 from rdc.progress import Problem, silent
+from rdc.survey.container import PartError
 from rdc.survey.count.chunk_locations import ChunkLocations
-from rdc.survey.lists import slice_lists
-from rdc.survey.lists.list_columns import OWN, ListColumns, ListedDirectory, directories_in
-from rdc.survey.lists.listed_walk import ListedWalk
-from rdc.survey.lists.slice_lists import SliceLists
+from rdc.survey.parts import slice_lists
+from rdc.survey.parts.list_columns import OWN, ListColumns, ListedRow, directories_in
+from rdc.survey.parts.listed_walk import ListedWalk
 from rdc.survey.parts.part_file import encode_part
-from rdc.survey.parts.sections import MAGIC, PartError, encode_section, read_sections
-from rdc.survey.scan.file_rows import FileRows
+from rdc.survey.parts.sections import MAGIC, encode_section, read_sections
+from rdc.survey.parts.slice_lists import SliceLists
 from rdc.survey.scan.found_files import Found
-from rdc.survey.scan.gatherer import MetDirectory, Walked
+from rdc.survey.scan.gatherer import Gatherer, Walked
 from rdc.survey.scan.outcome import Outcome
 from rdc.survey.scan.scan import survey
 from rdc.survey.scan.walk import Explorer, is_single_file
-from rdc.survey.walk.slice_choice import SliceDivision
+from rdc.survey.slices import SliceDivision
+from rdc.survey.walk.file_columns import FileRows, Met
 from tests.support.share import examples
 from tests.support.trees.linked_tree import linked_tree
 
@@ -121,13 +122,14 @@ def test_the_slices_that_take_longest_come_first(tmp_path: Path) -> None:
 class FromElsewhere(SliceLists):
     """As if a machine had walked on which all devices have another number."""
 
-    def take(self, met: MetDirectory) -> None:
+    def take(self, met: Met) -> None:
+        files = met.files
         devices = b"".join(
-            (1 + int.from_bytes(met.found.inodes.devices[at : at + 8], "little")).to_bytes(8, "little")
-            for at in range(0, len(met.found.inodes.devices), 8)
+            (1 + int.from_bytes(files.inodes.devices[at : at + 8], "little")).to_bytes(8, "little")
+            for at in range(0, len(files.inodes.devices), 8)
         )
-        inodes = replace(met.found.inodes, devices=devices)
-        super().take(replace(met, found=met.found._replace(inodes=inodes)))
+        inodes = replace(files.inodes, devices=devices)
+        super().take(replace(met, files=replace(files, inodes=inodes)))
 
 
 def test_devices_have_the_numbers_of_the_machine_that_reads(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_devices_have_the_numbers_of_the_machine_that_reads(tmp_path: Path) -> N
     listing(paths, 1, tmp_path / "lists", kind=FromElsewhere)
     found = Found()
     walk = ListedWalk(os.fsencode(tmp_path / "lists" / "1"), paths, FIXED, lambda: False)
-    walk(found, ChunkLocations(), silent)
+    walk(Gatherer(found, ChunkLocations(), silent))
     files = [run.file(row) for run in found.in_order() for row in range(run.start, run.stop)]
     assert len(files) > 20
     for file in files:
@@ -208,7 +210,7 @@ def test_columns_of_several_lengths_are_refused() -> None:
     files = FileRows(
         b"a\0b\0", bytes(16), bytes(16), PackedInodes(bytes(16), bytes(16), bytes(16), bytes(16), bytes(16))
     )
-    columns.add(ListedDirectory(OWN, 0, 0, b"", files))
+    columns.add(ListedRow(OWN, 0, 0, b"", files))
     stream = io.BytesIO(MAGIC + columns.encoded() + encode_section(b"LAST"))
     ((_, fields),) = read_sections(stream, "it")
     with pytest.raises(ValueError, match="several lengths"):
@@ -235,6 +237,6 @@ def test_notices_are_no_part_of_a_list(tmp_path: Path) -> None:
     lists.finish(Walked((0,), False, 0, 0, 0))
     told: list[object] = []
     ListedWalk(os.fsencode(tmp_path / "list"), [b"x"], FIXED, lambda: False)(
-        Found(), ChunkLocations(), told.append
+        Gatherer(Found(), ChunkLocations(), told.append)
     )
     assert told == []

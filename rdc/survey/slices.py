@@ -1,31 +1,148 @@
-"""Checks that parts are whole, or all slices of one scan or of one search for documents."""
+"""Slices: one of N shares of a scan, or of a search for documents, and what all shares must have in common.
+
+SliceDivision says which slice has what, SliceSet which slices a part has, and the checks say whether parts
+are all slices of one job.
+"""
 
 from __future__ import annotations
 
 import os
 
+from blake3 import blake3
+
 from rdc.errors import ExitCode, UsageError, printable
+from rdc.kernel import name_ranks
+from rdc.model.entries import little_endian_integers
 from rdc.model.scan import ScanProblem
 from rdc.records import dataclass
-from rdc.survey.scan.slice_set import SliceSet
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Sequence
 
-    from rdc.survey.parts.part_head import PartHead
+    from rdc.model.filter_rules import DirectoryRules, FilterRule
+    from rdc.model.scan import ScanSlice
+    from rdc.survey.walk.file_columns import FileRows, Met
 
-__all__ = [
-    "SCAN",
-    "JobWords",
-    "SlicedHead",
-    "check_complete",
-    "check_one_scan",
-    "check_slices",
-    "joined_slices",
-    "tree_change",
-]
+SLICE_KEY = b"rdc survey slice"
+"""The key of all hashes that divide. It is no secret: every machine must choose alike."""
+
+NAMED = 10
+"""Most missing slices that a message names."""
+
+
+# Which slice has what
+
+
+def name_rank(name: bytes) -> int:
+    """The number by which a name goes to a slice, on every machine."""
+    return int.from_bytes(name_ranks(SLICE_KEY, name + b"\0"), "little")
+
+
+class SliceDivision:
+    """Each directory belongs to one slice, and so do the files in it that have one name.
+
+    Files with several names go by their inode number, because only one slice may count them. Nothing else
+    decides: not the device number, which differs between machines, and not the place of a mount. So machines
+    that see the same tree agree without a word.
+    """
+
+    def __init__(self, of: int, *, by_inode: bool) -> None:
+        """`by_inode`: whether all files go by inode, since a path may name a file that a walk also finds."""
+        self._of = of
+        self._by_inode = by_inode
+
+    def of_directory(self, operand: int, path: bytes) -> int:
+        """The slice, from 1 on, of the directory at `path` below the path number `operand` of the job."""
+        return self._of_name(b"%d/%b" % (operand, path))
+
+    def of_inode(self, inode: int) -> int:
+        return self._of_name(b"inode %d" % inode)
+
+    def shares(self, met: Met) -> dict[int, FileRows]:
+        """What each slice has of a directory. The slice that the directory belongs to is there even without
+        files."""
+        files = met.files
+        own = self.of_directory(met.operand, met.below)
+        links = little_endian_integers("I", files.inodes.links)
+        if self._of == 1 or (not self._by_inode and max(links, default=1) <= 1):
+            return {own: files}
+        rows: dict[int, list[int]] = {} if met.is_single else {own: []}
+        numbers: array[int] = little_endian_integers("Q", files.inodes.inodes)
+        for row, (inode, names) in enumerate(zip(numbers, links, strict=True)):
+            # An object has no links, and no other name.
+            by_inode = names > 1 or (self._by_inode and names)
+            rows.setdefault(self.of_inode(inode) if by_inode else own, []).append(row)
+        return {number: files.rows(chosen) for number, chosen in rows.items()}
+
+    def _of_name(self, name: bytes) -> int:
+        return 1 if self._of == 1 else 1 + name_rank(name) % self._of
+
+
+# What a part says of its slices
+
+
+@dataclass(frozen=True, slots=True)
+class WalkTotals:
+    """What one slice found on its walk over everything. All slices find the same, unless the tree changes."""
+
+    files: int
+    """Names of regular files."""
+    bytes: int
+    directories: int
+    slice: int
+    """The number of the slice."""
+
+    @property
+    def rank(self) -> tuple[int, int, int, int]:
+        """Orders totals: the fewest files come first."""
+        return self.files, self.bytes, self.directories, self.slice
+
+
+@dataclass(frozen=True, slots=True)
+class SliceSet:
+    """Slices of one job."""
+
+    of: int
+    numbers: tuple[int, ...]
+    """From 1 to `of`, increasing."""
+    options: str
+    """As option_lines writes them."""
+    roots: tuple[int, ...]
+    """Inode number of each path of the job; 0 if it could not be looked at."""
+    fewest: WalkTotals
+    most: WalkTotals
+
+    @classmethod
+    def one(cls, slice_: ScanSlice, options: str, roots: Sequence[int], totals: WalkTotals) -> SliceSet:
+        """One slice, after its walk."""
+        return cls(slice_.of, (slice_.number,), options, tuple(roots), totals, totals)
+
+    @classmethod
+    def expected(cls, of: int, options: str, roots: Sequence[int]) -> SliceSet:
+        """What all slices of a job have in common, before any of them."""
+        nothing = WalkTotals(0, 0, 0, 0)
+        return cls(of, (), options, tuple(roots), nothing, nothing)
+
+
+def option_lines(
+    rules: Sequence[FilterRule | DirectoryRules], one_file_system: bool, *others: tuple[str, object]
+) -> str:
+    """The options in which all slices of a job must agree, one line each: a name, a space, a value."""
+    digest = blake3(repr(rules).encode()).hexdigest()[:16] if rules else "none"
+    first = (("filters", digest), ("-x", "on" if one_file_system else "off"))
+    return "".join([f"{name} {value}\n" for name, value in (*first, *others)])
+
+
+def are_options(text: str) -> bool:
+    """Whether each line is a name, a space and a value."""
+    lines = text.splitlines()
+    return all(name and mark and value for name, mark, value in (line.partition(" ") for line in lines))
+
+
+# Whether parts belong together
 
 
 class SlicedHead(Protocol):
@@ -43,6 +160,10 @@ class SlicedHead(Protocol):
     def slices(self) -> SliceSet | None:
         """The slices in the part; None for a whole job."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the files that the part is of, as listed."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobWords:
@@ -56,22 +177,7 @@ class JobWords:
 
 
 SCAN = JobWords("scan", "scans", "scan", "rdc scan")
-
-NAMED = 10
-"""Most missing slices that a message names."""
-
-
-def check_one_scan(heads: Sequence[PartHead]) -> None:
-    """Raises UsageError, with the part's name, unless the parts have the same levels and are all whole scans
-    or all different slices of one scan."""
-    first = heads[0]
-    for head in heads:
-        for what, a, b in (
-            ("--level", ", ".join(first.fixed), ", ".join(head.fixed)),
-            ("compression", _on(first.compress), _on(head.compress)),
-        ):
-            _check_equal(first.name, head.name, what, a, b, SCAN)
-    check_slices(heads, SCAN)
+SEARCH = JobWords("search", "searches", "search", "rdc similar --text")
 
 
 def check_slices(heads: Sequence[SlicedHead], job: JobWords) -> None:
@@ -106,10 +212,10 @@ def _check_one_job(
             f" {job.one}"
         )
     if first.paths != head.paths:
-        _check_equal(first.name, head.name, "PATH", _paths(first.paths), _paths(head.paths), job)
+        check_equal(first.name, head.name, "PATH", _paths(first.paths), _paths(head.paths), job)
     own, options = (dict(line.split(" ", 1) for line in each.options.splitlines()) for each in (one, other))
     for name in dict.fromkeys((*own, *options)):
-        _check_equal(first.name, head.name, name, own.get(name, "none"), options.get(name, "none"), job)
+        check_equal(first.name, head.name, name, own.get(name, "none"), options.get(name, "none"), job)
     for path, a, b in zip(first.paths, one.roots, other.roots, strict=True):
         if a != b:
             raise UsageError(
@@ -119,7 +225,8 @@ def _check_one_job(
             )
 
 
-def _check_equal(one: str, other: str, what: str, a: str, b: str, job: JobWords) -> None:
+def check_equal(one: str, other: str, what: str, a: str, b: str, job: JobWords) -> None:
+    """Raises UsageError if the parts `one` and `other` have different values `a` and `b` of an option."""
     if a != b:
         raise UsageError(
             f"{other}: made with other parameters than {one}: {what} differs"
@@ -181,10 +288,6 @@ def tree_change(heads: Sequence[SlicedHead]) -> ScanProblem | None:
         f" {many.directories}: the tree changed between the slices, or one machine did not see all of it",
         ExitCode.VANISHED,
     )
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
 
 
 def _paths(paths: Sequence[bytes]) -> str:

@@ -1,1 +1,0 @@
-"""What one walk met, divided into a list for each slice of a scan."""

@@ -9,28 +9,13 @@ To a type checker these names ARE those of `dataclasses`. `dataclasses.fields`, 
 accept the classes. Options that rdc does not use are missing: `order`, `kw_only`, `InitVar`, and a
 `__post_init__` in a class whose `__init__` takes no argument.
 
-Measured on CPython 3.11 in milliseconds of CPU. The first two columns are medians of 15 runs. The last two
-are medians of 30 paired differences from this module.
-
-                                     import   60 classes   rdc --version   local sync of one file
-    this module                        1.1        1.8           -                 -
-    dataclasses                       13.1       36.7        + 12.1            + 80.5
-    msgspec.Struct                    18.7        0.8        + 13.2            + 11.8
-    the same, with typing_extensions  25.9        0.9        + 21.1            + 19.5
-
-msgspec imports typing_extensions wherever it is installed. Messages are cheaper with msgspec: FileEnd encodes
-in 0.4 instead of 1.1 microseconds and decodes in 1.0 instead of 2.5. But msgspec would remove only about 560
-of the 1,240 lines in this module, rdc/typed.py and the message codec. The field types for columns, paths,
-texts and options would stay, and msgspec's errors lack the refused value, which rdc's messages show. The
-condition for msgspec was to remove at least 700 lines at no more than 20 ms per start, so this module stays.
+rdc/lean/README.md has what it saves, measured.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
-
-from rdc.record_patterns import INITIALIZERS
 
 TYPE_CHECKING = False  # as in typing, without loading typing
 if TYPE_CHECKING:
@@ -226,10 +211,18 @@ class _Initializer:
         return made if record is None else made.__get__(record)
 
 
+_PATTERNS: dict[int, CodeType] = {0: (lambda self: None).__code__}
+"""The code of __init__ by number of fields, each made on first use."""
+
+
 def _pattern(count: int) -> CodeType:
-    """Returns the code of __init__(self, p0, p1, ...) for `count` fields."""
-    make = INITIALIZERS.get(count)
-    if make is None:
+    """Return the code of __init__(self, p0, p1, ...) for `count` fields.
+
+    It takes the functions that store the fields. These return None, so `or` calls them all. A code object
+    sorts the variables of its closure, so the names of these functions are in alphabetical order.
+    """
+    code = _PATTERNS.get(count)
+    if code is None:
         rows = [f"{i:03}" for i in range(count)]
         source = (
             f"lambda {', '.join([f's{row}' for row in rows])}:"
@@ -238,8 +231,7 @@ def _pattern(count: int) -> CodeType:
         )
         # Only numbers enter the source. eval() avoids the first call of compile(), which makes the classes of
         # the syntax tree and takes 1.2 ms.
-        make = INITIALIZERS[count] = eval(source)  # noqa: S307
-    code: CodeType = make(*[None] * count).__code__
+        code = _PATTERNS[count] = eval(source)(*[None] * count).__code__  # noqa: S307
     return code
 
 

@@ -11,8 +11,7 @@ import rdc
 PACKAGE = Path(rdc.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("record_patterns",),
-    ("checks", "records", "typed", "version"),
+    ("lean", "checks", "records", "typed", "version"),
     ("errors", "limits", "threads"),
     ("model", "progress"),
     ("rabin", "protocol", "transport", "files"),

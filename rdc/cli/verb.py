@@ -37,26 +37,26 @@ __all__ = [
 
 R = TypeVar("R")
 
-VERBS = (
-    "sync",
-    "check",
-    "undo",
-    "watch",
-    "scan",
-    "merge",
-    "dupes",
-    "similar",
-    "dedupe",
-    "signature",
-    "index",
-    "catalog",
-    "keys",
-    "serve",
-    "install",
-    "config",
-    "completions",
-)
-"""The names of the modules in rdc.cli.verbs. A module loads when a command line names it."""
+VERBS = {
+    "sync": "rdc.cli.verbs.sync",
+    "check": "rdc.cli.verbs.check",
+    "undo": "rdc.cli.verbs.undo",
+    "watch": "rdc.cli.verbs.watch",
+    "scan": "rdc.cli.verbs.scan",
+    "merge": "rdc.cli.verbs.merge",
+    "dupes": "rdc.cli.verbs.dupes",
+    "similar": "rdc.cli.verbs.similar",
+    "dedupe": "rdc.cli.verbs.dedupe",
+    "signature": "rdc.cli.verbs.signature",
+    "index": "rdc.cli.verbs.index",
+    "catalog": "rdc.cli.verbs.catalog",
+    "keys": "rdc.cli.verbs.keys",
+    "serve": "rdc.cli.verbs.serve",
+    "install": "rdc.cli.verbs.install",
+    "config": "rdc.cli.verbs.config",
+    "completions": "rdc.cli.verbs.completions",
+}
+"""The modules of the verbs. A module loads when a command line names its verb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class HelpText:
 
 
 class Verb(Protocol):
-    """The interface of a module in rdc.cli.verbs.
+    """The interface of the module of a verb.
 
     A module with verbs of its own, such as `rdc catalog show`, lists their names in SUBVERBS.
     """
@@ -99,7 +99,7 @@ def load_verbs() -> dict[str, Verb]:
 
 def load_verb(name: str) -> Verb:
     """Returns the module of one verb. `name` is one of VERBS."""
-    return import_module(f"rdc.cli.verbs.{name}")
+    return import_module(VERBS[name])
 
 
 def json_output(environment: Environment, **start: bool | bytes) -> Output:

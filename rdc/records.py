@@ -71,7 +71,7 @@ def _field(
     repr: bool = True,  # noqa: A002 - dataclasses' word
     metadata: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Describes a field, like dataclasses.field."""
+    """Describe a field, like dataclasses.field."""
     return _Field(default, default_factory, init=init, repr=repr, metadata=metadata)
 
 
@@ -82,7 +82,7 @@ def _dataclass(
     eq: bool = True,
     repr: bool = True,  # noqa: A002 - dataclasses' word
 ) -> Callable[[type], type]:
-    """Makes a record class, like dataclasses.dataclass.
+    """Make a record class, like dataclasses.dataclass.
 
     Annotations must be text: the module of the class needs `from __future__ import annotations`. Raises
     TypeError for a class that this module cannot make; the text names the field.
@@ -132,7 +132,7 @@ _SHARED: dict[tuple[bool, bool, bool, bool], dict[str, Any]] = {}
 
 
 def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002
-    """Returns the methods that all classes with these options share."""
+    """Return the methods that all classes with these options share."""
     methods = _SHARED.get((frozen, slots, eq, repr))
     if methods is None:
         methods = _SHARED[frozen, slots, eq, repr] = {"__dataclass_fields__": _STANDARD}
@@ -152,7 +152,7 @@ def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str
 
 
 def _own_fields(cls: type) -> dict[str, _Field]:
-    """Returns the fields that the class body annotates, by name."""
+    """Return the fields that the class body annotates, by name."""
     fields = {}
     given = cls.__dict__
     # inspect.get_annotations would load inspect, which takes longer than making all records.
@@ -177,7 +177,7 @@ def _own_fields(cls: type) -> dict[str, _Field]:
 
 
 def _check_order(cls: type, fields: dict[str, _Field]) -> None:
-    """Raises TypeError if a field without a default follows one that has one."""
+    """Raise TypeError if a field without a default follows one that has one."""
     optional = False
     for name, each in fields.items():
         if each.optional:
@@ -187,7 +187,7 @@ def _check_order(cls: type, fields: dict[str, _Field]) -> None:
 
 
 def _leave_defaults(cls: type, own: dict[str, _Field]) -> None:
-    """Leaves plain defaults as class attributes, for a class without slots."""
+    """Leave plain defaults as class attributes, for a class without slots."""
     for name, each in own.items():
         if isinstance(cls.__dict__.get(name), _Field):
             if each.default is _MISSING:
@@ -236,7 +236,7 @@ def _pattern(count: int) -> CodeType:
 
 
 def _initializer(cls: type, *, frozen: bool) -> FunctionType:
-    """Makes the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
+    """Make the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
     fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
     given = {name: each for name, each in fields.items() if each.init}
     stores = [_store(cls, name, each, frozen=frozen) for name, each in given.items()]
@@ -256,7 +256,7 @@ def _initializer(cls: type, *, frozen: bool) -> FunctionType:
 
 
 def _annotations(cls: type) -> dict[str, str]:
-    """Returns the annotations of a class and its bases, those of the bases first."""
+    """Return the annotations of a class and its bases, those of the bases first."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         found |= base.__dict__.get("__annotations__", {})  # noqa: RUF063 - see _own_fields
@@ -264,7 +264,7 @@ def _annotations(cls: type) -> dict[str, str]:
 
 
 def _store(cls: type, name: str, each: _Field, *, frozen: bool) -> Callable[[Any, Any], None]:
-    """Returns the function that stores a value in a field, even in a frozen record."""
+    """Return the function that stores a value in a field, even in a frozen record."""
     slot = getattr(cls, name, None)
     if isinstance(slot, MemberDescriptorType):
         put: Callable[[Any, Any], None] = slot.__set__
@@ -288,7 +288,7 @@ def _store(cls: type, name: str, each: _Field, *, frozen: bool) -> Callable[[Any
 
 
 def _last_store(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """Returns a store that calls __post_init__ afterwards."""
+    """Return a store that calls __post_init__ afterwards."""
 
     def put_and_check(record: Any, value: Any) -> None:
         put(record, value)
@@ -311,7 +311,7 @@ _VALUES = _Values()
 
 
 def _equal(self: Any, other: object) -> Any:
-    """Compares records: equal means the same class and equal fields."""
+    """Compare records: equal means the same class and equal fields."""
     values = self.__record_values__
     return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
@@ -333,12 +333,12 @@ def _frozen(self: object, name: str, *value: object) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    """Returns the field values, for copy and pickle."""
+    """Return the field values, for copy and pickle."""
     return [getattr(self, name) for name in self.__record_fields__]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    """Restores the field values of a frozen record, for copy and pickle."""
+    """Restore the field values of a frozen record, for copy and pickle."""
     for name, value in zip(self.__record_fields__, state, strict=True):
         object.__setattr__(self, name, value)
 
@@ -370,18 +370,18 @@ _STANDARD = _Standard()
 
 
 def field_names(record_class: type) -> tuple[str, ...]:
-    """Returns the names of a record's fields in order, inherited ones first."""
+    """Return the names of a record's fields in order, inherited ones first."""
     return tuple(getattr(record_class, "__record_fields__"))  # noqa: B009
 
 
 def field_metadata(record_class: type) -> dict[str, Mapping[str, Any]]:
-    """Returns the metadata of each field of a record that has some."""
+    """Return the metadata of each field of a record that has some."""
     fields: dict[str, _Field] = getattr(record_class, "__record_fields__")  # noqa: B009
     return {name: each.metadata for name, each in fields.items() if each.metadata is not None}
 
 
 def _replace(record: Any, /, **changes: Any) -> Any:
-    """Copies a record with some fields changed, like dataclasses.replace. __post_init__ runs again."""
+    """Copy a record with some fields changed, like dataclasses.replace. __post_init__ runs again."""
     for name, each in record.__record_fields__.items():
         if each.init and name not in changes:
             changes[name] = getattr(record, name)
@@ -389,7 +389,7 @@ def _replace(record: Any, /, **changes: Any) -> Any:
 
 
 def _asdict(record: Any) -> dict[str, Any]:
-    """Returns the fields as a dict, like dataclasses.asdict. Does not descend into nested records."""
+    """Return the fields as a dict, like dataclasses.asdict. Does not descend into nested records."""
     return {name: getattr(record, name) for name in record.__record_fields__}
 
 

@@ -89,16 +89,16 @@ class Verb(Protocol):
     help_text: HelpText
 
     def run(self, words: Sequence[str], environment: Environment) -> ExitCode:
-        """Runs the verb with the words after it. Raises RdcError, which the caller prints."""
+        """Run the verb with the words after it. Raises RdcError, which the caller prints."""
 
 
 def load_verbs() -> dict[str, Verb]:
-    """Returns every verb by name."""
+    """Return every verb by name."""
     return {name: load_verb(name) for name in VERBS}
 
 
 def load_verb(name: str) -> Verb:
-    """Returns the module of one verb. `name` is one of VERBS."""
+    """Return the module of one verb. `name` is one of VERBS."""
     return import_module(VERBS[name])
 
 
@@ -110,7 +110,7 @@ def json_output(environment: Environment, **start: bool | bytes) -> Output:
 
 
 def perform(output: Output, job: Callable[[], R]) -> R:
-    """Runs a job from its start to its report, which `output` shows and this returns."""
+    """Run a job from its start to its report, which `output` shows and this returns."""
     with reporting(output):
         output.start()
         report = job()
@@ -120,7 +120,7 @@ def perform(output: Output, job: Callable[[], R]) -> R:
 
 @contextlib.contextmanager
 def reporting(output: Output) -> Iterator[None]:
-    """Reports an exception of the block to `output`, raises it again, and closes `output` at the end.
+    """Report an exception of the block to `output`, raises it again, and closes `output` at the end.
 
     OutputClosedError is not reported, because the reader of the output has left.
     """
@@ -143,7 +143,7 @@ def reporting(output: Output) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reporting_usage(words: Sequence[str], environment: Environment) -> Iterator[None]:
-    """Reports an RdcError of the block as an event, too, if `words` ask for events, and raises it again.
+    """Report an RdcError of the block as an event, too, if `words` ask for events, and raises it again.
 
     The block reads the words, so nothing else knows yet which output they ask for.
     """
@@ -157,7 +157,7 @@ def reporting_usage(words: Sequence[str], environment: Environment) -> Iterator[
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Delays the first SIGINT, SIGTERM or SIGHUP, so that a job ends between two steps.
+    """Delay the first SIGINT, SIGTERM or SIGHUP, so that a job ends between two steps.
 
     Yields the event that a signal sets. The earlier handlers take the second signal.
     """
@@ -199,7 +199,7 @@ MAPPED_BYTES = 4 << 20
 
 
 def keep_freed_memory(mapped: int = MAPPED_BYTES, untrimmed: int = UNTRIMMED_BYTES) -> None:
-    """Sets malloc options for the whole process; only a program may call this, not a library.
+    """Set malloc options for the whole process; only a program may call this, not a library.
 
     By default each message's pages return to the kernel and are cleared on reuse. That costs a fifth of
     the CPU time of receiving. Does nothing if the C library is not glibc. `mapped` and `untrimmed`: as the

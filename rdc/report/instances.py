@@ -131,7 +131,7 @@ def instance_line(instance: Instance) -> str:
 
 
 def perhaps_text(found: Instance | DedupeReport) -> str:
-    """What may become free beside what was won, and when."""
+    """Return what may become free beside what was won, and when."""
     line = f", {size_text(found.compressed)} of compressed content" if found.compressed else ""
     if found.held:
         line += f", {size_text(found.held)} more once what else shares them lets go"

@@ -105,12 +105,12 @@ class TerminalOutput(Output):
     def finish(self, report: Any) -> None:
         """Show the summary, after everything else is gone from the screen."""
         self.close()
-        if not self._quiet:
-            self._talk(self.summary(report) + "\n")
+        if not self._quiet and (text := self.summary(report)):
+            self._talk(text + "\n")
 
     def summary(self, report: Any) -> str:
-        """The last lines of a run. A form without any replaces `finish`."""
-        raise NotImplementedError
+        """Return the last lines of a run; "" for none."""
+        return ""
 
     def settle(self) -> None:
         """Tell how many problems got no lines, and begin to count again."""
@@ -148,6 +148,6 @@ class TerminalOutput(Output):
 
 
 def _without_path(message: str, path: bytes) -> str:
-    """What a message says of the entry at `path`."""
+    """Return what a message says of the entry at `path`."""
     before, colon, said = message.partition(f"{printable(path)}: ")
     return said if colon and path else before + colon + said

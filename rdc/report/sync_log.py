@@ -73,12 +73,12 @@ class OutFormat:
     the right."""
 
     def has(self, letters: str) -> bool:
-        """Whether one of these escapes occurs."""
+        """Return whether one of these escapes occurs."""
         return any(letter and letter in letters for _, _, letter in self.parts)
 
     @property
     def looks(self) -> bool:
-        """Whether lines need the entries themselves."""
+        """Return whether lines need the entries themselves."""
         return self.has("".join(_OF_ENTRY))
 
     def line(self, event: ItemChanged, copy: Copy) -> str:
@@ -91,7 +91,7 @@ class OutFormat:
 
 
 def parse_format(text: str) -> OutFormat:
-    """Parses a format. Raises ValueError, which names an unknown escape."""
+    """Parse a format. Raises ValueError, which names an unknown escape."""
     if len(text) > FORMAT_CHARACTERS:
         raise ValueError(f"{len(text)} characters, the limit is {FORMAT_CHARACTERS}")
     parts: list[tuple[str, int, str]] = []
@@ -217,22 +217,22 @@ class LogFile:
         self._report(event)
 
     def begin(self) -> None:
-        """Logs that the run begins."""
+        """Log that the run begins."""
         self.write("comparing the two sides")
 
     def end(self, report: SyncReport) -> None:
-        """Logs the totals."""
+        """Log the totals."""
         self.write(
             f"sent {report.bytes_sent} bytes  received {report.bytes_received} bytes"
             f"  total size {report.total_bytes}"
         )
 
     def fail(self, error: RdcError) -> None:
-        """Logs the error that ends the run."""
+        """Log the error that ends the run."""
         self.write(f"rdc: {error} (exit code {int(error.code)})")
 
     def write(self, text: str) -> None:
-        """Appends one line."""
+        """Append one line."""
         missing = f"{self._lost:,} lines before this one are lost"
         if self._lost and not self._append(missing):
             self._lost += 1
@@ -240,7 +240,7 @@ class LogFile:
             self._lost = int(not self._append(text))
 
     def _append(self, text: str) -> bool:
-        """Whether the line was written."""
+        """Return whether the line was written."""
         moment = time.strftime("%Y/%m/%d %H:%M:%S")
         line = f"{moment} [{os.getpid()}] {text}\n".encode(errors="backslashreplace")
         try:
@@ -274,7 +274,7 @@ class LoggedOutput(ForwardedOutput):
     """Passes everything to another output, after it was logged."""
 
     def __init__(self, output: Output, choice: LogChoice) -> None:
-        """Opens the log. Raises as LogFile does."""
+        """Open the log. Raises as LogFile does."""
         super().__init__(output)
         self._log = LogFile(choice.path, choice.format, choice.copy, report=output)
 

@@ -53,7 +53,7 @@ class TerminalStyle:
 
     @property
     def lists(self) -> bool:
-        """Whether changed entries are listed."""
+        """Return whether changed entries are listed."""
         listing = self.names or self.itemize or self.deletions or self.format is not None
         return listing and not self.quiet
 
@@ -115,7 +115,7 @@ def item_line(event: ItemChanged) -> str:
 
 
 def is_unchanged(event: ItemChanged) -> bool:
-    """Whether the event is about an entry that nothing happened to."""
+    """Return whether the event is about an entry that nothing happened to."""
     return event.change[2:].isspace() and event.change[:1] == "."
 
 

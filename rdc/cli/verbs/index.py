@@ -60,7 +60,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc index` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc index` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc index")
     if help_text.shown(parsed, environment):
         return ExitCode.OK

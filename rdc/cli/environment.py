@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
 
 __all__ = ["Environment", "OutputClosedError", "process_environment"]
 
@@ -91,9 +91,7 @@ class Environment:
         """Return whether stderr is a terminal that can move its cursor."""
         return self.stderr_is_terminal and self.environ.get("TERM", "") not in ("", "dumb")
 
-    def progress(
-        self, *, quiet: bool, scrolling: bool = False, lines: bool = False
-    ) -> ProgressBar | ProgressLines | None:
+    def progress(self, *, quiet: bool, scrolling: bool = False, lines: bool = False) -> Bar | None:
         """Return a progress bar, progress lines, or None if the run shows no progress.
 
         A bar needs a terminal that can redraw. `scrolling` says that names scroll on the same terminal, where

@@ -13,7 +13,7 @@ from rdc.report.text import counted, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
 
 __all__ = [
     "DedupeStyle",
@@ -72,7 +72,7 @@ class DedupeTerminal(InstanceTerminal):
         style: DedupeStyle,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
     ) -> None:
         """`data` writes whole lines to stdout, `talk` to stderr."""
         super().__init__(data, talk, bar, quiet=style.quiet)
@@ -175,7 +175,7 @@ class RemovalTerminal(InstanceTerminal):
         self,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
         *,
         dry_run: bool,
         quiet: bool,

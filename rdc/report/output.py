@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, one_line, printable
 from rdc.progress import Problem
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rdc.errors import RdcError
-    from rdc.report.progress_display import ProgressBar, ProgressLines
 
-__all__ = ["ForwardedOutput", "Output", "TerminalOutput"]
+__all__ = ["Bar", "ForwardedOutput", "Output", "TerminalOutput"]
 
 LINES = 10
 """Problems of one kind that get lines of their own. The others are counted."""
@@ -26,6 +26,19 @@ KINDS = 1000
 
 _NUMBERS = str.maketrans("", "", "0123456789,")
 """Takes away what numbers are made of. This module is loaded at each start, so it uses no patterns."""
+
+
+class Bar(Protocol):
+    """The progress of one job on a terminal: a bar, or lines where no bar can be drawn."""
+
+    def follow(self, event: object) -> None:
+        """Show what an event says of the progress."""
+
+    def line(self, text: str) -> bool:
+        """Print `text` above the bar. Return whether this was done; otherwise the caller prints it."""
+
+    def close(self) -> None:
+        """Remove the bar. May be called twice."""
 
 
 class Output:
@@ -81,7 +94,7 @@ class TerminalOutput(Output):
         self,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
         *,
         quiet: bool = False,
     ) -> None:

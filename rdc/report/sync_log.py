@@ -4,12 +4,10 @@ the log of a sync in a file, as rsync's --log-file has it."""
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 
 from rdc.errors import ExitCode, RdcError, UsageError, one_line, printable
-from rdc.files.own.opened_path import OpenedPath
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass
 from rdc.report.output import ForwardedOutput
@@ -41,7 +39,7 @@ WIDTH_DIGITS = 3
 
 DEFAULT_LOG_FORMAT = "%i %n%L"
 
-_ESCAPE = re.compile(rf"%('{{0,3}})(-?\d{{0,{WIDTH_DIGITS}}})(.?)", re.DOTALL | re.ASCII)
+_ESCAPE = rf"%('{{0,3}})(-?\d{{0,{WIDTH_DIGITS}}})(.?)"
 
 _OF_ENTRY = frozenset("lMBUG")
 """Escapes that need the entry itself, on this machine."""
@@ -94,9 +92,11 @@ def parse_format(text: str) -> OutFormat:
     """Parse a format. Raises ValueError, which names an unknown escape."""
     if len(text) > FORMAT_CHARACTERS:
         raise ValueError(f"{len(text)} characters, the limit is {FORMAT_CHARACTERS}")
+    import re  # a sync without a format needs none
+
     parts: list[tuple[str, int, str]] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
+    for match in re.finditer(_ESCAPE, text, re.DOTALL | re.ASCII):
         parts.append((printable_text(text[at : match.start()]), 0, ""))
         quotes, width, letter = match.groups()
         at = match.end()
@@ -199,6 +199,8 @@ class LogFile:
         """Lines since the last one that was written."""
         self._told = self._torn = False
         """The user knows that lines are lost; the last one was written in part."""
+        from rdc.files.own.opened_path import OpenedPath
+
         try:
             # O_NONBLOCK: a fifo without a reader must not block the run.
             with OpenedPath(os.fsencode(path), last=False) as opened:

@@ -14,7 +14,7 @@ from rdc.report.text import binary_text, counted, elapsed_text, exact_text, rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
     from rdc.report.sync_log import Copy, OutFormat
 
 __all__ = ["SyncTerminal", "TerminalStyle", "item_line", "name_line", "stats_block", "summary_line"]
@@ -66,7 +66,7 @@ class SyncTerminal(TerminalOutput):
         style: TerminalStyle,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`data` writes whole lines to stdout, `talk` to stderr. `clock` returns seconds."""

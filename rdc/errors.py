@@ -57,7 +57,7 @@ class ExitCode(IntEnum):
 
 
 def worse(before: ExitCode, now: ExitCode) -> ExitCode:
-    """Returns the exit code of a run with both. PARTIAL outweighs all others; else the later failure wins."""
+    """Return the exit code of a run with both. PARTIAL outweighs all others; else the later failure wins."""
     return before if now is ExitCode.OK or before is ExitCode.PARTIAL else now
 
 
@@ -69,7 +69,7 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0").union(
 
 
 def printable(name: str | bytes) -> str:
-    """Returns a name as one printable line. Different names give different texts.
+    """Return a name as one printable line. Different names give different texts.
 
     Names come from untrusted trees. Printed raw, they could move the cursor or forge output lines. A byte
     that is not UTF-8 and an ASCII control character become \\xNN. Other invisible characters, and those that
@@ -84,7 +84,7 @@ def printable(name: str | bytes) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns a message as one printable line. Backslashes stay: those in its names are doubled already."""
+    """Return a message as one printable line. Backslashes stay: those in its names are doubled already."""
     return text if text.isascii() and text.isprintable() else _with_escapes(text)
 
 
@@ -93,7 +93,7 @@ def _with_escapes(text: str) -> str:
 
 
 def escaped(character: str) -> str:
-    """Returns \\xNN for an undecodable byte or ASCII, else \\uNNNN or \\UNNNNNNNN."""
+    """Return \\xNN for an undecodable byte or ASCII, else \\uNNNN or \\UNNNNNNNN."""
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
         code -= 0xDC00
@@ -128,7 +128,7 @@ class UsageError(RdcError):
 
 
 class IncompatiblePeerError(RdcError):
-    """The far side is not rdc, or uses another protocol version or other parameters."""
+    """The remote side is not rdc, or uses another protocol version or other parameters."""
 
     code = ExitCode.INCOMPATIBLE
 
@@ -141,7 +141,7 @@ class StreamError(RdcError):
     def __init__(self, message: str, *, before_hello: bool = False) -> None:
         super().__init__(message)
         self.before_hello = before_hello
-        """True if the far side sent nothing. Its exit status may then give a better reason, such as 127."""
+        """True if the remote side sent nothing. Its exit status may then give a better reason: 127."""
 
 
 class ProtocolError(StreamError):
@@ -164,7 +164,7 @@ class StoppedError(RdcError):
 
 
 class CommandMissingError(RdcError):
-    """The remote shell did not find rdc on the far side."""
+    """The remote shell did not find rdc on the remote side."""
 
     code = ExitCode.COMMAND_MISSING
 

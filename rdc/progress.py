@@ -125,17 +125,17 @@ class StopSignal(Protocol):
     """
 
     def is_set(self) -> bool:
-        """Whether the job must stop. Once True, it must stay True."""
+        """Return whether the job must stop. Once True, it must stay True."""
 
 
 def check_stop(stop: StopSignal | None) -> None:
-    """Raises StoppedError if `stop` is set."""
+    """Raise StoppedError if `stop` is set."""
     if stop is not None and stop.is_set():
         raise StoppedError
 
 
 def stopping(reporter: Reporter, stop: StopSignal | None) -> Reporter:
-    """Returns a Reporter that raises StoppedError in place of the first event after `stop` was set."""
+    """Return a Reporter that raises StoppedError in place of the first event after `stop` was set."""
     if stop is None:
         return reporter
 

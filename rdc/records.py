@@ -9,28 +9,13 @@ To a type checker these names ARE those of `dataclasses`. `dataclasses.fields`, 
 accept the classes. Options that rdc does not use are missing: `order`, `kw_only`, `InitVar`, and a
 `__post_init__` in a class whose `__init__` takes no argument.
 
-Measured on CPython 3.11 in milliseconds of CPU. The first two columns are medians of 15 runs. The last two
-are medians of 30 paired differences from this module.
-
-                                     import   60 classes   rdc --version   local sync of one file
-    this module                        1.1        1.8           -                 -
-    dataclasses                       13.1       36.7        + 12.1            + 80.5
-    msgspec.Struct                    18.7        0.8        + 13.2            + 11.8
-    the same, with typing_extensions  25.9        0.9        + 21.1            + 19.5
-
-msgspec imports typing_extensions wherever it is installed. Messages are cheaper with msgspec: FileEnd encodes
-in 0.4 instead of 1.1 microseconds and decodes in 1.0 instead of 2.5. But msgspec would remove only about 560
-of the 1,240 lines in this module, rdc/typed.py and the message codec. The field types for columns, paths,
-texts and options would stay, and msgspec's errors lack the refused value, which rdc's messages show. The
-condition for msgspec was to remove at least 700 lines at no more than 20 ms per start, so this module stays.
+rdc/lean/README.md has what it saves, measured.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
-
-from rdc.record_patterns import INITIALIZERS
 
 TYPE_CHECKING = False  # as in typing, without loading typing
 if TYPE_CHECKING:
@@ -86,7 +71,7 @@ def _field(
     repr: bool = True,  # noqa: A002 - dataclasses' word
     metadata: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Describes a field, like dataclasses.field."""
+    """Describe a field, like dataclasses.field."""
     return _Field(default, default_factory, init=init, repr=repr, metadata=metadata)
 
 
@@ -97,7 +82,7 @@ def _dataclass(
     eq: bool = True,
     repr: bool = True,  # noqa: A002 - dataclasses' word
 ) -> Callable[[type], type]:
-    """Makes a record class, like dataclasses.dataclass.
+    """Make a record class, like dataclasses.dataclass.
 
     Annotations must be text: the module of the class needs `from __future__ import annotations`. Raises
     TypeError for a class that this module cannot make; the text names the field.
@@ -147,7 +132,7 @@ _SHARED: dict[tuple[bool, bool, bool, bool], dict[str, Any]] = {}
 
 
 def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002
-    """Returns the methods that all classes with these options share."""
+    """Return the methods that all classes with these options share."""
     methods = _SHARED.get((frozen, slots, eq, repr))
     if methods is None:
         methods = _SHARED[frozen, slots, eq, repr] = {"__dataclass_fields__": _STANDARD}
@@ -167,7 +152,7 @@ def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str
 
 
 def _own_fields(cls: type) -> dict[str, _Field]:
-    """Returns the fields that the class body annotates, by name."""
+    """Return the fields that the class body annotates, by name."""
     fields = {}
     given = cls.__dict__
     # inspect.get_annotations would load inspect, which takes longer than making all records.
@@ -192,7 +177,7 @@ def _own_fields(cls: type) -> dict[str, _Field]:
 
 
 def _check_order(cls: type, fields: dict[str, _Field]) -> None:
-    """Raises TypeError if a field without a default follows one that has one."""
+    """Raise TypeError if a field without a default follows one that has one."""
     optional = False
     for name, each in fields.items():
         if each.optional:
@@ -202,7 +187,7 @@ def _check_order(cls: type, fields: dict[str, _Field]) -> None:
 
 
 def _leave_defaults(cls: type, own: dict[str, _Field]) -> None:
-    """Leaves plain defaults as class attributes, for a class without slots."""
+    """Leave plain defaults as class attributes, for a class without slots."""
     for name, each in own.items():
         if isinstance(cls.__dict__.get(name), _Field):
             if each.default is _MISSING:
@@ -226,10 +211,18 @@ class _Initializer:
         return made if record is None else made.__get__(record)
 
 
+_PATTERNS: dict[int, CodeType] = {0: (lambda self: None).__code__}
+"""The code of __init__ by number of fields, each made on first use."""
+
+
 def _pattern(count: int) -> CodeType:
-    """Returns the code of __init__(self, p0, p1, ...) for `count` fields."""
-    make = INITIALIZERS.get(count)
-    if make is None:
+    """Return the code of __init__(self, p0, p1, ...) for `count` fields.
+
+    It takes the functions that store the fields. These return None, so `or` calls them all. A code object
+    sorts the variables of its closure, so the names of these functions are in alphabetical order.
+    """
+    code = _PATTERNS.get(count)
+    if code is None:
         rows = [f"{i:03}" for i in range(count)]
         source = (
             f"lambda {', '.join([f's{row}' for row in rows])}:"
@@ -238,13 +231,12 @@ def _pattern(count: int) -> CodeType:
         )
         # Only numbers enter the source. eval() avoids the first call of compile(), which makes the classes of
         # the syntax tree and takes 1.2 ms.
-        make = INITIALIZERS[count] = eval(source)  # noqa: S307
-    code: CodeType = make(*[None] * count).__code__
+        code = _PATTERNS[count] = eval(source)(*[None] * count).__code__  # noqa: S307
     return code
 
 
 def _initializer(cls: type, *, frozen: bool) -> FunctionType:
-    """Makes the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
+    """Make the __init__ of a class. Raises TypeError for a __post_init__ without arguments to check."""
     fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
     given = {name: each for name, each in fields.items() if each.init}
     stores = [_store(cls, name, each, frozen=frozen) for name, each in given.items()]
@@ -264,7 +256,7 @@ def _initializer(cls: type, *, frozen: bool) -> FunctionType:
 
 
 def _annotations(cls: type) -> dict[str, str]:
-    """Returns the annotations of a class and its bases, those of the bases first."""
+    """Return the annotations of a class and its bases, those of the bases first."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         found |= base.__dict__.get("__annotations__", {})  # noqa: RUF063 - see _own_fields
@@ -272,7 +264,7 @@ def _annotations(cls: type) -> dict[str, str]:
 
 
 def _store(cls: type, name: str, each: _Field, *, frozen: bool) -> Callable[[Any, Any], None]:
-    """Returns the function that stores a value in a field, even in a frozen record."""
+    """Return the function that stores a value in a field, even in a frozen record."""
     slot = getattr(cls, name, None)
     if isinstance(slot, MemberDescriptorType):
         put: Callable[[Any, Any], None] = slot.__set__
@@ -296,7 +288,7 @@ def _store(cls: type, name: str, each: _Field, *, frozen: bool) -> Callable[[Any
 
 
 def _last_store(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """Returns a store that calls __post_init__ afterwards."""
+    """Return a store that calls __post_init__ afterwards."""
 
     def put_and_check(record: Any, value: Any) -> None:
         put(record, value)
@@ -319,7 +311,7 @@ _VALUES = _Values()
 
 
 def _equal(self: Any, other: object) -> Any:
-    """Compares records: equal means the same class and equal fields."""
+    """Compare records: equal means the same class and equal fields."""
     values = self.__record_values__
     return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
@@ -341,12 +333,12 @@ def _frozen(self: object, name: str, *value: object) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    """Returns the field values, for copy and pickle."""
+    """Return the field values, for copy and pickle."""
     return [getattr(self, name) for name in self.__record_fields__]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    """Restores the field values of a frozen record, for copy and pickle."""
+    """Restore the field values of a frozen record, for copy and pickle."""
     for name, value in zip(self.__record_fields__, state, strict=True):
         object.__setattr__(self, name, value)
 
@@ -378,18 +370,18 @@ _STANDARD = _Standard()
 
 
 def field_names(record_class: type) -> tuple[str, ...]:
-    """Returns the names of a record's fields in order, inherited ones first."""
+    """Return the names of a record's fields in order, inherited ones first."""
     return tuple(getattr(record_class, "__record_fields__"))  # noqa: B009
 
 
 def field_metadata(record_class: type) -> dict[str, Mapping[str, Any]]:
-    """Returns the metadata of each field of a record that has some."""
+    """Return the metadata of each field of a record that has some."""
     fields: dict[str, _Field] = getattr(record_class, "__record_fields__")  # noqa: B009
     return {name: each.metadata for name, each in fields.items() if each.metadata is not None}
 
 
 def _replace(record: Any, /, **changes: Any) -> Any:
-    """Copies a record with some fields changed, like dataclasses.replace. __post_init__ runs again."""
+    """Copy a record with some fields changed, like dataclasses.replace. __post_init__ runs again."""
     for name, each in record.__record_fields__.items():
         if each.init and name not in changes:
             changes[name] = getattr(record, name)
@@ -397,7 +389,7 @@ def _replace(record: Any, /, **changes: Any) -> Any:
 
 
 def _asdict(record: Any) -> dict[str, Any]:
-    """Returns the fields as a dict, like dataclasses.asdict. Does not descend into nested records."""
+    """Return the fields as a dict, like dataclasses.asdict. Does not descend into nested records."""
     return {name: getattr(record, name) for name in record.__record_fields__}
 
 

@@ -35,22 +35,22 @@ class Task(Generic[R]):
         self._done.acquire()
 
     def cancel(self) -> None:
-        """Skips the call if it has not begun. result() must not be used afterwards."""
+        """Skip the call if it has not begun. result() must not be used afterwards."""
         self._cancelled = True
 
     def done(self) -> bool:
-        """Whether the call has ended, so that result() does not wait."""
+        """Return whether the call has ended, so that result() does not wait."""
         return not self._done.locked()
 
     def result(self) -> R:
-        """Waits for the call. Returns its result or raises its exception."""
+        """Wait for the call. Returns its result or raises its exception."""
         with self._done:
             if self._error is not None:
                 raise self._error
             return self._result
 
     def run(self) -> None:
-        """Makes the call in the current thread. Raises nothing; result() raises the exception."""
+        """Make the call in the current thread. Raises nothing; result() raises the exception."""
         try:
             if not self._cancelled:
                 self._result = self._work(*self._arguments)
@@ -75,7 +75,7 @@ class Threads:
         self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
 
     def submit(self, work: Callable[..., R], *arguments: Any) -> Task[R]:
-        """Queues a call of `work` with `arguments`. Calls begin in the order of submission.
+        """Queue a call of `work` with `arguments`. Calls begin in the order of submission.
 
         Raises RuntimeError if the system refuses even the first thread.
         """
@@ -99,7 +99,7 @@ class Threads:
             self._started.append(thread)
 
     def close(self) -> None:
-        """Waits until every submitted call has ended or was skipped, then ends the threads."""
+        """Wait until every submitted call has ended or was skipped, then ends the threads."""
         self._end()
         for thread in self._started:
             thread.join()
@@ -113,7 +113,7 @@ class Threads:
 
 
 def _run_tasks(queue: SimpleQueue[Task[Any] | None]) -> None:
-    """Runs queued tasks until None comes. The main function of a thread."""
+    """Run queued tasks until None comes. The main function of a thread."""
     while (task := queue.get()) is not None:
         task.run()
         del task  # the result belongs to the caller alone

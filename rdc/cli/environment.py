@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
 
 __all__ = ["Environment", "OutputClosedError", "process_environment"]
 
@@ -43,20 +43,20 @@ class Environment:
     """A monotonic clock, in seconds."""
 
     def data(self, text: str) -> None:
-        """Writes to stdout. Raises OutputClosedError for a closed pipe, RdcError (11) for a full disk."""
+        """Write to stdout. Raises OutputClosedError for a closed pipe, RdcError (11) for a full disk."""
         try:
             self.stdout.write(text)
         except OSError as error:
             raise _output_error(error) from error
 
     def show_help(self, text: str) -> None:
-        """Writes a help text to stdout, folded to the terminal's width. Raises as data() does."""
+        """Write a help text to stdout, folded to the terminal's width. Raises as data() does."""
         from rdc.cli.help_page import folded, page_width
 
         self.data(folded(text, page_width(self.stdout, self.environ)))
 
     def binary(self, data: bytes) -> None:
-        """Writes bytes to stdout, such as file names. Raises as data() does."""
+        """Write bytes to stdout, such as file names. Raises as data() does."""
         try:
             self.stdout.flush()
             self.stdout.buffer.write(data)
@@ -64,37 +64,35 @@ class Environment:
             raise _output_error(error) from error
 
     def buffer(self, mode: str | None) -> None:
-        """Sets how stdout is buffered: "N" not at all, "L" by lines, "B" by blocks; None leaves it."""
+        """Set how stdout is buffered: "N" not at all, "L" by lines, "B" by blocks; None leaves it."""
         if mode is not None and isinstance(self.stdout, io.TextIOWrapper):
             self.stdout.reconfigure(line_buffering=mode == "L", write_through=mode == "N")
 
     def flush(self) -> None:
-        """Flushes stdout. Raises as data() does."""
+        """Flush stdout. Raises as data() does."""
         try:
             self.stdout.flush()
         except OSError as error:
             raise _output_error(error) from error
 
     def talk(self, text: str) -> None:
-        """Writes to stderr. Ignores errors, because no other place for messages is left."""
+        """Write to stderr. Ignores errors, because no other place for messages is left."""
         with contextlib.suppress(OSError):
             self.stderr.write(text)
             self.stderr.flush()
 
     @property
     def color(self) -> bool:
-        """Whether colour is wanted: NO_COLOR is unset or empty (https://no-color.org)."""
+        """Return whether colour is wanted: NO_COLOR is unset or empty (https://no-color.org)."""
         return not self.environ.get("NO_COLOR")
 
     @property
     def can_redraw(self) -> bool:
-        """Whether stderr is a terminal that can move its cursor."""
+        """Return whether stderr is a terminal that can move its cursor."""
         return self.stderr_is_terminal and self.environ.get("TERM", "") not in ("", "dumb")
 
-    def progress(
-        self, *, quiet: bool, scrolling: bool = False, lines: bool = False
-    ) -> ProgressBar | ProgressLines | None:
-        """Returns a progress bar, progress lines, or None if the run shows no progress.
+    def progress(self, *, quiet: bool, scrolling: bool = False, lines: bool = False) -> Bar | None:
+        """Return a progress bar, progress lines, or None if the run shows no progress.
 
         A bar needs a terminal that can redraw. `scrolling` says that names scroll on the same terminal, where
         a bar would interrupt them. `lines` asks for progress lines in place of a bar that is impossible.
@@ -111,7 +109,7 @@ class Environment:
 
 
 def process_environment() -> Environment:
-    """Returns the Environment of this process. /dev/null replaces a stream that was closed at the start."""
+    """Return the Environment of this process. /dev/null replaces a stream that was closed at the start."""
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         null = os.open(os.devnull, os.O_RDWR)
         sys.stdin = sys.stdin or os.fdopen(os.dup(null), "r")
@@ -135,7 +133,7 @@ def process_environment() -> Environment:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Escapes characters that the stream cannot encode.
+    """Escape characters that the stream cannot encode.
 
     Python's "backslashreplace" shows U+00E9 and the undecodable byte E9 alike; this handler does not.
     """
@@ -145,7 +143,7 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 def _output_error(error: OSError) -> Exception:
-    """Translates an error of a write to stdout."""
+    """Translate an error of a write to stdout."""
     if isinstance(error, BrokenPipeError):
         return OutputClosedError()
     return RdcError(f"cannot write to standard output: {error.strerror}", code=ExitCode.FILE_IO)

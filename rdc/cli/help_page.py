@@ -35,7 +35,7 @@ _CONTINUED = re.compile(r"(?P<gap> {12,})(?P<explanation>[^\s#].*)")
 
 
 def page_width(stdout: TextIO, environ: Mapping[str, str]) -> int:
-    """Returns the width in columns: COLUMNS, else the terminal's width, else USUAL_WIDTH."""
+    """Return the width in columns: COLUMNS, else the terminal's width, else USUAL_WIDTH."""
     columns = environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns):
         return int(columns)
@@ -46,7 +46,7 @@ def page_width(stdout: TextIO, environ: Mapping[str, str]) -> int:
 
 
 def folded(text: str, width: int) -> str:
-    """Returns `text` in lines of at most `width` columns. Commands and settings stay whole, for copying."""
+    """Return `text` in lines of at most `width` columns. Commands and settings stay whole, for copying."""
     width = max(NARROWEST, min(width, WIDEST))
     lines: list[str] = []
     for kind, block in groupby(text.split("\n"), _kind):
@@ -72,7 +72,7 @@ def _kind(line: str) -> str:
 
 
 def _in_columns(rows: Sequence[str], width: int) -> Iterator[str]:
-    """Folds rows of terms and explanations. Explanations share one column, or stand below their terms."""
+    """Fold rows of terms and explanations. Explanations share one column, or stand below their terms."""
     found = [_ROW.fullmatch(row) or _CONTINUED.fullmatch(row) for row in rows]
     column = max([match.start("explanation") for match in found if match is not None], default=0)
     beside = width - column >= EXPLANATION_WIDTH

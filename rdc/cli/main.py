@@ -37,7 +37,7 @@ _WITHOUT_C = (
 
 
 def entry() -> None:
-    """Runs this process's command line, then exits."""
+    """Run this process's command line, then exits."""
     sys.unraisablehook = _unraisable
     # SIGTERM and SIGHUP end a run like Ctrl-C: it removes its temporary files.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -59,13 +59,13 @@ def entry() -> None:
 
 
 def _others_run() -> bool:
-    """Whether threads run that a regular exit waits for."""
+    """Return whether threads run that a regular exit waits for."""
     threading = sys.modules.get("threading")
     return threading is not None and threading.active_count() > 1
 
 
 def run(words: Sequence[str], environment: Environment) -> int:
-    """Runs one command line and returns its exit code. Raises nothing."""
+    """Run one command line and returns its exit code. Raises nothing."""
     try:
         code = _dispatch(words, environment)
         environment.flush()
@@ -103,7 +103,7 @@ def run(words: Sequence[str], environment: Environment) -> int:
 
 
 def _lacks_module(error: ImportError) -> bool:
-    """Whether it is a C module of rdc that is not there."""
+    """Return whether it is a C module of rdc that is not there."""
     return (error.name or "").startswith("rdc.") and "cannot import name '_" in str(error)
 
 
@@ -119,7 +119,7 @@ def _interrupted(environment: Environment) -> ExitCode:
 
 
 def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs the verb, or prints the text, that the first word names. Raises RdcError."""
+    """Run the verb, or prints the text, that the first word names. Raises RdcError."""
     if not words:
         raise UsageError(f"a verb is needed: {', '.join(VERBS)} (see rdc --help)")
     first = words[0]
@@ -146,7 +146,7 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _run_verb(name: str, words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs a verb. The words of the settings precede the typed ones, which override them."""
+    """Run a verb. The words of the settings precede the typed ones, which override them."""
     verb = load_verb(name)
     if list(words) == ["--man"]:
         from rdc.cli.manual import verb_manual
@@ -199,7 +199,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Ends the process for a signal during a destructor, where Python drops exceptions."""
+    """End the process for a signal during a destructor, where Python drops exceptions."""
     if isinstance(found.exc_value, KeyboardInterrupt):
         _end_at_once()
     sys.__unraisablehook__(found)
@@ -210,7 +210,7 @@ def _stop_at_once(_number: int, _frame: FrameType | None) -> None:
 
 
 def _end_at_once() -> NoReturn:
-    """Ends the process without clean-up. Each path is either old or new; the next run continues."""
+    """End the process without clean-up. Each path is either old or new; the next run continues."""
     with contextlib.suppress(OSError):
         # A progress bar may have hidden the cursor.
         os.write(2, b"\x1b[?25h\n" if os.isatty(2) else b"")

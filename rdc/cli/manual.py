@@ -65,7 +65,7 @@ VERB_EVENTS: dict[str, tuple[str, ...]] = {
 
 
 def verb_manual(name: str, verb: Verb) -> str:
-    """Returns the page of one verb in the markup of man(7), with filters, exit codes and events."""
+    """Return the page of one verb in the markup of man(7), with filters, exit codes and events."""
     help_text = verb.help_text
     lines = [
         f'.TH RDC\\-{name.upper()} 1 {DATED} "rdc {_escaped(__version__)}"',
@@ -118,7 +118,7 @@ def _plain(text: str) -> str:
 
 
 def manual(verbs: dict[str, Verb]) -> str:
-    """Returns the page in the markup of man(7)."""
+    """Return the page in the markup of man(7)."""
     lines = [
         f'.TH RDC 1 {DATED} "rdc {_escaped(__version__)}"',
         ".SH NAME",
@@ -190,6 +190,6 @@ def _escaped(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """Escapes a line of text, so that man reads no request at its start."""
+    """Escape a line of text, so that man reads no request at its start."""
     escaped = _escaped(text)
     return "\\&" + escaped if escaped[:1] in (".", "'") else escaped

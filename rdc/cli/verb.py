@@ -37,26 +37,26 @@ __all__ = [
 
 R = TypeVar("R")
 
-VERBS = (
-    "sync",
-    "check",
-    "undo",
-    "watch",
-    "scan",
-    "merge",
-    "dupes",
-    "similar",
-    "dedupe",
-    "signature",
-    "index",
-    "catalog",
-    "keys",
-    "serve",
-    "install",
-    "config",
-    "completions",
-)
-"""The names of the modules in rdc.cli.verbs. A module loads when a command line names it."""
+VERBS = {
+    "sync": "rdc.cli.verbs.sync",
+    "check": "rdc.cli.verbs.check",
+    "undo": "rdc.cli.verbs.undo",
+    "watch": "rdc.cli.verbs.watch",
+    "scan": "rdc.cli.verbs.scan",
+    "merge": "rdc.cli.verbs.merge",
+    "dupes": "rdc.cli.verbs.dupes",
+    "similar": "rdc.cli.verbs.similar",
+    "dedupe": "rdc.cli.verbs.dedupe",
+    "signature": "rdc.cli.verbs.signature",
+    "index": "rdc.cli.verbs.index",
+    "catalog": "rdc.cli.verbs.catalog",
+    "keys": "rdc.cli.verbs.keys",
+    "serve": "rdc.cli.verbs.serve",
+    "install": "rdc.cli.verbs.install",
+    "config": "rdc.cli.verbs.config",
+    "completions": "rdc.cli.verbs.completions",
+}
+"""The modules of the verbs. A module loads when a command line names its verb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class HelpText:
 
 
 class Verb(Protocol):
-    """The interface of a module in rdc.cli.verbs.
+    """The interface of the module of a verb.
 
     A module with verbs of its own, such as `rdc catalog show`, lists their names in SUBVERBS.
     """
@@ -89,17 +89,17 @@ class Verb(Protocol):
     help_text: HelpText
 
     def run(self, words: Sequence[str], environment: Environment) -> ExitCode:
-        """Runs the verb with the words after it. Raises RdcError, which the caller prints."""
+        """Run the verb with the words after it. Raises RdcError, which the caller prints."""
 
 
 def load_verbs() -> dict[str, Verb]:
-    """Returns every verb by name."""
+    """Return every verb by name."""
     return {name: load_verb(name) for name in VERBS}
 
 
 def load_verb(name: str) -> Verb:
-    """Returns the module of one verb. `name` is one of VERBS."""
-    return import_module(f"rdc.cli.verbs.{name}")
+    """Return the module of one verb. `name` is one of VERBS."""
+    return import_module(VERBS[name])
 
 
 def json_output(environment: Environment, **start: bool | bytes) -> Output:
@@ -110,7 +110,7 @@ def json_output(environment: Environment, **start: bool | bytes) -> Output:
 
 
 def perform(output: Output, job: Callable[[], R]) -> R:
-    """Runs a job from its start to its report, which `output` shows and this returns."""
+    """Run a job from its start to its report, which `output` shows and this returns."""
     with reporting(output):
         output.start()
         report = job()
@@ -120,7 +120,7 @@ def perform(output: Output, job: Callable[[], R]) -> R:
 
 @contextlib.contextmanager
 def reporting(output: Output) -> Iterator[None]:
-    """Reports an exception of the block to `output`, raises it again, and closes `output` at the end.
+    """Report an exception of the block to `output`, raises it again, and closes `output` at the end.
 
     OutputClosedError is not reported, because the reader of the output has left.
     """
@@ -143,7 +143,7 @@ def reporting(output: Output) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reporting_usage(words: Sequence[str], environment: Environment) -> Iterator[None]:
-    """Reports an RdcError of the block as an event, too, if `words` ask for events, and raises it again.
+    """Report an RdcError of the block as an event, too, if `words` ask for events, and raises it again.
 
     The block reads the words, so nothing else knows yet which output they ask for.
     """
@@ -157,7 +157,7 @@ def reporting_usage(words: Sequence[str], environment: Environment) -> Iterator[
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Delays the first SIGINT, SIGTERM or SIGHUP, so that a job ends between two steps.
+    """Delay the first SIGINT, SIGTERM or SIGHUP, so that a job ends between two steps.
 
     Yields the event that a signal sets. The earlier handlers take the second signal.
     """
@@ -199,7 +199,7 @@ MAPPED_BYTES = 4 << 20
 
 
 def keep_freed_memory(mapped: int = MAPPED_BYTES, untrimmed: int = UNTRIMMED_BYTES) -> None:
-    """Sets malloc options for the whole process; only a program may call this, not a library.
+    """Set malloc options for the whole process; only a program may call this, not a library.
 
     By default each message's pages return to the kernel and are cleared on reuse. That costs a fifth of
     the CPU time of receiving. Does nothing if the C library is not glibc. `mapped` and `untrimmed`: as the

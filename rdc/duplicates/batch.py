@@ -105,7 +105,7 @@ class _Opened:
     _found: dict[tuple[int, bytes], Directory] = field(default_factory=dict)
 
     def of(self, name: RootedPath) -> Directory:
-        """Raises RdcError."""
+        """Raise RdcError."""
         key = name.root, name.path.rpartition(b"/")[0]
         directory = self._found.get(key)
         if directory is None:
@@ -249,7 +249,7 @@ class Batch:
         return leased.compare(original, files, digest=digest)
 
     def _is_alike(self, task: Task, original: int, numbers: dict[int, int], leased: LeasedFiles) -> bool:
-        """Whether the duplicate is leased, is the file that was found, and has what a link would lose."""
+        """Return whether the duplicate is leased, the file that was found, and has what a link would lose."""
         file = numbers[id(task.duplicate)]
         try:
             self._check_same(task.duplicate, file, leased)
@@ -529,7 +529,7 @@ class Batch:
 
 
 def measure_freed(leased: LeasedFiles, original: int, file: int) -> Sharing:
-    """What removing a file frees: its blocks without those it shares with other files. Raises FileError."""
+    """Return what removing a file frees: its blocks that no other file shares. Raises FileError."""
     allocated = leased.facts(file).allocated
     if leased.is_plain(file):
         return Sharing(0, allocated)
@@ -543,7 +543,7 @@ def measure_freed(leased: LeasedFiles, original: int, file: int) -> Sharing:
 
 
 def _state_of(tree: Tree, path: bytes) -> DirectoryState:
-    """Raises RdcError."""
+    """Raise RdcError."""
     directory = tree.root.directory(path)
     try:
         found = os.fstat(directory.fd)

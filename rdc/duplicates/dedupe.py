@@ -240,7 +240,7 @@ class Linker:
         return self._most_links[device]
 
     def _may_change(self, name: RootedPath) -> bool:
-        """Whether the names in a name's directory may be changed, as far as that is known before."""
+        """Return whether the names in a name's directory may be changed, as far as that is known before."""
         key = name.root, name.path.rpartition(b"/")[0]
         found = self._writable.get(key)
         if found is None:

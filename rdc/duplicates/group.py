@@ -62,13 +62,12 @@ class Inode:
 
     @property
     def stays(self) -> bool:
-        """Whether its blocks must not change, or cannot."""
+        """Return whether its blocks must not change, or cannot."""
         return self.protected or (self.use is not None and self.use.fixed)
 
     @property
     def has_other_names(self) -> bool:
-        """Whether it has names that were not given. Then it stays allocated even if all known names are
-        removed."""
+        """Return whether it has names that were not given: removing all known names leaves it allocated."""
         return self.facts.links > len(self.names)
 
 
@@ -104,7 +103,7 @@ def inodes_of(
 
 
 def _looked_at(tree: Tree, path: bytes, *, attributes: bool, use: bool) -> Inode:
-    """Raises FileError."""
+    """Raise FileError."""
     if not attributes and not use:
         return Inode(facts_at(tree.root, path))
     with tree.root.open_read(path) as source:

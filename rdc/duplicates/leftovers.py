@@ -122,7 +122,7 @@ def _silent(event: Event, /) -> None:
 
 
 def _changes_of(displaced: Collection[bytes], journals: bytes | None) -> dict[bytes, list[Change]]:
-    """What the newest journals record about files displaced to these absolute paths."""
+    """Return what the newest journals record about files displaced to these absolute paths."""
     directories = {os.path.dirname(path) for path in displaced}
     found: dict[bytes, list[Change]] = {}
     for path in newest_journals(journals):
@@ -241,7 +241,7 @@ def clear_spare(root: Root, path: bytes, original: LeasedFile, *, apply: bool) -
 
 
 def _decide(change: Change, old: LeasedFile, now: LeasedFile) -> Action | None:
-    """What to do with the displaced file, given the file that now has its name. None: leave it."""
+    """Return what to do with the displaced file, given the file that now has its name. None: leave it."""
     if now.identity.inode == old.identity.inode:
         return None
     if _is_as_recorded(change, old):

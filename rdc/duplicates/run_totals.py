@@ -50,8 +50,10 @@ class RunTotals:
     _bytes_taken: int = 0
 
     def take(self, size: int, *, another: bool = True) -> bool:
-        """Whether `size` more bytes may be changed, of a new file (`another`) or of the last one. False ends
-        the run at its limit."""
+        """Return whether `size` more bytes may be changed, of a new file (`another`) or of the last one.
+
+        False ends the run at its limit.
+        """
         files, total = self.options.max_files, self.options.max_bytes
         if (files is not None and self._files_taken + another > files) or (
             total is not None and self._bytes_taken + size > total

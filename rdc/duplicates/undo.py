@@ -168,7 +168,7 @@ class _Undo:
     # One batch
 
     def take_back(self, changes: Sequence[Change]) -> None:
-        """Raises RdcError if the disk is full; what was not begun stays."""
+        """Raise RdcError if the disk is full; what was not begun stays."""
         with ExitStack() as stack:
             opened = _Open(stack)
             steps = self._planned(changes, opened)
@@ -476,7 +476,7 @@ class _Undo:
             self._totals.problem(error)
 
     def _add_name(self, root: Root, change: Change, first: bytes, opened: _Open) -> None:
-        """Raises FileError."""
+        """Raise FileError."""
         here = self._directory(change.top, change.directory, opened, restore=True)
         there, old = root.locate(first, fresh=True)
         try:
@@ -612,7 +612,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _is_small(size: int, allocated: int) -> bool:
-    """Whether a file is copied from memory: it is small, and has no holes that are worth keeping."""
+    """Return whether a file is copied from memory: it is small, and has no holes that are worth keeping."""
     return size <= SMALL_BYTES and size - allocated < HOLES_KEPT
 
 
@@ -631,7 +631,7 @@ def _look(root: Root, path: bytes, directory: Directory, name: bytes) -> os.stat
 
 
 def _is_alike(change: Change, found: os.stat_result) -> bool:
-    """Whether an entry is the file that was recorded, or a copy of it."""
+    """Return whether an entry is the file that was recorded, or a copy of it."""
     return stat.S_ISREG(found.st_mode) and (found.st_size, packed_time(found.st_mtime_ns)) == (
         change.size,
         change.metadata.mtime_ns,
@@ -639,7 +639,7 @@ def _is_alike(change: Change, found: os.stat_result) -> bool:
 
 
 def _is_missing(error: FileError) -> bool:
-    """Whether an error says that a directory is not there."""
+    """Return whether an error says that a directory is not there."""
     return isinstance(error.__cause__, FileNotFoundError)
 
 

@@ -91,13 +91,13 @@ class Operands:
         return [operand.tree for operand in self.all]
 
     def close(self) -> None:
-        """Closes the roots of all trees."""
+        """Close the roots of all trees."""
         for operand in self.all:
             operand.tree.root.close()
 
 
 def open_operands(paths: Sequence[bytes], keep: Sequence[bytes]) -> Operands:
-    """Opens `paths` and `keep`, without those that lie inside another. Raises RdcError.
+    """Open `paths` and `keep`, without those that lie inside another. Raises RdcError.
 
     Symlinks in the typed paths are followed. Symlinks below them are not.
     """
@@ -204,7 +204,7 @@ def _located(
 
 
 def read_report(name: str, stdin: BinaryIO) -> bytes:
-    """Returns the text of the report; '-' is stdin. Raises RdcError."""
+    """Return the text of the report; '-' is stdin. Raises RdcError."""
     if name != "-":
         return read_log(os.fsencode(name), REPORT_BYTES)
     data = stdin.read(REPORT_BYTES + 1)
@@ -216,7 +216,7 @@ def read_report(name: str, stdin: BinaryIO) -> bytes:
 def groups_of_report(
     name: str, text: bytes, operands: Operands, min_size: int, problem: Callable[[FileError], None]
 ) -> list[IdenticalFiles]:
-    """Returns one group for each `group` event.
+    """Return one group for each `group` event.
 
     An event holds `size` and `files`. Each file has `path` (`path_b64` as well if the path is not UTF-8) and
     optionally `links`, its other names. Relative paths start at `cwd` of the last `start` event; without it
@@ -247,7 +247,7 @@ def groups_of_report(
 
 
 def location_of(path: bytes, operands: Operands, origin: bytes | None = None) -> tuple[int, bytes] | None:
-    """Returns the number of the tree that holds `path`, and the path below it; None outside all trees.
+    """Return the number of the tree that holds `path`, and the path below it; None outside all trees.
 
     `origin` is the absolute directory where a relative path starts; None means the working directory.
     """
@@ -288,7 +288,7 @@ def _locate(absolute: bytes, operands: Operands) -> tuple[int, bytes] | None:
 
 
 def _events(name: str, text: bytes) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yields all events with their line numbers. Raises UsageError for a line that is no event."""
+    """Yield all events with their line numbers. Raises UsageError for a line that is no event."""
     import json
 
     any_event = False
@@ -322,7 +322,7 @@ def _group(name: str, number: int, event: dict[str, object]) -> tuple[int, list[
 
 
 def _origin(name: str, number: int, event: dict[str, object]) -> bytes | None:
-    """Returns the directory of a report's relative names, or None without `cwd`. Raises UsageError."""
+    """Return the directory of a report's relative names, or None without `cwd`. Raises UsageError."""
     if "cwd" not in event:
         return None
     origin = _path(event, "cwd")
@@ -337,7 +337,7 @@ def _links(file: object) -> list[object]:
 
 
 def _path(file: object, key: str = "path") -> bytes | None:
-    """Returns the path of a JSON object, or None if it holds no valid path."""
+    """Return the path of a JSON object, or None if it holds no valid path."""
     if not isinstance(file, dict):
         return None
     text, encoded = file.get(key), file.get(f"{key}_b64")
@@ -379,7 +379,7 @@ class RunSearch:
         self._problem = problem
 
     def runs(self) -> Iterator[list[EqualRuns]]:
-        """Yields the equal ranges of each file."""
+        """Yield the equal ranges of each file."""
         finder = RunFinder()
         # Protected files come first, so that other files share with them.
         files = sorted(self._files(), key=lambda item: not self._protected(item[0]))
@@ -403,7 +403,7 @@ class RunSearch:
             self._reporter(Problem(ExitCode.OK, b"", text))
 
     def _files(self) -> Iterator[tuple[RootedPath, int]]:
-        """Yields each regular file once, with its listed size."""
+        """Yield each regular file once, with its listed size."""
         for number, operand in enumerate(self._operands.all):
             root = operand.tree.root
             filters = self._filters.at_source(FilteredTree(root, operand.only or b""))

@@ -39,7 +39,7 @@ def dupes(
     reporter: Reporter = silent,
     stop: StopSignal | None = None,
 ) -> DuplicateReport:
-    """Finds the groups of identical regular files at and below `paths` (several, or one).
+    """Find the groups of identical regular files at and below `paths` (several, or one).
 
     A file that cannot be read, vanishes or changes meanwhile is reported as a Problem and is in no group.
     Large files that `catalog` knows are not read. Nothing is changed. Raises StoppedError once `stop` is set.
@@ -79,7 +79,7 @@ def dedupe(
     stop: StopSignal | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> DedupeReport:
-    """Makes duplicates at and below `paths` share their blocks, or hard links of them.
+    """Make duplicates at and below `paths` share their blocks, or hard links of them.
 
     Without `options.apply` it only says what it would do. `listing`: groups that an earlier search found;
     None searches. `environ`: the variables that name the state directory, where journals lie; None for those
@@ -202,7 +202,7 @@ def _deduper_options(
 
 
 def _journal_path(directory: str | None, verb: str) -> bytes:
-    """Returns a new path in the user's state directory. `verb`: how its name begins."""
+    """Return a new path in the user's state directory. `verb`: how its name begins."""
     from datetime import datetime
 
     if directory is None:
@@ -220,7 +220,7 @@ def remove_duplicates(
     reporter: DedupeReporter,
     environ: Mapping[str, str],
 ) -> DedupeReport:
-    """Finds the sets of identical files below `paths` and removes all files of each but one.
+    """Find the sets of identical files below `paths` and removes all files of each but one.
 
     Paths of `removal` are as typed, and what it leaves open about journals is chosen here. Raises RdcError.
     """
@@ -264,7 +264,7 @@ def _removal_options(
 
 
 def _destination(typed: bytes, operands: Operands) -> bytes:
-    """Returns the real DIR of --move. Raises UsageError if it lies in what is searched."""
+    """Return the real DIR of --move. Raises UsageError if it lies in what is searched."""
     from rdc.duplicates.group import is_below
 
     destination = os.path.realpath(typed) if typed else b""
@@ -282,7 +282,7 @@ def _destination(typed: bytes, operands: Operands) -> bytes:
 
 
 def _sources(operands: Operands, paths: Sequence[bytes]) -> frozenset[int]:
-    """Returns the numbers of the trees that are PATHs or lie in one."""
+    """Return the numbers of the trees that are PATHs or lie in one."""
     from rdc.duplicates.group import is_below
 
     real = [os.path.realpath(path) for path in paths]

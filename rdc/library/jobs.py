@@ -27,7 +27,7 @@ __all__ = [
 
 
 def location_of(function: str, name: str, given: object) -> Location:
-    """Returns the location that an argument means. Raises TypeError, and UsageError for an invalid one."""
+    """Return the location that an argument means. Raises TypeError, and UsageError for an invalid one."""
     if isinstance(given, Location):
         return given
     if isinstance(given, str):
@@ -41,7 +41,7 @@ def location_of(function: str, name: str, given: object) -> Location:
 
 
 def location_list(function: str, given: object) -> tuple[Location, ...]:
-    """Returns the locations that the argument `source` means: one, or those of a list or tuple. Raises as
+    """Return the locations that the argument `source` means: one, or those of a list or tuple. Raises as
     location_of."""
     if not isinstance(given, (list, tuple)):
         return (location_of(function, "source", given),)
@@ -51,7 +51,7 @@ def location_list(function: str, given: object) -> tuple[Location, ...]:
 
 
 def path_list(function: str, name: str, paths: object) -> list[bytes]:
-    """Returns the paths of an argument that is one path or a sequence of paths. Raises TypeError."""
+    """Return the paths of an argument that is one path or a sequence of paths. Raises TypeError."""
     # A string is a sequence too, and '/' alone would be a path.
     given = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else paths
     if not isinstance(given, (list, tuple)):
@@ -79,7 +79,7 @@ def local_path_list(function: str, name: str, paths: object) -> list[bytes]:
 
 
 def check_job(function: str, reporter: object, catalog: object, stop: object) -> None:
-    """Raises TypeError if one of the arguments that every job takes has a wrong type."""
+    """Raise TypeError if one of the arguments that every job takes has a wrong type."""
     check_callable(function, "reporter", reporter)
     if catalog is not None and not isinstance(catalog, UserCatalog):
         check_method(function, "catalog", catalog, "flush")
@@ -88,7 +88,7 @@ def check_job(function: str, reporter: object, catalog: object, stop: object) ->
 
 
 def check_far(function: str, shell: object, keys: object) -> None:
-    """Raises TypeError if one of the arguments about the far side has a wrong type."""
+    """Raise TypeError if one of the arguments about the remote side has a wrong type."""
     check_argument(function, "shell", shell, RemoteShell, None)
     check_argument(function, "keys", keys, str, os.PathLike, None)
 

@@ -35,7 +35,7 @@ class BinaryReader(Protocol):
     """A binary file object, open for reading."""
 
     def read(self, size: int, /) -> bytes:
-        """Returns at most `size` bytes, as many as there are now, and b"" at the end only."""
+        """Return at most `size` bytes, as many as there are now, and b"" at the end only."""
 
 
 def cuts(data: Buffer, params: ChunkParams) -> array[int]:
@@ -99,7 +99,7 @@ def sign(source: Buffer | BinaryReader, params: ChunkParams) -> SignatureTree:
 
 
 def open_index(source: str | bytes | os.PathLike[str] | BinaryReader) -> SimilarityIndex:
-    """Reads what `SimilarityIndex.save` wrote, from a path or a binary file object.
+    """Read what `SimilarityIndex.save` wrote, from a path or a binary file object.
 
     Reads a file object to its end. Raises SimilarityIndexError for anything else, OSError if the file cannot
     be read, and TypeError.

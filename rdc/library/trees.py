@@ -49,7 +49,7 @@ def sync(
     keys: str | os.PathLike[str] | None = None,
     stop: StopSignal | None = None,
 ) -> SyncReport:
-    """Makes `destination` equal to `source`, as `rdc sync` does.
+    """Make `destination` equal to `source`, as `rdc sync` does.
 
     A string is read as on the command line: "src/" means the contents of the directory src, "src" the
     directory itself. A pathlib.Path is a local path and never ends with a slash.
@@ -119,7 +119,7 @@ def check(
     keys: str | os.PathLike[str] | None = None,
     stop: StopSignal | None = None,
 ) -> CheckReport:
-    """Compares two trees by content, as `rdc check` does. Nothing changes at either end.
+    """Compare two trees by content, as `rdc check` does. Nothing changes at either end.
 
     The places, `shell`, `keys` and `reporter` are those of `rdc.sync`. `on_difference` takes each entry that
     differs. `catalog` is believed and filled only with `options.trust_catalog`. Once `stop` is set, the run
@@ -179,14 +179,14 @@ def watch(
     stop: StopSignal | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> WatchReport:
-    """Keeps `destination` in step with the directory `source` until `stop` is set, as `rdc watch` does.
+    """Keep `destination` in sync with the directory `source` until `stop` is set, as `rdc watch` does.
 
     `reporter` receives the events of single entries and those of the watch itself, such as InStep after each
     turn. KeyboardInterrupt ends the watch as `stop` does: the report says what was done until then.
 
     Places, `shell`, `catalog` and `keys` are those of `rdc.sync`; both may be on other hosts. `sleep` waits
     for some seconds. Raises RdcError if the first comparison of the trees fails, and for a later error that
-    no wait repairs. Other errors are reported, and the far side is dialled again.
+    no wait repairs. Other errors are reported, and the remote side is dialled again.
 
         >>> import os, rdc, threading
         >>> os.mkdir("src")
@@ -226,7 +226,7 @@ def undo(
     *,
     reporter: UndoReporter = _ignore,
 ) -> UndoReport:
-    """Takes the latest sync into a local directory back, as `rdc undo` does.
+    """Take the latest sync into a local directory back, as `rdc undo` does.
 
     That sync must have had `SyncOptions.keep_undo`. What was changed since is newer work: it stays,
     `reporter` gets a Problem that names it, and the report has exit code 23. Raises RdcError if the undo as a
@@ -251,7 +251,7 @@ def undo(
 
 
 def undoable_syncs(destination: str | os.PathLike[str]) -> tuple[UndoableSync, ...]:
-    """The syncs into a local directory that `rdc.undo` can take back, the latest last. Raises RdcError.
+    """The syncs into a local directory that `rdc.undo` can take back, most recent last. Raises RdcError.
 
     >>> import rdc
     >>> rdc.undoable_syncs(".")

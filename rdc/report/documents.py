@@ -11,6 +11,7 @@ from operator import attrgetter
 from rdc.errors import printable
 from rdc.files.own.output_file import OutputKind
 from rdc.report.json_output import json_fields
+from rdc.report.listings import percent
 from rdc.report.text import counted, size_text
 
 TYPE_CHECKING = False
@@ -46,7 +47,7 @@ def document_name(document: Document) -> str:
 def document_text(one: SimilarDocument, *, like: bool = False) -> str:
     """A line with exact resemblance and estimate in per cent, size and name. Copies follow, indented after an
     equals sign. `like`: also the document that it resembles, behind an arrow."""
-    figures = f"{_percent(one.resemblance)} {'~' + _percent(one.estimate).strip():>6}"
+    figures = f"{percent(one.resemblance)} {'~' + percent(one.estimate).strip():>6}"
     name = document_name(one.document)
     arrow = f" -> {document_name(one.like)}" if like else ""
     lines = [f"{figures}  {size_text(one.document.size):>9}  {name}{arrow}"]
@@ -81,11 +82,6 @@ def slice_text(found: DocumentSlice, slice_: ScanSlice) -> str:
     if found.left_out:
         text += f"; {found.left_out:,} could not be read"
     return f"{text}; rdc merge adds slices up"
-
-
-def _percent(part: float) -> str:
-    # Sets that differ are never shown with 100 %.
-    return f"{min(part * 100, 99.9 if part < 1 else 100.0):5.1f}"
 
 
 _FIELDS = {"path", "path_b64", "row"}

@@ -13,7 +13,7 @@ from rdc.report.text import counted, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
 
 __all__ = [
     "DedupeStyle",
@@ -72,7 +72,7 @@ class DedupeTerminal(InstanceTerminal):
         style: DedupeStyle,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
     ) -> None:
         """`data` writes whole lines to stdout, `talk` to stderr."""
         super().__init__(data, talk, bar, quiet=style.quiet)
@@ -131,7 +131,7 @@ def instance_line(instance: Instance) -> str:
 
 
 def perhaps_text(found: Instance | DedupeReport) -> str:
-    """What may become free beside what was won, and when."""
+    """Return what may become free beside what was won, and when."""
     line = f", {size_text(found.compressed)} of compressed content" if found.compressed else ""
     if found.held:
         line += f", {size_text(found.held)} more once what else shares them lets go"
@@ -175,7 +175,7 @@ class RemovalTerminal(InstanceTerminal):
         self,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
         *,
         dry_run: bool,
         quiet: bool,

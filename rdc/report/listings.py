@@ -23,6 +23,7 @@ __all__ = [
     "files_text",
     "folder_rows",
     "folders_text",
+    "percent",
     "similar_summary",
 ]
 
@@ -62,7 +63,7 @@ def files_text(files: Iterable[SimilarFile]) -> str:
     sign."""
     lines = []
     for file in files:
-        lines.append(f"{_percent(file.similarity)}  {size_text(file.size):>9}  {printable(file.path)}")
+        lines.append(f"{percent(file.similarity)}  {size_text(file.size):>9}  {printable(file.path)}")
         lines += [f"{'':16}= {printable(copy)}" for copy in file.copies]
     return "\n".join(lines) + "\n" if lines else ""
 
@@ -70,7 +71,7 @@ def files_text(files: Iterable[SimilarFile]) -> str:
 def folders_text(pair: SimilarFolders) -> str:
     """Overlap and shared bytes, then both folders with their sizes."""
     return (
-        f"{_percent(pair.overlap)}  {size_text(pair.shared):>9}\n"
+        f"{percent(pair.overlap)}  {size_text(pair.shared):>9}\n"
         f"{size_text(pair.first_bytes):>17}  {printable(pair.first)}\n"
         f"{size_text(pair.second_bytes):>17}  {printable(pair.second)}\n"
     )
@@ -104,6 +105,6 @@ def similar_summary(summary: SimilarSummary) -> str:
     return text
 
 
-def _percent(part: float) -> str:
-    # Files that differ are never shown with 100 %.
+def percent(part: float) -> str:
+    """Return a share in per cent. What differs is never shown with 100 %."""
     return f"{min(part * 100, 99.9 if part < 1 else 100.0):5.1f}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, one_line, printable
 from rdc.progress import Problem
+from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rdc.errors import RdcError
-    from rdc.report.progress_display import ProgressBar, ProgressLines
 
-__all__ = ["ForwardedOutput", "Output", "TerminalOutput"]
+__all__ = ["Bar", "ForwardedOutput", "Output", "TerminalOutput"]
 
 LINES = 10
 """Problems of one kind that get lines of their own. The others are counted."""
@@ -26,6 +26,19 @@ KINDS = 1000
 
 _NUMBERS = str.maketrans("", "", "0123456789,")
 """Takes away what numbers are made of. This module is loaded at each start, so it uses no patterns."""
+
+
+class Bar(Protocol):
+    """The progress of one job on a terminal: a bar, or lines where no bar can be drawn."""
+
+    def follow(self, event: object) -> None:
+        """Show what an event says of the progress."""
+
+    def line(self, text: str) -> bool:
+        """Print `text` above the bar. Return whether this was done; otherwise the caller prints it."""
+
+    def close(self) -> None:
+        """Remove the bar. May be called twice."""
 
 
 class Output:
@@ -81,7 +94,7 @@ class TerminalOutput(Output):
         self,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
         *,
         quiet: bool = False,
     ) -> None:
@@ -105,12 +118,12 @@ class TerminalOutput(Output):
     def finish(self, report: Any) -> None:
         """Show the summary, after everything else is gone from the screen."""
         self.close()
-        if not self._quiet:
-            self._talk(self.summary(report) + "\n")
+        if not self._quiet and (text := self.summary(report)):
+            self._talk(text + "\n")
 
     def summary(self, report: Any) -> str:
-        """The last lines of a run. A form without any replaces `finish`."""
-        raise NotImplementedError
+        """Return the last lines of a run; "" for none."""
+        return ""
 
     def settle(self) -> None:
         """Tell how many problems got no lines, and begin to count again."""
@@ -148,6 +161,6 @@ class TerminalOutput(Output):
 
 
 def _without_path(message: str, path: bytes) -> str:
-    """What a message says of the entry at `path`."""
+    """Return what a message says of the entry at `path`."""
     before, colon, said = message.partition(f"{printable(path)}: ")
     return said if colon and path else before + colon + said

@@ -194,7 +194,7 @@ class ProgressBar:
         self._show(self._progress, self._track.phase_progress)
 
     def line(self, text: str) -> bool:
-        """Prints `text` above the bar. Returns False if there is no bar; the caller then prints it."""
+        """Print `text` above the bar. Returns False if there is no bar; the caller then prints it."""
         if self._progress is None:
             return False
         self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -222,7 +222,7 @@ class ProgressBar:
         progress.refresh()
 
     def _detail(self, width: int, phase_progress: PhaseProgress) -> str:
-        """What is done, and as far as there is room, the rate and the entries."""
+        """Return what is done, and as far as there is room, the rate and the entries."""
         text = detail_text(phase_progress)
         seconds = self._clock() - self._phase_began
         done = phase_progress.done - self._phase_from
@@ -309,11 +309,11 @@ class ProgressLines:
         self._talk(text + "\n")
 
     def line(self, text: str) -> bool:
-        """Does nothing: the caller prints `text`."""
+        """Do nothing: the caller prints `text`."""
         return False
 
     def close(self) -> None:
-        """Does nothing: there is nothing to remove from a terminal."""
+        """Do nothing: there is nothing to remove from a terminal."""
 
 
 GREEN, YELLOW = 32, 33
@@ -334,7 +334,7 @@ def columns(text: str) -> int:
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
-    """Joins parts by two blanks. The first part is always taken, cut if it is too long. The others are taken
+    """Join parts by two blanks. The first part is always taken, cut if it is too long. The others are taken
     up to the first that has no room."""
     text = parts[0]
     for part in parts[1:]:
@@ -376,7 +376,7 @@ class StatusLine:
         self._write(self._wipe() + self._draw())
 
     def line(self, text: str) -> bool:
-        """Prints `text` above the line. Returns False if no line is shown; the caller then prints it."""
+        """Print `text` above the line. Returns False if no line is shown; the caller then prints it."""
         if not self._drawn:
             return False
         self._write(self._wipe() + text + "\n" + self._draw())
@@ -390,7 +390,7 @@ class StatusLine:
             signal.signal(signal.SIGWINCH, self._before or signal.SIG_DFL)
 
     def _wipe(self) -> str:
-        """Removes the line and moves the cursor to its start. A terminal that became narrower has wrapped it
+        """Remove the line and moves the cursor to its start. A terminal that became narrower has wrapped it
         into several lines."""
         rows = -(-self._drawn // max(1, self._size())) if self._drawn else 1
         self._drawn = 0

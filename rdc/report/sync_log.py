@@ -4,12 +4,10 @@ the log of a sync in a file, as rsync's --log-file has it."""
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 
 from rdc.errors import ExitCode, RdcError, UsageError, one_line, printable
-from rdc.files.own.opened_path import OpenedPath
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass
 from rdc.report.output import ForwardedOutput
@@ -41,7 +39,7 @@ WIDTH_DIGITS = 3
 
 DEFAULT_LOG_FORMAT = "%i %n%L"
 
-_ESCAPE = re.compile(rf"%('{{0,3}})(-?\d{{0,{WIDTH_DIGITS}}})(.?)", re.DOTALL | re.ASCII)
+_ESCAPE = rf"%('{{0,3}})(-?\d{{0,{WIDTH_DIGITS}}})(.?)"
 
 _OF_ENTRY = frozenset("lMBUG")
 """Escapes that need the entry itself, on this machine."""
@@ -73,12 +71,12 @@ class OutFormat:
     the right."""
 
     def has(self, letters: str) -> bool:
-        """Whether one of these escapes occurs."""
+        """Return whether one of these escapes occurs."""
         return any(letter and letter in letters for _, _, letter in self.parts)
 
     @property
     def looks(self) -> bool:
-        """Whether lines need the entries themselves."""
+        """Return whether lines need the entries themselves."""
         return self.has("".join(_OF_ENTRY))
 
     def line(self, event: ItemChanged, copy: Copy) -> str:
@@ -91,12 +89,14 @@ class OutFormat:
 
 
 def parse_format(text: str) -> OutFormat:
-    """Parses a format. Raises ValueError, which names an unknown escape."""
+    """Parse a format. Raises ValueError, which names an unknown escape."""
     if len(text) > FORMAT_CHARACTERS:
         raise ValueError(f"{len(text)} characters, the limit is {FORMAT_CHARACTERS}")
+    import re  # a sync without a format needs none
+
     parts: list[tuple[str, int, str]] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
+    for match in re.finditer(_ESCAPE, text, re.DOTALL | re.ASCII):
         parts.append((printable_text(text[at : match.start()]), 0, ""))
         quotes, width, letter = match.groups()
         at = match.end()
@@ -199,6 +199,8 @@ class LogFile:
         """Lines since the last one that was written."""
         self._told = self._torn = False
         """The user knows that lines are lost; the last one was written in part."""
+        from rdc.files.own.opened_path import OpenedPath
+
         try:
             # O_NONBLOCK: a fifo without a reader must not block the run.
             with OpenedPath(os.fsencode(path), last=False) as opened:
@@ -217,22 +219,22 @@ class LogFile:
         self._report(event)
 
     def begin(self) -> None:
-        """Logs that the run begins."""
+        """Log that the run begins."""
         self.write("comparing the two sides")
 
     def end(self, report: SyncReport) -> None:
-        """Logs the totals."""
+        """Log the totals."""
         self.write(
             f"sent {report.bytes_sent} bytes  received {report.bytes_received} bytes"
             f"  total size {report.total_bytes}"
         )
 
     def fail(self, error: RdcError) -> None:
-        """Logs the error that ends the run."""
+        """Log the error that ends the run."""
         self.write(f"rdc: {error} (exit code {int(error.code)})")
 
     def write(self, text: str) -> None:
-        """Appends one line."""
+        """Append one line."""
         missing = f"{self._lost:,} lines before this one are lost"
         if self._lost and not self._append(missing):
             self._lost += 1
@@ -240,7 +242,7 @@ class LogFile:
             self._lost = int(not self._append(text))
 
     def _append(self, text: str) -> bool:
-        """Whether the line was written."""
+        """Return whether the line was written."""
         moment = time.strftime("%Y/%m/%d %H:%M:%S")
         line = f"{moment} [{os.getpid()}] {text}\n".encode(errors="backslashreplace")
         try:
@@ -274,7 +276,7 @@ class LoggedOutput(ForwardedOutput):
     """Passes everything to another output, after it was logged."""
 
     def __init__(self, output: Output, choice: LogChoice) -> None:
-        """Opens the log. Raises as LogFile does."""
+        """Open the log. Raises as LogFile does."""
         super().__init__(output)
         self._log = LogFile(choice.path, choice.format, choice.copy, report=output)
 

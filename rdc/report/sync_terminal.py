@@ -14,7 +14,7 @@ from rdc.report.text import binary_text, counted, elapsed_text, exact_text, rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
     from rdc.report.sync_log import Copy, OutFormat
 
 __all__ = ["SyncTerminal", "TerminalStyle", "item_line", "name_line", "stats_block", "summary_line"]
@@ -53,7 +53,7 @@ class TerminalStyle:
 
     @property
     def lists(self) -> bool:
-        """Whether changed entries are listed."""
+        """Return whether changed entries are listed."""
         listing = self.names or self.itemize or self.deletions or self.format is not None
         return listing and not self.quiet
 
@@ -66,7 +66,7 @@ class SyncTerminal(TerminalOutput):
         style: TerminalStyle,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | ProgressLines | None = None,
+        bar: Bar | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`data` writes whole lines to stdout, `talk` to stderr. `clock` returns seconds."""
@@ -115,7 +115,7 @@ def item_line(event: ItemChanged) -> str:
 
 
 def is_unchanged(event: ItemChanged) -> bool:
-    """Whether the event is about an entry that nothing happened to."""
+    """Return whether the event is about an entry that nothing happened to."""
     return event.change[2:].isspace() and event.change[:1] == "."
 
 

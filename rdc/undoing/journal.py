@@ -51,7 +51,7 @@ class Facts:
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
-        """What has to be equal."""
+        """Return what has to be equal."""
         return self.format, self.inode, self.size, self.mtime_ns
 
 

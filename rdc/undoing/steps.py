@@ -80,7 +80,7 @@ class TreeState:
             raise self.root.failure(error, path, "look at it") from error
 
     def facts(self, path: bytes) -> Facts | None:
-        """What is, or would be, at a path. Raises FileError."""
+        """Return what is, or would be, at a path. Raises FileError."""
         if path in self._would_be:
             return self._would_be[path]
         found = self.look(path)
@@ -92,7 +92,7 @@ class TreeState:
             self._would_be[path] = facts
 
     def is_empty(self, path: bytes) -> bool:
-        """Whether the directory at `path` is, or would be, empty. Raises FileError."""
+        """Return whether the directory at `path` is, or would be, empty. Raises FileError."""
         directory = self.root.directory(path, fresh=True)
         try:
             fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
@@ -519,7 +519,7 @@ class Steps:
         return "changed" if done and record.wanted is not None else None
 
     def _is_explained(self, record: Changed, now: Metadata, *, is_directory: bool) -> bool:
-        """Whether the sync, or this undo, left the entry with the metadata `now`."""
+        """Return whether the sync, or this undo, left the entry with the metadata `now`."""
         old, wanted = record.metadata, record.wanted
         if record.path in self._done:
             return True
@@ -536,7 +536,7 @@ class Steps:
         )
 
     def _differs_in_attributes(self, record: Changed, found: os.stat_result) -> bool:
-        """Whether the entry has not the attributes that it had. Raises RdcError."""
+        """Return whether the entry has not the attributes that it had. Raises RdcError."""
         if record.attributes is None:
             return False
         try:
@@ -596,22 +596,22 @@ def _kinds() -> AttributeKinds:
 
 
 def _is_private(found: os.stat_result) -> bool:
-    """Whether nobody but this user may write to a file."""
+    """Return whether nobody but this user may write to a file."""
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _is(now: Facts, recorded: Facts) -> bool:
-    """Whether an entry is the recorded one, unchanged. A directory has no identity of its own."""
+    """Return whether an entry is the recorded one, unchanged. A directory has no identity of its own."""
     return now.identity == recorded.identity or (now.is_directory and recorded.is_directory)
 
 
 def _is_same(now: Facts, old: Facts) -> bool:
-    """Whether an entry is the old version. A change of its mtime alone has a record of its own."""
+    """Return whether an entry is the old version. A change of its mtime alone has a record of its own."""
     return (now.format, now.inode, now.size) == (old.format, old.inode, old.size)
 
 
 def was_left_by(record: Record, path: bytes, now: Facts) -> bool:
-    """Whether taking the record back brings `path` to the state `now`."""
+    """Return whether taking the record back brings `path` to the state `now`."""
     match record:
         case Saved(path=there, old=old):
             return there == path and _is_same(now, old)

@@ -232,7 +232,7 @@ class UndoStore:
         number = numbers[-1] + 1 if numbers else 1
         try:
             record = self._make(number, seconds, fsync=fsync)
-            # Only a whole record gets its number: `clear` removes what a kill leaves before.
+            # A record is numbered only once complete; `clear` removes incomplete ones.
             os.rename(_NEW, b"%d" % number, src_dir_fd=self._fd, dst_dir_fd=self._fd)
             if fsync:
                 sync_directory_at(b".", self._fd)

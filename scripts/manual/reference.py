@@ -105,7 +105,8 @@ PURPOSES = {
 def api(names: str) -> str:
     """Names of `import rdc`, for mkdocstrings: their signatures and docstrings."""
     return "\n\n".join(
-        f"::: {rdc._MODULES[name]}.{name}\n    options:\n      heading: rdc.{name}" for name in names.split()
+        f"::: {rdc._modules()[name]}.{name}\n    options:\n      heading: rdc.{name}"
+        for name in names.split()
     )
 
 

@@ -11,8 +11,7 @@ import rdc
 PACKAGE = Path(rdc.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("record_patterns",),
-    ("checks", "records", "typed", "version"),
+    ("lean", "checks", "records", "typed", "version"),
     ("errors", "limits", "threads"),
     ("model", "progress"),
     ("rabin", "protocol", "transport", "files"),
@@ -59,6 +58,12 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Rooms within a package, lowest first. A room is a folder or one module; "" is the rest of the package. A
 module imports its own room and lower ones."""
 
+SLICES = ("undoing", "duplicates")
+"""Packages that hold a verb as a whole, with the modules that show it and that read its command line."""
+
+SLICE_ENDS = {"report": ("report", ""), "command": ("cli", "verbs")}
+"""The package and room to which a module of a slice belongs, by its name or the end of it: dedupe_command."""
+
 Rank = tuple[int, int]
 
 
@@ -72,6 +77,9 @@ def layer_of(name: str, layers: tuple[tuple[str, ...], ...]) -> int:
 def place_of(module: str) -> tuple[str, str, Rank]:
     """The package and the room of a module such as rdc.files.root.root, and the ranks of both."""
     _, package, *rest = module.split(".")
+    if package in SLICES and rest and (end := rest[0].rpartition("_")[2]) in SLICE_ENDS:
+        package, room = SLICE_ENDS[end]
+        return package, room, (layer_of(package, LAYERS), layer_of(room, ROOMS[package]))
     rank = layer_of(package, LAYERS)
     if package not in ROOMS or not rest:
         return package, "", (rank, -1 if not rest else 0)

@@ -30,7 +30,7 @@ class Run:
         self.talk: list[str] = []
         self.closed = 0
         self.followed: list[object] = []
-        self.terminal = DedupeTerminal(style, self.data.append, self.talk.append, self)  # type: ignore[arg-type]
+        self.terminal = DedupeTerminal(style, self.data.append, self.talk.append, self)
 
     def follow(self, event: object) -> None:
         self.followed.append(event)

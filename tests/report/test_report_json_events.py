@@ -6,6 +6,7 @@ import base64
 import json
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,11 +131,15 @@ def test_a_problem_and_a_summary() -> None:
     ]
 
 
+PACKAGE = Path(progress.__file__).parent
+
+
 @pytest.mark.parametrize("name", EVENTS)
 def test_each_event_is_made_of_one_record_that_has_its_fields(name: str) -> None:
     modules = [
         progress,
         *(import_module(f"rdc.model.{one.name}") for one in pkgutil.iter_modules(model.__path__)),
+        *(import_module(f"rdc.{path.parent.name}.records") for path in PACKAGE.glob("*/records.py")),
     ]
     (record,) = {vars(module)[name] for module in modules if name in vars(module)}
     for text in EVENTS[name][1].split():

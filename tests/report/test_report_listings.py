@@ -248,7 +248,7 @@ class Bar:
 def test_an_index_counts_what_it_read_and_what_it_knew() -> None:
     said: list[str] = []
     bar = Bar()
-    terminal = IndexTerminal(said.append, bar)  # type: ignore[arg-type]
+    terminal = IndexTerminal(said.append, bar)
 
     def code() -> ExitCode:
         return terminal.code

@@ -27,7 +27,7 @@ CATALOG_OPTION = Option(
 
 CATALOG_GROUP = OptionGroup(
     "The catalog (signatures of files that were read before, on this side)",
-    (CATALOG_OPTION, Option(("--no-catalog",), "read every file anew and remember nothing")),
+    (CATALOG_OPTION, Option(("--no-catalog",), "read every file again and remember nothing")),
 )
 
 
@@ -41,7 +41,7 @@ class CatalogChoice:
 
     @contextlib.contextmanager
     def store(self) -> Iterator[SignatureStore | UserCatalog | None]:
-        """Opens the chosen catalog for one job. Yields the `catalog` argument of rdc.sync."""
+        """Open the chosen catalog for one job. Yields the `catalog` argument of rdc.sync."""
         from rdc.catalog.location import USER_CATALOG
 
         if self.off:
@@ -55,7 +55,7 @@ class CatalogChoice:
                 yield catalog
 
     def catalog(self, environ: Mapping[str, str]) -> Catalog:
-        """Opens the catalog for a verb that maintains it. Raises UsageError if no catalog is configured."""
+        """Open the catalog for a verb that maintains it. Raises UsageError if no catalog is configured."""
         from rdc.catalog.catalog import Catalog
         from rdc.catalog.location import VARIABLE, chosen_catalog
 
@@ -69,7 +69,7 @@ class CatalogChoice:
 
 
 def read_choice(words: Words) -> CatalogChoice:
-    """Reads --catalog and --no-catalog; the last one decides. Raises UsageError for an empty directory."""
+    """Read --catalog and --no-catalog; the last one decides. Raises UsageError for an empty directory."""
     last = words.last("--catalog", "--no-catalog")
     if last is None:
         return CatalogChoice()

@@ -84,13 +84,13 @@ class DedupeRequest:
 
 
 def parse_dedupe(words: Sequence[str]) -> Words:
-    """Parses the words after `rdc dedupe`. Raises UsageError."""
+    """Parse the words after `rdc dedupe`. Raises UsageError."""
     former = {"--keep": "this option is --keep-in=DIR now"}
     return parse_words(words, DEDUPE_OPTIONS, former, command="rdc dedupe")
 
 
 def read_dedupe(parsed: Words, read_rule_file: Callable[[str], bytes]) -> DedupeRequest:
-    """Reads the request. Raises UsageError for a contradiction, before any file is opened."""
+    """Read the request. Raises UsageError for a contradiction, before any file is opened."""
     # long because each combination of options that makes no sense is one test with its message
     undo = parsed.last("--undo")
     report = parsed.last("--from")

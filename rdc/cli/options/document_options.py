@@ -13,7 +13,8 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.own.output_file import Output, OutputKind
+    from rdc.files.own.output_file import Output as FileOutput
+    from rdc.files.own.output_file import OutputKind
     from rdc.model.filter_rules import DirectoryRules, FilterRule
 
 __all__ = [
@@ -80,30 +81,30 @@ class DocumentOutput:
     """Whether it is the output of a merge, so that an existing part may be one to merge."""
 
     @property
-    def list_output(self) -> Output | None:
+    def list_output(self) -> FileOutput | None:
         """The list of documents to keep."""
         from rdc.report.documents import DOCUMENT_LIST
 
         return self._of(self.keep, DOCUMENT_LIST)
 
     @property
-    def part_output(self) -> Output | None:
+    def part_output(self) -> FileOutput | None:
         """The part for rdc merge."""
         from rdc.documents.parts.part_file import DOCUMENT_PART, MERGED_DOCUMENTS
 
         return self._of(self.part, MERGED_DOCUMENTS if self.merged else DOCUMENT_PART)
 
     @property
-    def html_output(self) -> Output | None:
+    def html_output(self) -> FileOutput | None:
         """The page."""
         from rdc.report.documents import DOCUMENTS_PAGE
 
         return self._of(self.html, DOCUMENTS_PAGE)
 
-    def _of(self, path: str | None, kind: OutputKind) -> Output | None:
-        from rdc.files.own.output_file import Output
+    def _of(self, path: str | None, kind: OutputKind) -> FileOutput | None:
+        from rdc.files.own.output_file import Output as FileOutput
 
-        return None if path is None else Output(os.fsencode(path), kind, self.overwrite)
+        return None if path is None else FileOutput(os.fsencode(path), kind, self.overwrite)
 
 
 def read_document_options(

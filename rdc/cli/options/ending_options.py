@@ -18,7 +18,7 @@ ENDING_GROUP = OptionGroup(
     (
         Option(
             ("--stop-after", "--time-limit"),
-            "end with 30 after so many minutes, as if interrupted",
+            "end with 30 after this many minutes, as if interrupted",
             "MINUTES",
             note="""Nothing is lost: files that are complete are in place, and the next run goes on from
                 the others. The last of `--stop-after` and `--stop-at` counts. One long file that SRC

@@ -96,7 +96,7 @@ _RULE_FILES = {
 
 
 def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule | DirectoryRules, ...]:
-    """Returns the rules of all options of FILTER_GROUP, in the order typed. Raises RdcError."""
+    """Return the rules of all options of FILTER_GROUP, in the order typed. Raises RdcError."""
     chosen = [given for given in words.given if given.key in _KEYS]
     if not chosen:
         return ()
@@ -143,7 +143,7 @@ def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule |
 
 
 def _own_cvs_lists(read_rule_file: ReadRuleFile) -> list[bytes]:
-    """What the user has CVS ignore: in ~/.cvsignore and in CVSIGNORE."""
+    """Return what the user has CVS ignore: in ~/.cvsignore and in CVSIGNORE."""
     home, found = os.environ.get("HOME"), []
     if home and os.path.exists(path := os.path.join(home, ".cvsignore")):
         found.append(read_rule_file(path))
@@ -153,7 +153,7 @@ def _own_cvs_lists(read_rule_file: ReadRuleFile) -> list[bytes]:
 def read_rule_file(
     name: str, environment: Environment, *, limit: int = FILTER_BYTES, of: str = "patterns"
 ) -> bytes:
-    """Returns the content of a rule file; '-' is stdin. Raises RdcError if it is unreadable or too long.
+    """Return the content of a rule file; '-' is stdin. Raises RdcError if it is unreadable or too long.
 
     `limit`: in bytes. `of`: what the file holds, for error messages.
     """

@@ -38,8 +38,8 @@ OUTPUT_GROUP = OptionGroup(
         Option(
             ("-h", "--human-readable"),
             "show sizes in units of 1000, twice of 1024 (alone: use --help)",
-            note="""By default the digits of sizes are grouped. The last `--no-human-readable` begins
-                anew.""",
+            note="""By default the digits of sizes are grouped. The last `--no-human-readable`
+                starts again.""",
             example="--stats -h src/ backup/",
             rsync="in the text of `--stats`; the line at the end is always rounded",
             watch=False,
@@ -166,7 +166,7 @@ _LEVELS = {"name": 2, "del": 1, "stats": 3, "progress": 2, "none": 0, "all": 4}
 
 
 def read_style(words: Words, source: Location, destination: Location) -> TerminalStyle:
-    """What is shown. Raises UsageError."""
+    """Return what is shown. Raises UsageError."""
     verbose, itemize = (_count(words, name) for name in ("--verbose", "--itemize-changes"))
     unchanged = max(verbose, itemize) > 1
     style = TerminalStyle(
@@ -227,7 +227,7 @@ def _count(words: Words, key: str) -> int:
 
 
 def _level(words: Words) -> int:
-    """rsync's level of readability: each -h is one more than 1; --no-h begins anew at 0."""
+    """rsync's level of readability: each -h is one more than 1; --no-h starts again at 0."""
     level = 1
     for given in words.given:
         if given.key == "--no-human-readable":
@@ -283,7 +283,7 @@ def _format(*, given: str, name: str, words: Words, source: Location) -> OutForm
 
 
 def _copy(source: Location, destination: Location) -> Copy:
-    """What this machine sees of the copied entries: of the source, or of what was fetched."""
+    """Return what this machine sees of the copied entries: of the source, or of what was fetched."""
     from rdc.report.sync_log import Copy
 
     if source.host is not None:
@@ -293,7 +293,7 @@ def _copy(source: Location, destination: Location) -> Copy:
 
 
 def _is_within(path: bytes, top: bytes) -> bool:
-    """Whether a file at `path` lies below the directory `top`, by what both lead to now."""
+    """Return whether a file at `path` lies below the directory `top`, by what both lead to now."""
     here = os.path.join(os.path.realpath(os.path.dirname(path) or b"."), os.path.basename(path))
     above = os.path.realpath(top)
     return here == above or here.startswith(above.rstrip(b"/") + b"/")

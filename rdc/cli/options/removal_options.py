@@ -54,7 +54,7 @@ class RemovalRequest:
 
 
 def read_removal(words: Words) -> RemovalRequest | None:
-    """Reads the request; None if nothing is to be removed. Raises UsageError."""
+    """Read the request; None if nothing is to be removed. Raises UsageError."""
     given = {one.key for one in words.given}
     actions = [key for key in _ACTIONS if key in given]
     if not actions:

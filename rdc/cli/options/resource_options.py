@@ -34,7 +34,7 @@ MAX_MEMORY = OPTIONS["max_memory"].options[0]
 
 DEPTH = OPTIONS["depth"].options[0]
 
-MAX_RATE = Option(("--max-rate",), "read at most so much a second, for storage that others need", "SIZE")
+MAX_RATE = Option(("--max-rate",), "read at most this much a second, for storage that others need", "SIZE")
 
 CLUSTER = Option(
     ("--cluster",),
@@ -63,20 +63,20 @@ class Slicing:
 
 
 def read_max_memory(words: Words) -> int | None:
-    """Returns the bytes of --max-memory, 0 for all of the machine's, or None if it is absent. Raises
+    """Return the bytes of --max-memory, 0 for all of the machine's, or None if it is absent. Raises
     UsageError."""
     last = words.last("--max-memory")
     return None if last is None else parsed_value(last, OPTIONS["max_memory"])
 
 
 def read_depth(words: Words) -> int:
-    """Returns the number of --depth, or 0 if it is absent. Raises UsageError."""
+    """Return the number of --depth, or 0 if it is absent. Raises UsageError."""
     last = words.last("--depth")
     return 0 if last is None else parsed_value(last, OPTIONS["depth"])
 
 
 def read_max_rate(words: Words) -> int:
-    """Returns the bytes a second of --max-rate, or 0 if it is absent or 0. Raises UsageError."""
+    """Return the bytes a second of --max-rate, or 0 if it is absent or 0. Raises UsageError."""
     last = words.last("--max-rate")
     if last is None:
         return 0
@@ -89,7 +89,7 @@ def read_max_rate(words: Words) -> int:
 
 
 def read_slicing(words: Words, part: str | None, ending: str) -> Slicing:
-    """Reads and checks what goes together. `part`: the value of -o. `ending`: of a part's name. Raises
+    """Read and checks what goes together. `part`: the value of -o. `ending`: of a part's name. Raises
     UsageError."""
     given, number = words.last("--slice"), words.last("--slices")
     own = None if given is None else _slice(given.value)

@@ -1,17 +1,19 @@
-"""Reads a point in time of which parts may be left out, as rsync's --stop-at has it."""
+"""Parse a time as rsync's --stop-at does: leading parts may be omitted.
+
+Regular expressions and dates load when such a time is given.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+    from datetime import date
 
-__all__ = ["next_time"]
-
-_PARTS = re.compile(
+_PARTS = (
     r"(?:(?:(?P<year>\d{4}|\d{2})[-/])?(?P<month>\d{1,2})[-/])?(?P<day>\d{1,2})"
-    r"(?:T(?P<hour>\d{1,2}):(?P<minute>\d{2}))?|T?(?P<at_hour>\d{1,2})?:(?P<at_minute>\d{2})",
-    re.ASCII,
+    r"(?:T(?P<hour>\d{1,2}):(?P<minute>\d{2}))?|T?(?P<at_hour>\d{1,2})?:(?P<at_minute>\d{2})"
 )
 
 YEARS = 9
@@ -19,12 +21,15 @@ YEARS = 9
 
 
 def next_time(text: str, now: float) -> float | None:
-    """The first time after `now` that `text` describes, in seconds since the epoch.
+    """Return the first time after `now` that `text` describes, in seconds since the epoch.
 
     `text` is [[[YEAR-]MONTH-]DAY[THOUR:MINUTE]] or [HOUR]:MINUTE, in local time; slashes may separate a date.
     A year of two digits lies in this century. None: no such time, or `text` has another form.
     """
-    match = _PARTS.fullmatch(text)
+    import re
+    from datetime import datetime
+
+    match = re.fullmatch(_PARTS, text, re.ASCII)
     if match is None:
         return None
     year, month, day, hour, minute = _numbers(match)
@@ -51,7 +56,9 @@ def _number(text: str | None) -> int | None:
 
 
 def _days(today: date, year: int | None) -> Iterator[date]:
-    """The days that may be meant, in order."""
+    """Yield the days that may be meant, in order."""
+    from datetime import date, timedelta
+
     if year is None:
         first, last = today, today + timedelta(days=366 * YEARS)
     elif today.year <= year <= today.year + 1000:
@@ -62,6 +69,8 @@ def _days(today: date, year: int | None) -> Iterator[date]:
 
 
 def _at(day: date, hour: int, minute: int) -> float | None:
+    from datetime import datetime
+
     try:
         return datetime(day.year, day.month, day.day, hour, minute).timestamp()
     except (ValueError, OverflowError, OSError):

@@ -59,7 +59,7 @@ _CONNECTION = (
     ),
     Option(
         ("--remote-path",),
-        "rdc on the far side (default: rdc)",
+        "rdc on the remote side (default: rdc)",
         "PROGRAM",
         example="--remote-path=/usr/local/bin/rdc src/ host:backup/",
         note="Use it where the far shell does not find rdc.",
@@ -235,8 +235,10 @@ def _values(words: Words, key: str) -> list[str]:
 
 
 def _descends(words: Words) -> bool:
-    """Whether directories are taken with everything below them. As in rsync, -r outweighs -d, --old-dirs
-    outweighs --no-r, and -a implies no -r beside --files-from."""
+    """Return whether directories are taken with everything below them.
+
+    As in rsync, -r outweighs -d, --old-dirs outweighs --no-r, and -a implies no -r beside --files-from.
+    """
     if _dirs(words) == "--old-dirs":
         return True
     dirs, listed = _dirs(words) == "--dirs", words.has("--files-from")
@@ -326,7 +328,7 @@ def _open_noatime(words: Words) -> bool:
 
 
 def _owner(words: Words) -> bool | None:
-    """Whether owners are kept; None for where this is root. As in rsync, -o takes --no-owner back."""
+    """Return whether owners are kept; None for where this is root. As in rsync, -o takes --no-owner back."""
     found: bool | None = None
     for given in words.given:
         if given.key in {"--owner", "--no-owner"}:
@@ -413,7 +415,7 @@ def _module(location: Location) -> bytes:
 
 
 def read_operands(operands: Sequence[str], command: str) -> tuple[tuple[Location, ...], Location]:
-    """Returns the sources and the destination. `command` is named by error messages; only `rdc sync` takes
+    """Return the sources and the destination. `command` is named by error messages; only `rdc sync` takes
     several sources. Raises UsageError."""
     if len(operands) < 2:
         found = "one was" if operands else "nothing was"

@@ -57,7 +57,7 @@ class Words:
     operands: tuple[str, ...]
 
     def has(self, *keys: str) -> bool:
-        """Whether one of these options is given."""
+        """Return whether one of these options is given."""
         return any(given.key in keys for given in self.given)
 
     def count(self, key: str) -> int:
@@ -65,7 +65,7 @@ class Words:
         return sum(given.key == key for given in self.given)
 
     def last(self, *keys: str) -> Given | None:
-        """Returns the last of these options, which overrides the earlier ones; None without any."""
+        """Return the last of these options, which overrides the earlier ones; None without any."""
         return next((given for given in reversed(self.given) if given.key in keys), None)
 
 
@@ -76,7 +76,7 @@ def parse_words(
     *,
     command: str,
 ) -> Words:
-    """Parses options and operands in any order. `--` ends the options.
+    """Parse options and operands in any order. `--` ends the options.
 
     The forms are `-avn`, `-e CMD`, `-eCMD`, `--option VALUE` and `--option=VALUE`. `refused` maps the name of
     an option that rdc lacks to the advice for its error message. `command` is the command that error messages
@@ -182,7 +182,7 @@ def read_size(option: str, text: str) -> int:
 
 
 def options_help(groups: Sequence[OptionGroup]) -> str:
-    """Returns the option part of a --help text: one line per option, explanations aligned."""
+    """Return the option part of a --help text: one line per option, explanations aligned."""
     lines = []
     for group in groups:
         lines.append(f"\n{group.title}:")

@@ -19,7 +19,7 @@ UNDO_OPTIONS = (
         "What is done",
         (
             Option(("-n", "--dry-run"), "only show what would be done"),
-            Option(("--list",), "list the syncs that can be undone, the latest last"),
+            Option(("--list",), "list syncs that can be undone, most recent last"),
             Option(("--no-fsync",), "do not wait for the disk; a power cut may undo only a part"),
         ),
     ),
@@ -50,12 +50,12 @@ class UndoRequest:
 
 
 def parse_undo(words: Sequence[str]) -> Words:
-    """Parses the words after `rdc undo`. Raises UsageError."""
+    """Parse the words after `rdc undo`. Raises UsageError."""
     return parse_words(words, UNDO_OPTIONS, {}, command="rdc undo")
 
 
 def read_undo(words: Words) -> UndoRequest:
-    """Reads the request. Raises UsageError."""
+    """Read the request. Raises UsageError."""
     if len(words.operands) != 1:
         found = "nothing was" if not words.operands else f"{len(words.operands)} were"
         raise UsageError(f"one DST or JOURNAL is needed, {found} given (see rdc undo --help)")

@@ -57,7 +57,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc catalog` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc catalog` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc catalog")
     if help_text.shown(parsed, environment):
         return ExitCode.OK

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rdc.model.check import CheckOptions, CheckReport
     from rdc.model.location import Location, RemoteShell
     from rdc.progress import Reporter
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
 
 __all__ = ["OPTIONS", "SUMMARY", "Checker", "help_text", "run"]
 
@@ -143,7 +143,7 @@ class CheckTerminal(TerminalOutput):
     def __init__(
         self,
         environment: Environment,
-        bar: ProgressBar | ProgressLines | None,
+        bar: Bar | None,
         *,
         quiet: bool = False,
         local: bool = False,

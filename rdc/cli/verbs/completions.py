@@ -38,7 +38,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc completions` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc completions` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc completions")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -56,7 +56,7 @@ def completion_rules(shell: str, verbs: dict[str, Verb]) -> str:
 
 
 def _options(verb: Verb) -> Iterator[Option]:
-    """Yields the options of all groups of a verb."""
+    """Yield the options of all groups of a verb."""
     for group in verb.OPTIONS:
         yield from group.options
 

@@ -34,7 +34,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc config` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc config` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc config")
     if help_text.shown(parsed, environment):
         return ExitCode.OK

@@ -51,7 +51,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc dedupe` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc dedupe` with the words after it. Raises RdcError, which the caller prints."""
     with reporting_usage(words, environment):
         parsed = parse_dedupe(words)
         if help_text.shown(parsed, environment):

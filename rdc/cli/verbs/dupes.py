@@ -63,9 +63,9 @@ _INTRODUCTION = """\
 Usage: rdc dupes [OPTIONS] PATH...
 
 Examples:
-  rdc dupes photos/                           groups of identical files, the greatest waste first
+  rdc dupes photos/                           groups of identical files, largest waste first
   rdc dupes --min-size=1M a/ b/ c.iso         among several places, large files only
-  rdc dupes -0 --sort=path mail/          for programs, whatever the names hold
+  rdc dupes -0 --sort=path mail/          NUL-separated, for scripts
   rdc dupes --delete --keep=oldest photos/
                                           show what would be deleted; with --apply, delete it
 
@@ -81,7 +81,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc dupes` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc dupes` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc dupes")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -106,7 +106,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
 
 
 def _working_directory() -> bytes | None:
-    """Returns the working directory, or None if it was removed."""
+    """Return the working directory, or None if it was removed."""
     try:
         return os.getcwdb()
     except OSError:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.catalog import Catalog
     from rdc.errors import FileError
-    from rdc.report.progress_display import ProgressBar, ProgressLines
+    from rdc.report.output import Bar
     from rdc.survey.walk.storage_use import StorageUse
     from rdc.tree.filters import FilterList
 
@@ -60,7 +60,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc index` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc index` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc index")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -118,7 +118,7 @@ def _index(
 class IndexTerminal(TerminalOutput):
     """Counts and displays. `talk` writes whole lines to stderr."""
 
-    def __init__(self, talk: Callable[[str], None], bar: ProgressBar | ProgressLines | None) -> None:
+    def __init__(self, talk: Callable[[str], None], bar: Bar | None) -> None:
         super().__init__(talk, talk, bar)
         self._files = 0
         self._known = 0

@@ -56,7 +56,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile | None = None) -> ExitCode:
-    """Runs `rdc signature` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc signature` with the words after it. Raises RdcError, which the caller prints."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc signature")
     if help_text.shown(parsed, environment):
         return ExitCode.OK
@@ -106,7 +106,7 @@ def _params(words: Words) -> ChunkParams:
 
 
 def _mean(tree: SignatureTree, level: Level) -> float:
-    """Returns the mean bytes of the file per item of `level`; 0 for an empty file."""
+    """Return the mean bytes of the file per item of `level`; 0 for an empty file."""
     return tree.size / level.items if tree.size else 0.0
 
 

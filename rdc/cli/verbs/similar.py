@@ -206,7 +206,7 @@ def _options(words: Words, environment: Environment) -> SimilarOptions:
         min_size=SimilarOptions().min_size if least is None else read_size("--min-size", least.value),
         max_size=None if most is None else read_size("--max-size", most.value),
         one_file_system=words.has("--one-file-system"),
-        threshold=_threshold(words),
+        threshold=_file_threshold(words),
         to=None if to is None else to.value,
         top=_count(words),
         folders=words.has("--folders"),
@@ -215,7 +215,7 @@ def _options(words: Words, environment: Environment) -> SimilarOptions:
     )
 
 
-def _threshold(words: Words) -> float:
+def _file_threshold(words: Words) -> float:
     given = words.last("--threshold")
     if given is None:
         return 0.05 if words.has("--to") else 0.5

@@ -97,7 +97,7 @@ def _write_slice(
     assert slicing.slice is not None  # noqa: S101 - the caller asked
     assert output.part is not None  # noqa: S101 - read_slicing refuses it
     _keep_freed_memory()
-    terminal = _Listing(environment, quiet=output.quiet)
+    terminal = _DocumentListing(environment, quiet=output.quiet)
     with reporting(terminal):
         found = document_slice(
             words.operands,
@@ -138,7 +138,9 @@ def print_documents(
 ) -> ExitCode:
     """Runs a search, writes its results in the forms that `output` asks for, and returns the exit code."""
     _keep_freed_memory()
-    shown: Output = json_output(environment) if output.json else _Listing(environment, quiet=output.quiet)
+    shown: Output = (
+        json_output(environment) if output.json else _DocumentListing(environment, quiet=output.quiet)
+    )
     report = perform(shown, lambda: search(shown))
     listed, page = output.list_output, output.html_output
     if listed is not None:
@@ -159,7 +161,7 @@ def _keep_freed_memory() -> None:
     keep_freed_memory(mapped=2 * BATCH_BYTES, untrimmed=BATCH_BYTES)
 
 
-class _Listing(TerminalOutput):
+class _DocumentListing(TerminalOutput):
     """Prints all groups and matches at the end."""
 
     def __init__(self, environment: Environment, *, quiet: bool) -> None:

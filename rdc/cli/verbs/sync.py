@@ -60,10 +60,10 @@ name. Without DST, SRC is listed.
 """
 
 _CLOSING = """
-Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or
+Exit codes: 0 done, 1 usage, 2 the remote side is no rdc of this version, 11 disk full or
 read-only, or no such place as DST, 12 connection lost, 20 interrupted, 23 some files failed, 24 source files
 changed meanwhile, 25 stopped by --max-delete, 30 nothing came for --timeout seconds or --stop-at ended
-it, 127 no rdc on the far side. Of a daemon: 5 it refused, 10 it cannot be reached, 35 it did not answer.
+it, 127 no rdc on the remote side. Of a daemon: 5 it refused, 10 it cannot be reached, 35 it did not answer.
 """
 
 
@@ -94,7 +94,7 @@ class Syncer(Protocol):
 
 
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
-    """Runs `rdc sync` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc sync` with the words after it. Raises RdcError, which the caller prints."""
     with reporting_usage(words, environment):
         parsed = parse_sync(list(words))
         if help_text.shown(parsed, environment):
@@ -184,7 +184,7 @@ class _Watched(ForwardedOutput):
 
 
 def _perform_guarded(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
-    """Performs a request. If its guard stops it, asks; on yes the request is performed without a guard.
+    """Perform a request. If its guard stops it, asks; on yes the request is performed without a guard.
 
     What the first run did is done, so the second one has only the rest to do.
     """
@@ -206,7 +206,7 @@ def _agrees(environment: Environment) -> bool:
 
 
 def _asks(words: Words, environment: Environment) -> bool:
-    """Whether someone is there who can be asked, and no program reads what is said."""
+    """Return whether someone is there who can be asked, and no program reads what is said."""
     silent = words.has("--json", "--dry-run", "--quiet", "--no-guard")
     return not silent and environment.stdin.isatty()
 
@@ -244,7 +244,7 @@ class _Listing(TerminalOutput):
 
 
 def _list(words: Words, environment: Environment) -> ExitCode:
-    """Lists the first operand. Raises RdcError."""
+    """List the first operand. Raises RdcError."""
     if words.has("--json"):
         raise UsageError("--list-only and --json exclude each other: a listing has no events")
     # The destination takes no part; the options are read as for any.

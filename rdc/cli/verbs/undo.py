@@ -52,7 +52,7 @@ help_text = HelpText(_INTRODUCTION, OPTIONS, _CLOSING)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
-    """Runs `rdc undo` with the words after it. Raises RdcError, which the caller prints."""
+    """Run `rdc undo` with the words after it. Raises RdcError, which the caller prints."""
     with reporting_usage(words, environment):
         parsed = parse_undo(words)
         if help_text.shown(parsed, environment):
@@ -84,7 +84,7 @@ def _undo_sync(request: UndoRequest, environment: Environment) -> ExitCode:
 
 
 def _undo_journal(request: UndoRequest, environment: Environment) -> ExitCode:
-    """Undoes a journal of rdc dedupe or rdc dupes, as `rdc dedupe --undo` does."""
+    """Undo a journal of rdc dedupe or rdc dupes, as `rdc dedupe --undo` does."""
     from rdc.cli.verbs import dedupe
 
     if request.list:

@@ -58,7 +58,7 @@ class SignatureStore(Protocol):
     def is_in_sync(self, key: bytes) -> bool: ...
 
     def facts_of(self, key: bytes) -> FileSystemFacts | None:
-        """What was learned of the file system with this key (rdc.files.facts.mount_key); None for nothing."""
+        """What was learned of the file system with this key of mount_key; None for nothing."""
 
     def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
         """Remembers what was learned of a file system."""

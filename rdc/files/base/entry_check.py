@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import ComparedFields
 
-__all__ = ["ANYTHING", "Anything", "EntryCheck", "difference_from", "found_at", "identity_of", "stat_entry"]
+__all__ = [
+    "ANYTHING",
+    "Anything",
+    "EntryCheck",
+    "Expected",
+    "difference_from",
+    "found_at",
+    "identity_of",
+    "stat_entry",
+]
 
 REMEMBERED_ENTRIES = 1 << 16
 """Entries whose own steps are remembered, at about 500 bytes each. Beyond this, an entry that the run itself
@@ -40,9 +49,8 @@ ANYTHING: Final = Anything.ANYTHING
 """As what is expected: any entry or none, for those who act on what they did not list. A directory is still
 not replaced by another kind of entry."""
 
-if TYPE_CHECKING:
-    Expected: TypeAlias = Identity | Anything | None
-    """What a path is to have right before it changes: an entry as it was listed, anything, or nothing."""
+Expected: TypeAlias = "Identity | Anything | None"
+"""What a path is to have right before it changes: an entry as it was listed, anything, or nothing."""
 
 
 def identity_of(found: os.stat_result) -> Identity:

@@ -4,9 +4,9 @@ An entry is our own temporary if all of these hold:
 
 1. `temporary_name` gives its name: the check digits are right. The form of the name alone does not count.
 2. It is a regular file, a symbolic link or a directory.
-3. It belongs to the effective user of this process. A process of root may already have given it to its final
-   owner. Then another owner is accepted if only root and the owner of the directory can make entries in that
-   directory.
+3. It belongs to the effective user of this process. A process of root may already have given it to its
+   final owner. Then another owner is accepted if only root and the owner of the directory can make entries
+   in that directory.
 
 An own regular file with one name is a partial copy: it may serve as a base, and it may be removed. One with
 several names is an unfinished hard link: only this name may be removed, and the content stays under the

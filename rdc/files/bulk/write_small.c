@@ -26,7 +26,7 @@
 #include "depth/rows_at_once.h"
 
 #define CREATING (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
-#define HOLE_BYTES 4096 /* as rdc/files/root/entry_writer.py */
+#define HOLE_BYTES 4096 /* as rdc/files/root/root.py */
 #define NO_REPLACE 1 /* RENAME_NOREPLACE of linux/fs.h */
 
 /* CRC-32 as zlib has it, half a byte at a time: names are short. */

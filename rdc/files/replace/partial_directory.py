@@ -5,8 +5,8 @@ one has the parts of all files. A part has the name of its file, as in rsync, so
 other's: what rdc could have made is read as a base, and what is taken from it is verified.
 
 The option may name any directory that the user has. So only parts that the directory's record knows are
-replaced or removed (rdc.files.replace.parts_record), and a directory goes only if the record says that rdc
-made it. A name that somebody else's entry has stays free of parts: then the temporary stays where it was
+replaced or removed (rdc.files.replace.parts_record), and a directory goes only if the record says that
+rdc made it. A name that somebody else's entry has stays free of parts: then the temporary stays where it was
 written.
 """
 

@@ -25,9 +25,9 @@ def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
     """Remove the stale temporaries among `names` in the directory `path`; return how many were removed.
 
     `names` are the reserved ones of a Listed; other names are ignored. Only rdc's own temporaries
-    are removed (rdc.files.base.own_temporary). A file is stale if nobody holds its lock. Symlinks and empty
-    directories have no lock and are always removed: a writer that loses one makes another. What a trial of
-    the file system left goes if nobody holds the lock of its directory.
+    are removed (rdc.files.base.own_temporary). A file is stale if nobody holds its lock. Symlinks and
+    empty directories have no lock and are always removed: a writer that loses one makes another. What a
+    trial of the file system left goes if nobody holds the lock of its directory.
 
     An entry that cannot be opened, locked or removed stays without an error, for a later run. Below an
     append-only root all stay.

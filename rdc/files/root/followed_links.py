@@ -113,7 +113,7 @@ class FollowedLinks:
             self._on_problem(Problem(ExitCode.PARTIAL, entry, text))
 
     def shown(self, root: Confined, path: bytes, listed: Listed) -> Listed:
-        """Return the entries with what the chosen links lead to; see ListingView."""
+        """Return the entries with what the chosen links lead to; see LinkView."""
         return self.shown_as(path, root, path, listed)
 
     def shown_as(self, shown: bytes, root: Confined, path: bytes, listed: Listed) -> Listed:

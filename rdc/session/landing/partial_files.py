@@ -1,6 +1,7 @@
 """Partial files of interrupted runs: bases for the same files in this run, removed at its end.
 
-Only rdc's own temporaries count (rdc.files.base.own_temporary). Other entries with reserved names stay.
+Only rdc's own temporaries count (rdc.files.base.own_temporary). Other entries with reserved names
+stay.
 """
 
 from __future__ import annotations

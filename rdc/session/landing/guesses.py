@@ -33,7 +33,9 @@ class Guesses:
     @property
     def spent(self) -> bool:
         """Whether no local file is to be compared any more in this session."""
-        return self._failures >= FAILED_FILES or _too_many(self._all_wrong, self._all_claimed)
+        if self._failures >= FAILED_FILES:
+            return True
+        return self._all_wrong > 0 and _too_many(self._all_wrong, self._all_claimed)
 
     def is_spent(self, path: bytes) -> bool:
         """Whether the local file at `path` is not to be compared any more."""

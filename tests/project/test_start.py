@@ -127,7 +127,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     }
     idle |= {"rdc.session.runtime.bandwidth", "rdc.session.source.file_sender", "rdc.catalog.eviction"}
     idle |= {
-        "rdc.session.transfer.transfers",
+        "rdc.session.applying.transfers",
         "rdc.session.applying.directory_changes",
         "rdc.session.landing.file_commits",
         "rdc.files.replace.commit_group",
@@ -168,7 +168,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     later = {
         "rdc.session.destination.conversation",
         "rdc.session.runtime.in_process",
-        "rdc.session.transfer.transfers",
+        "rdc.session.applying.transfers",
     }
     later |= {
         "rdc.session.source.file_sender",

@@ -8,9 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.session.applying.blocked_entries import BlockedEntries
     from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.applying.transfers import Transfers
     from rdc.session.applying.unarrived import Unarrived
     from rdc.session.transfer.destination import Destination
-    from rdc.session.transfer.transfers import Transfers
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
     from rdc.tree.hard_links import LinkTable

@@ -18,8 +18,8 @@ from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import itemize, linking_code
 from rdc.progress import ItemChanged, Problem
 from rdc.session.applying.existing_links import ExistingLinks
+from rdc.session.applying.transfers import WHOLE_BYTES
 from rdc.session.applying.writing_code import writing_code
-from rdc.session.transfer.transfers import WHOLE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

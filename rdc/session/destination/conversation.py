@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rdc.session.applying.directory_changes import DirectoryChanges
     from rdc.session.applying.extraneous_entries import ExtraneousEntries
     from rdc.session.applying.hard_links import HardLinks
+    from rdc.session.applying.transfers import Transfers
     from rdc.session.destination.guarded_changes import GuardedChanges
     from rdc.session.destination.in_sync_pairs import InSyncStore
     from rdc.session.landing.file_commits import FileCommits
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import TransferProgress
     from rdc.session.transfer.destination import Destination
-    from rdc.session.transfer.transfers import Transfers
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
@@ -111,10 +111,10 @@ class DestinationTurn:
         from rdc.session.applying.deletion import Deletion
         from rdc.session.applying.directory_changes import DirectoryChanges
         from rdc.session.applying.extraneous_entries import ExtraneousEntries
+        from rdc.session.applying.transfers import Transfers
         from rdc.session.applying.unarrived import Unarrived
         from rdc.session.landing.file_commits import FileCommits
         from rdc.session.runtime.event_relay import TransferProgress
-        from rdc.session.transfer.transfers import Transfers
 
         context, root, options, events = self._context, self._root, self._options, self._events
         if options.remove_source_files:

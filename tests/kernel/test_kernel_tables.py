@@ -10,13 +10,14 @@ from itertools import count
 from rdc.kernel import constants as k
 from rdc.kernel.cut import reference as pure
 from rdc.limits import chunks
-from rdc.rabin import Fingerprint, is_primitive, multiply, reflect
+from rdc.rabin import multiply, reflect
 from scripts.kernel_tables import header_text
+from tests.reference.rabin import Fingerprint, is_primitive
 from tests.support.project_paths import KERNEL
 
 
 def swapped(data: bytes) -> bytes:
-    """Bytes as the kernel reads them, lowest bit first, in the order rabin/ reads them."""
+    """Bytes as the kernel reads them, lowest bit first, in the order rdc.rabin reads them."""
     return bytes(reflect(byte, 8) for byte in data)
 
 

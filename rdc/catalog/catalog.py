@@ -12,6 +12,7 @@ from rdc.catalog.entry import Entry, FileState, row_key_of, stamps
 from rdc.catalog.known_file_systems import KnownFileSystems
 from rdc.catalog.pending import PendingEntries
 from rdc.catalog.racy import file_clock, is_racy
+from rdc.catalog.store import SignatureStore
 from rdc.catalog.tables import (
     ROOTS_ONLY,
     WITH_VALUES,
@@ -53,7 +54,7 @@ T = TypeVar("T")
 DAY_NS = 86_400_000_000_000
 
 
-class Catalog:
+class Catalog(SignatureStore):
     """A SignatureStore in `directory`/catalog.sqlite. The first call that needs the file opens it.
 
     Entries wait in memory for a batch, and lookups find them there too. `flush` and `close` write them.

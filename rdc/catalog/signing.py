@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 
@@ -12,6 +11,7 @@ from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Generator, Iterable, Iterator
 
     from rdc.catalog.signer import FileSigner
@@ -70,6 +70,8 @@ def sign_in_order(
         for task in tasks:
             yield _sign(signer, task, roots_only)
         return
+    import threading
+
     stopped = threading.Event()
     in_flight: deque[Task[list[Signed[K]]] | list[Signed[K]]] = deque()
     try:

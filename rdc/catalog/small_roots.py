@@ -96,7 +96,7 @@ def _roots(
         rows = [row for row in rows if row not in found and row not in missing]
     began = catalog.now()
     for part in _parts(rows, sizes):
-        signed = _read(opened, part, sizes, params, keep)
+        signed = _read_open(opened, part, sizes, params, keep)
         if len(signed.rows) < len(part):
             missing.update(set(part).difference(signed.rows))
         put_rows(roots, DIGEST_BYTES, array("Q", signed.rows), signed.signatures.roots)
@@ -118,7 +118,7 @@ def _listed(opened: OpenedFiles) -> SmallFiles:
     )
 
 
-def _read(
+def _read_open(
     opened: OpenedFiles, rows: Sequence[int], sizes: array[int], params: ChunkParams, keep: bool
 ) -> SignedFiles:
     """Reads and signs some rows. Those that changed meanwhile are left out."""

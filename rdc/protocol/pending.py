@@ -7,6 +7,7 @@ messages answer a request is declared at them; here is what they must say.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -20,6 +21,7 @@ from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -77,7 +79,7 @@ def _ordinals(request: Message) -> int:
     return 1 if asks is None or asks == "file" else len(getattr(request, asks)) or 1
 
 
-class _Pending:
+class _Pending(ABC):
     """A request, and how much of its answer came."""
 
     __slots__ = ("kind", "ordinals")
@@ -86,13 +88,13 @@ class _Pending:
         self.kind: type[Message] = type(request)
         self.ordinals = _ordinals(request)
 
+    @abstractmethod
     def accept(self, answer: Any) -> bool:
         """Record an answer of a kind that the request may have. True: the request is now complete."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wanted(self) -> str:
         """What the request asks for."""
-        raise NotImplementedError
 
     def refusal(self) -> Illegal:
         """The refusal of an answer to anything else."""
@@ -479,7 +481,7 @@ class _Rows(_Pending):
         return not self._left
 
 
-_PENDING: dict[type[Message], type[_Pending]] = {
+_PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
     messages.BlockRequest: _Blocks,
     messages.BundleRequest: _Bundle,
     messages.RangeRequest: _Ranges,

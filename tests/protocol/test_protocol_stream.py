@@ -19,7 +19,6 @@ from rdc.limits.wire import (
 from rdc.protocol.wire.integers import decode_varint, encode_varint
 from rdc.protocol.wire.stream import (
     HARD,
-    MAX_LEVEL,
     PLAIN,
     QUICK,
     QUICKEST,
@@ -154,7 +153,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize(
-    "compression", [RAW, PLAIN, QUICK, QUICKEST, HARD, CompressionLevel(9), CompressionLevel(MAX_LEVEL)]
+    "compression", [RAW, PLAIN, QUICK, QUICKEST, HARD, CompressionLevel(9), CompressionLevel(19)]
 )
 @pytest.mark.parametrize("name", STREAMS)
 def test_blocks_carry_any_stream(name: str, compression: CompressionLevel) -> None:

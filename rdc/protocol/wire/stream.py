@@ -184,16 +184,13 @@ class FrameReader:
 
 # Levels of compression
 
-MAX_LEVEL = 19
-"""Higher levels of zstd need several hundred MB per stream."""
-
 
 @dataclass(frozen=True, slots=True)
 class CompressionLevel:
     """Parameters of the zstd frames in a stream."""
 
     level: int
-    """zstd level, 1 to MAX_LEVEL; 0 sends everything raw."""
+    """zstd level, 1 to 19; 0 sends everything raw. Higher levels need several hundred MB per stream."""
     far: bool = False
     """Whether zstd also looks for distant matches (long-distance matching)."""
     min_match: int = 0

@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import threading
 
+from rdc.catalog.store import SignatureStore
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.catalog.similar import SimilarFiles
     from rdc.catalog.small_columns import SignedFiles, SmallFiles
-    from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.files.root.source_file import SourceFile
-    from rdc.model.file_system_facts import FileSystemFacts
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["CappedStore"]
 
 
-class CappedStore:
-    """A SignatureStore over another one. Lookups pass through; of new entries, about `most` bytes are
-    stored. Objects of a store have no descriptor, and nothing of them is looked up or stored."""
+class CappedStore(SignatureStore):
+    """A SignatureStore over another one, for what a scan asks: signatures. Lookups pass through; of new
+    entries, about `most` bytes are stored. Objects of a store have no descriptor, and nothing of them is
+    looked up or stored."""
 
     def __init__(self, store: SignatureStore, most: int, *, finds: bool = True) -> None:
         """`finds`: False makes every lookup fail, for callers that need each file's content."""
@@ -65,27 +65,3 @@ class CappedStore:
                     self._left -= size
                     stored.append(row)
         self._store.put_small(files, signed, stored, began)
-
-    def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
-        return self._store.similar(below, params)
-
-    def remember_in_sync(self, key: bytes) -> None:
-        self._store.remember_in_sync(key)
-
-    def is_in_sync(self, key: bytes) -> bool:
-        return self._store.is_in_sync(key)
-
-    def facts_of(self, key: bytes) -> FileSystemFacts | None:
-        return self._store.facts_of(key)
-
-    def remember_facts(self, key: bytes, facts: FileSystemFacts) -> None:
-        self._store.remember_facts(key, facts)
-
-    def flush(self) -> None:
-        self._store.flush()
-
-    def close(self) -> None:
-        self._store.close()
-
-    def take_notices(self) -> list[str]:
-        return self._store.take_notices()

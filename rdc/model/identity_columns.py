@@ -55,7 +55,7 @@ class IdentityColumns:
             (self._mtimes, "q", found.mtimes),
             (self._ctimes, "q", found.inodes.ctimes),
         ):
-            column.extend(_chosen(little_endian_integers(typecode, packed), rows))
+            column.extend(_rows_chosen(little_endian_integers(typecode, packed), rows))
         chosen = bytes([kinds[row] for row in rows])
         if any(chosen):
             first = len(self._kinds)
@@ -94,7 +94,7 @@ class IdentityColumns:
         own = (self._devices, self._inodes, self._sizes, self._mtimes, self._ctimes)
         numbers: set[int] = set()
         for mine, other in zip(own, columns, strict=True):
-            theirs = _chosen(other, rows)
+            theirs = _rows_chosen(other, rows)
             if mine != theirs:
                 numbers.update(number for number, one in enumerate(mine) if one != theirs[number])
         return sorted(numbers)
@@ -106,7 +106,7 @@ class IdentityColumns:
         return b"".join([column.tobytes() for column in columns])
 
 
-def _chosen(column: array[int], rows: Sequence[int]) -> array[int]:
+def _rows_chosen(column: array[int], rows: Sequence[int]) -> array[int]:
     """Return rows of a column. Consecutive rows are sliced, without a Python step per row."""
     if rows and rows[-1] - rows[0] == len(rows) - 1 and list(rows) == list(range(rows[0], rows[-1] + 1)):
         return column[rows[0] : rows[-1] + 1]

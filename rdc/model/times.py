@@ -39,7 +39,7 @@ REMEMBERED_TIMES = 1 << 20
 
 _INT64_MIN = -(1 << 63)
 _STAMP_BITS = 52
-_SECOND = 10**9
+_SECOND = 1_000_000_000
 _STAMPED = Struct("<qI")
 STAMPED_BYTES = _STAMPED.size
 """Bytes of a distant time in a message: seconds (i64, rounded down) and nanoseconds (u32)."""

@@ -7,10 +7,10 @@ from array import array
 from pathlib import Path
 
 import pytest
+from rdc.catalog.file_state import KnownFileSystems
 
 from rdc.catalog import file_state, file_system_memory
 from rdc.catalog.database import Database
-from rdc.catalog.file_state import KnownFileSystems
 from rdc.catalog.file_system_memory import FILE_NAME, FileSystemMemory
 from rdc.catalog.small_files import SmallFiles
 from rdc.chunking import SYNC_PARAMS

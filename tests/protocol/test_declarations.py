@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_what_may_be_unreadable_may_fail() -> None:
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=[kind.__name__ for kind in REQUESTS])
 def test_the_types_of_answers_are_the_declared_ones(request_: type[messages.Message]) -> None:
-    accept = pending._PENDING[request_].accept
+    accept = cast(type[pending._Pending], pending._PENDING[request_]).accept
     typed = set(re.findall(r"[A-Z]\w+", accept.__annotations__["answer"]))
     assert typed == {kind.__name__ for kind in messages.answers_to(request_)}
 

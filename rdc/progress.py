@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, StoppedError
-from rdc.records import dataclass
-from rdc.typed import Protocol
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

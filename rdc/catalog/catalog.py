@@ -25,9 +25,9 @@ from rdc.catalog.tables import (
     write_in_sync,
 )
 from rdc.files.facts.filesystem_id import ChangeTimes, path_of
+from rdc.lean.typed import TypeVar
 from rdc.limits.catalog import CATALOG_BYTES, CATALOG_ENTRY_BYTES
 from rdc.model.entries import strings
-from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

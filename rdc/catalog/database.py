@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 
 from rdc.errors import one_line, printable
-from rdc.typed import TypeVar
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

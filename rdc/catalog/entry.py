@@ -9,7 +9,7 @@ from functools import cache
 from blake3 import blake3
 
 from rdc.catalog.boot import boot, is_unsettled
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

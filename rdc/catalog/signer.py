@@ -8,9 +8,9 @@ from collections import deque
 from itertools import chain
 
 from rdc.catalog.store import NoCatalog
-from rdc.checks import check_argument, check_method
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams
-from rdc.typed import TypeVar
+from rdc.lean.checks import check_argument, check_method
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rdc.catalog.streaming import ChunkTaker, StreamedFile
     from rdc.chunking.chunker import ChunkColumns
     from rdc.files.root.source_file import SourceFile
+    from rdc.lean.threads import Threads
     from rdc.signature.tree import SignatureTree
-    from rdc.threads import Threads
 
 __all__ = ["FileSigner", "sign_file"]
 
@@ -235,7 +235,7 @@ class FileSigner:
     def pool(self) -> Threads:
         """The worker threads. They end with `close` or with this object."""
         if self._pool is None:
-            from rdc.threads import Threads
+            from rdc.lean.threads import Threads
 
             self._pool = Threads(self.workers, "rdc signer")
         return self._pool
@@ -256,7 +256,7 @@ class FileSigner:
         """
         from rdc.chunking.chunker import Chunker, name_chunks
         from rdc.files.root.source_file import SPAN_BYTES
-        from rdc.threads import Task
+        from rdc.lean.threads import Task
 
         pool, ahead = self.pool(), 2 * self.workers
         chunker = Chunker(self.params)

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 
 from rdc.errors import FileError
-from rdc.records import dataclass
-from rdc.typed import Generic, TypeVar
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.source_file import SourceFile
+    from rdc.lean.threads import Task
     from rdc.model.entries import Identity
     from rdc.signature.tree import SignatureTree
-    from rdc.threads import Task
 
 __all__ = ["SignTask", "Signed", "sign_in_order"]
 

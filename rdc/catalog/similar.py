@@ -7,14 +7,14 @@ import os
 from itertools import takewhile
 
 from rdc.catalog.entry import params_number
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol, TypeVar
 from rdc.limits.similarity import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.records import dataclass
 from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
 from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex, size_code
 from rdc.similarity.traits import Traits, estimate_of
-from rdc.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from itertools import accumulate
 
 from rdc.catalog.small_columns import SignedFiles, SmallFiles
 from rdc.files.bulk.read_many import read_contents
+from rdc.lean.records import dataclass
 from rdc.model.entries import strings
-from rdc.records import dataclass
 from rdc.signature.short import sign_short
 from rdc.signature.short_codec import decode_short
 

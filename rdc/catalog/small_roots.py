@@ -9,7 +9,7 @@ from itertools import accumulate
 from rdc.catalog.small_columns import SignedFiles, SmallFiles
 from rdc.files.bulk.open_many import OpenedFiles
 from rdc.kernel import put_rows
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.limits.chunks import NODE_RECORDS_MAX
-from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

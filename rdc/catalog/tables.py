@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rdc.lean.records import dataclass
 from rdc.limits.catalog import CATALOG_ENTRY_BYTES, CATALOG_IN_SYNC
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from rdc.catalog.entry import signed64
 from rdc.catalog.eviction import shrink
 from rdc.errors import ExitCode, RdcError
 from rdc.files.facts.filesystem_id import file_system_of
-from rdc.records import dataclass
-from rdc.typed import TypeVar
+from rdc.lean.records import dataclass
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

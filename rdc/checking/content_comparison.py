@@ -11,10 +11,10 @@ from collections import deque
 from rdc.checking.sampling import sampled
 from rdc.errors import FileError, ProtocolError, one_line
 from rdc.files.bulk.open_many import most_opened
+from rdc.lean.records import dataclass
 from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.progress import Problem
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest, TopTier
-from rdc.records import dataclass
 from rdc.session.destination.manifest_exchange import next_message
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.trees.small_file_digests import small_file_digests

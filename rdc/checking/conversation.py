@@ -9,6 +9,7 @@ from rdc.checking.content_comparison import ContentComparison, chosen_files
 from rdc.checking.further_comparison import compare_attributes, compare_links
 from rdc.checking.tree_comparison import TreeComparison
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.lean.records import dataclass, replace
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.check import Aspect, EntryDiffers
@@ -24,7 +25,6 @@ from rdc.protocol.messages import (
     TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
-from rdc.records import dataclass, replace
 from rdc.session.destination.by_listing import ListingIntake
 from rdc.session.destination.by_manifest import ManifestComparison
 from rdc.session.destination.manifest_exchange import next_message, receive_offer

@@ -9,13 +9,13 @@ import os
 import stat
 
 from rdc.errors import ExitCode, UsageError
+from rdc.lean.records import dataclass, replace
 from rdc.model.check import CheckReport
 from rdc.model.entries import Kind
 from rdc.model.sync import OPTIONS
 from rdc.progress import Problem
 from rdc.protocol.dialect import READS_ANEW
 from rdc.protocol.messages import Describe, Done, Role
-from rdc.records import dataclass, replace
 from rdc.session.asking import send_open
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Pace, Send

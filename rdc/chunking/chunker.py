@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rdc.checks import check_argument
 from rdc.chunking.params import ChunkParams
 from rdc.kernel import Cutter
 from rdc.kernel.blake3_many import NAME_BYTES, name_many
-from rdc.records import dataclass
+from rdc.lean.checks import check_argument
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from functools import cached_property
 
 from blake3 import blake3
 
-from rdc.checks import check_argument, check_fields
 from rdc.errors import UsageError
+from rdc.lean.checks import check_argument, check_fields
+from rdc.lean.records import dataclass
 from rdc.limits.chunks import (
     CHUNK_MAX_LIMIT,
     CHUNK_MIN_LIMIT,
@@ -15,7 +16,6 @@ from rdc.limits.chunks import (
     NODE_RECORDS_MAX,
     NODE_RECORDS_MIN,
 )
-from rdc.records import dataclass
 
 __all__ = ["SYNC_PARAMS", "ChunkParams"]
 

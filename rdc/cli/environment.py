@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from rdc.errors import ExitCode, RdcError, escaped
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

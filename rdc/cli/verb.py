@@ -8,8 +8,8 @@ from importlib import import_module
 from rdc.cli.environment import OutputClosedError
 from rdc.cli.options.table import options_help
 from rdc.errors import ExitCode, RdcError
-from rdc.records import dataclass
-from rdc.typed import Protocol, TypeVar
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

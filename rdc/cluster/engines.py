@@ -15,7 +15,7 @@ from multiprocessing import connection, get_context, parent_process
 
 from rdc.errors import ExitCode, FileError, RdcError, StoppedError, UsageError, one_line, printable
 from rdc.files.own.opened_path import make_directory
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

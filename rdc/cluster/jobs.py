@@ -9,14 +9,14 @@ from rdc.documents.parts.part_file import method, read_part
 from rdc.documents.parts.part_file import read_head as read_document_head
 from rdc.documents.parts.slice_head import DocumentHead
 from rdc.errors import StoppedError, printable
+from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import Protocol
 from rdc.progress import silent
-from rdc.records import dataclass, replace
 from rdc.survey.parts.merge import PartSource, read_head
 from rdc.survey.parts.part_head import METHOD, PartHead, check_one_scan
 from rdc.survey.parts.sections import SCAN_PART, read_sections
 from rdc.survey.scan.outcome import shared_options
 from rdc.survey.slices import SEARCH, SliceDivision, SliceSet, check_slices
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from queue import Empty, SimpleQueue
 
 from rdc.cluster.slice_task import SliceResult, packed_task, run_slice, unpacked_result
 from rdc.errors import ExitCode, IncompatiblePeerError, RdcError, UsageError, one_line
+from rdc.lean.records import dataclass
 from rdc.progress import STOP_SECONDS, Problem, check_stop
-from rdc.records import dataclass
 from rdc.version import __version__
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ import socket
 from rdc.cluster.run_marker import looking
 from rdc.cluster.worker_facts import WorkerFacts, difference, worker_facts
 from rdc.errors import RdcError, UsageError, one_line, printable
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.version import __version__
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from blake3 import blake3
 
 from rdc.errors import printable
 from rdc.files.objects.object_url import is_url
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.version import __version__
 
 TYPE_CHECKING = False

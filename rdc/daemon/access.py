@@ -6,11 +6,11 @@ import os
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass, replace
 from rdc.model.option_values import Alternates, AlternateUse
 from rdc.model.options import Need
 from rdc.model.sync import OPTIONS
 from rdc.protocol.messages import Role
-from rdc.records import dataclass, replace
 from rdc.session.serve import Admitted
 from rdc.session.trees.sites import ServedDirectory
 

@@ -13,9 +13,9 @@ from functools import partial
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
+from rdc.lean.records import dataclass
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Refused
-from rdc.records import dataclass
 from rdc.session.serve import greeting
 from rdc.transport.tls import TlsTransport
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import selectors
 from collections.abc import Callable
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 from rdc.daemon.log import fault
+from rdc.lean.records import dataclass
 from rdc.limits.daemon import EXPIRY_NOTICE_DAYS
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

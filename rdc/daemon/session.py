@@ -21,9 +21,9 @@ from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.files.base.descriptor_limit import ENOUGH_DESCRIPTORS
 from rdc.files.base.write_quota import WriteQuota
 from rdc.files.depth.depth import bound_depth
+from rdc.lean.records import dataclass, replace
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
-from rdc.records import dataclass, replace
 from rdc.session.runtime.driver import run
 from rdc.session.serve import Admitted, answer, greeting
 from rdc.session.trees.sites import ServedDirectory

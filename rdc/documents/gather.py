@@ -15,8 +15,8 @@ from rdc.documents.read.unit_reader import UnitReader
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.own.opened_path import make_directory
 from rdc.files.own.output_file import Output, write_output
+from rdc.lean.records import dataclass
 from rdc.progress import Problem, Progressed, check_stop
-from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order, usable_workers
 
 TYPE_CHECKING = False

@@ -11,9 +11,9 @@ from itertools import groupby
 from rdc.documents.read.file_kinds import FileKind, kind_of
 from rdc.documents.read.row_problems import RowProblems
 from rdc.errors import ExitCode, printable
+from rdc.lean.records import replace
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.progress import Problem
-from rdc.records import replace
 from rdc.survey.container import PartError
 from rdc.survey.slices import SEARCH, check_complete, check_slices, tree_change
 

@@ -12,9 +12,9 @@ from array import array
 from rdc.documents.find.corpus import Corpus, Run
 from rdc.documents.parts.block import COUNTS
 from rdc.documents.parts.part_file import encode_section, part_end, part_start
+from rdc.lean.typed import NamedTuple
 from rdc.limits.documents import BATCH_BYTES, BATCH_DOCUMENTS
 from rdc.model.entries import little_endian
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

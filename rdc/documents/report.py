@@ -5,8 +5,8 @@ from __future__ import annotations
 from rdc.documents.find.corpus import Corpus
 from rdc.documents.find.search import Search
 from rdc.errors import ExitCode
+from rdc.lean.records import dataclass
 from rdc.model.documents import DocumentReport
-from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import usable_workers
 
 TYPE_CHECKING = False

@@ -25,11 +25,11 @@ from rdc.files.facts.shared_space import measure_sharing
 from rdc.files.names.leased_files import LeasedFiles, Outcome, Place, Step, difference
 from rdc.files.names.name_change import Delete, Link, Move, Symlink, displaced_name
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass, field
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import Metadata
 from rdc.model.instances import Action, Instance, RootedPath, Sharing
 from rdc.model.times import packed_time
-from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

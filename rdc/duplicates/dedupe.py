@@ -19,8 +19,8 @@ from rdc.duplicates.leftovers import clear_leftovers
 from rdc.duplicates.run_totals import RunTotals
 from rdc.duplicates.share import Sharer
 from rdc.errors import FileError, printable
+from rdc.lean.records import dataclass, field
 from rdc.model.instances import Action
-from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from rdc.files.base.relative_path import join
 from rdc.files.facts.disk_use import disk_use
 from rdc.files.facts.file_facts import facts_at, facts_of
 from rdc.files.names.name_change import is_displaced
+from rdc.lean.records import dataclass, field
 from rdc.model.instances import RootedPath
 from rdc.model.removal import KeepOrder
 from rdc.model.times import real_time
-from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,11 +32,11 @@ from rdc.files.own.record_log import (
     time_of,
     value_of,
 )
+from rdc.lean.records import dataclass, field
 from rdc.limits.catalog import JOURNAL_BYTES
 from rdc.model.instances import Action
 from rdc.model.removal import REMOVALS
 from rdc.model.times import real_time
-from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from rdc.files.names.leased_files import LeasedFile, difference, same_bytes
 from rdc.files.names.name_change import is_displaced, put_back
 from rdc.files.names.return_name import is_link_with, remove_spare_link, return_displaced
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
+from rdc.lean.records import dataclass
 from rdc.limits.catalog import JOURNALS_READ
 from rdc.model.entries import Kind
 from rdc.model.instances import Action, Instance
-from rdc.records import dataclass
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, worse
+from rdc.lean.records import dataclass, field
+from rdc.lean.typed import Protocol
 from rdc.model.instances import DedupeReport, Instance
 from rdc.progress import Problem, Progressed
-from rdc.records import dataclass, field
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 
+from rdc.lean.records import dataclass, field, replace
 from rdc.limits.survey import RUN_CHUNKS
 from rdc.model.instances import EqualRuns, RootedPath
-from rdc.records import dataclass, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from rdc.files.names.dedupe_range import (
 )
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
+from rdc.lean.records import dataclass, replace
 from rdc.model.instances import Action, Instance, RootedPath
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

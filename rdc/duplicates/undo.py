@@ -45,9 +45,9 @@ from rdc.files.names.return_name import (
 )
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass, field
 from rdc.model.instances import Action, Instance
 from rdc.model.times import packed_time, real_time
-from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import selectors
 import subprocess
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from rdc.files.base.temporary_names import is_reserved
 from rdc.files.facts.block_sharing_volume import volume_of
 from rdc.files.own.record_log import read_log
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.survey import REPORT_BYTES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import Kind
 from rdc.model.instances import EqualRuns, IdenticalFiles, RootedPath
 from rdc.progress import Problem, Progressed
-from rdc.records import dataclass
 from rdc.survey.duplicates import find_duplicates
 from rdc.tree.filters import FilteredTree
 from rdc.tree.walk import Walk

@@ -6,14 +6,14 @@ from __future__ import annotations
 import os
 
 from rdc.catalog.location import USER_CATALOG, opened_catalog
-from rdc.checks import check_argument
 from rdc.errors import UsageError, printable
+from rdc.lean.checks import check_argument
+from rdc.lean.records import replace
 from rdc.library.jobs import CodeReporter, check_job, local_path_list
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder, DuplicateReport
 from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DeduperOptions, DuplicateListing
 from rdc.progress import Problem, check_stop, silent
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import accumulate
 
 from rdc.catalog.location import USER_CATALOG
-from rdc.checks import check_argument, check_callable, check_method
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.files.objects.object_url import is_url
 from rdc.files.own.output_file import Output, claim_outputs, write_output
+from rdc.lean.checks import check_argument, check_callable, check_method
 from rdc.library.jobs import check_job, path_list
 from rdc.model.scan import MergeOptions, ScanOptions
 from rdc.progress import Progressed, check_stop, silent

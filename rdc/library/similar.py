@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 
 from rdc.catalog.location import USER_CATALOG, opened_catalog
-from rdc.checks import check_argument, check_method
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.own.output_file import Output, claim_outputs, write_output
+from rdc.lean.checks import check_argument, check_method
 from rdc.library.jobs import CodeReporter, check_job, local_path_list, path_list
 from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions
 from rdc.model.scan import ScanSlice

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from rdc.checks import check_argument, check_buffer, found_type
 from rdc.chunking import chunker as chunking
 from rdc.chunking.params import ChunkParams
+from rdc.lean.checks import check_argument, check_buffer, found_type
+from rdc.lean.typed import Protocol
 from rdc.signature import build
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import os
 import time
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
-from rdc.checks import check_argument, check_callable
 from rdc.errors import UsageError
+from rdc.lean.checks import check_argument, check_callable
+from rdc.lean.records import replace
 from rdc.library.jobs import check_far, check_job, location_list, location_of
 from rdc.model.location import RemoteShell
 from rdc.progress import silent, stopping
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

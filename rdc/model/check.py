@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import IntFlag
 
-from rdc.checks import check_fields
 from rdc.errors import ExitCode
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass, field
 from rdc.model.sync import SyncOptions
-from rdc.records import dataclass, field
 
 __all__ = ["Aspect", "CheckOptions", "CheckReport", "EntryDiffers", "Sample"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.typed import NamedTuple
+from rdc.lean.typed import NamedTuple
 
 __all__ = ["Clone"]
 

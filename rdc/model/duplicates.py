@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from rdc.checks import check_fields
 from rdc.errors import ExitCode
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass
 from rdc.model.filter_rules import DirectoryRules, FilterRule
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

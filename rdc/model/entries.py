@@ -7,7 +7,7 @@ from array import array
 from enum import IntEnum
 from itertools import compress
 
-from rdc.records import dataclass, replace
+from rdc.lean.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rdc.lean.records import dataclass, replace
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import ALL_FIELDS, ComparedFields
 from rdc.model.preserved import Preserved
-from rdc.records import dataclass, replace
 
 __all__ = ["ALL_KEPT", "PLAIN", "FileSystemFacts"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from rdc.checks import check_fields
-from rdc.records import dataclass
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

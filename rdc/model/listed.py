@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import Identities
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

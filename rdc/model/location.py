@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 
-from rdc.checks import check_argument, check_fields
 from rdc.errors import UsageError
+from rdc.lean.checks import check_argument, check_fields
+from rdc.lean.records import dataclass
 from rdc.model.option_values import check_path
-from rdc.records import dataclass
 
 __all__ = ["DEFAULT_PORT", "FarList", "Location", "RemoteShell", "parse_location"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from rdc.lean.records import dataclass
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.records import dataclass
 
 _SIZE = re.compile(
     r"(\d{1,19}(?:\.\d{0,9})?|\.\d{1,9})(?: ?(?:(b)|([kmgtp])(b|ib)?))?", re.ASCII | re.IGNORECASE

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from rdc.checks import check_fields
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.sessions import (
     ALTERNATE_DIRECTORIES,
@@ -19,7 +20,6 @@ from rdc.limits.sessions import (
     WINDOW_SECONDS,
 )
 from rdc.limits.wire import SIZE_LIMIT, UNDO_DAYS
-from rdc.records import dataclass
 
 __all__ = ["AlternateUse", "Alternates", "Backup", "FileList", "KeepUndo"]
 

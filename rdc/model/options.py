@@ -24,9 +24,9 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass, field, field_metadata
+from rdc.lean.typed import TypeVar
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.records import dataclass, field, field_metadata
-from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from array import array
 from enum import IntEnum
 
+from rdc.lean.records import dataclass, replace
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import NODES, Kind, Metadata, little_endian, little_endian_integers
 from rdc.model.times import is_distant, packed_time, real_time
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rdc.lean.records import dataclass
 from rdc.model.instances import Action
-from rdc.records import dataclass
 
 __all__ = ["REMOVALS", "KeepOrder", "KeepRule", "RemovalOptions"]
 

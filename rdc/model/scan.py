@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rdc.checks import check_fields
 from rdc.errors import ExitCode, UsageError
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass, field
 from rdc.limits.survey import SCAN_SLICES
 from rdc.model.filter_rules import DirectoryRules, FilterRule
-from rdc.records import dataclass, field
 
 __all__ = [
     "DEFAULT_MEMORY",

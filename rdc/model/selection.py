@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from rdc.errors import UsageError, printable
+from rdc.lean.records import dataclass
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES, PATH_DEPTH, SELECTED_BYTES, SELECTED_NAMES
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 
 from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.lean.records import dataclass, field, field_metadata
 from rdc.limits.daemon import SETTINGS_BYTES, SETTINGS_KEY_PARTS
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.option_texts import parse_size
-from rdc.records import dataclass, field, field_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rdc.checks import check_fields
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.sessions import DEPTH_LIMIT, TIMEOUT_SECONDS, WINDOW_SECONDS
 from rdc.limits.wire import MODE_CHANGES_BYTES, OWNER_MAP_BYTES
@@ -34,7 +35,6 @@ from rdc.model.options import (
     item,
     option,
 )
-from rdc.records import dataclass
 
 __all__ = [
     "AlternateUse",

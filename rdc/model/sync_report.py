@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.errors import ExitCode
-from rdc.records import dataclass, field
+from rdc.lean.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

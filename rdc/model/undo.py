@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rdc.checks import check_fields
 from rdc.errors import ExitCode
-from rdc.records import dataclass
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass
 
 __all__ = [
     "UndoItem",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rdc.checks import check_fields
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass, field
 from rdc.model.sync import SyncOptions
-from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

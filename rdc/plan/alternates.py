@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from enum import IntEnum
 
+from rdc.lean.records import dataclass
 from rdc.model.entries import DEVICES, Kind
 from rdc.plan.compare import Difference, row_difference
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 
+from rdc.lean.records import dataclass
 from rdc.plan.block_search import FURTHER, GapSearch, first_step
 from rdc.plan.descent import ByteRange
 from rdc.plan.gaps import gap_within
 from rdc.plan.large_gaps import UNPLACED
 from rdc.protocol.messages.comparison import SHORTEN
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from itertools import compress
 from operator import ne
 
 from rdc.kernel import put_rows, take_rows
+from rdc.lean.records import dataclass
 from rdc.model.entries import DEVICES, Kind
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from operator import mul
 
 from rdc.errors import ProtocolError
 from rdc.kernel import LITERAL, fetched_ranges
+from rdc.lean.records import dataclass
+from rdc.lean.typed import NamedTuple
 from rdc.limits.chunks import DESCENT_MAP_RECORDS
-from rdc.records import dataclass
 from rdc.signature.records import reference_column
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import DEVICES, Kind
 from rdc.model.times import real_time
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

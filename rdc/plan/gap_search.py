@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from rdc.typed import NamedTuple
+from rdc.lean.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel import block_matches, join_matches, unmatched_runs
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections import deque
 from itertools import accumulate, compress
 
 from rdc.errors import ProtocolError
+from rdc.lean.records import dataclass
 from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.limits.wire import TIER_NODES
-from rdc.records import dataclass
 from rdc.tree.fold import GROUPS, Group
 
 TYPE_CHECKING = False

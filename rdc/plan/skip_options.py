@@ -7,10 +7,10 @@ destination never counts as newer. Directories that both sides have are never sk
 
 from __future__ import annotations
 
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import Kind
 from rdc.model.times import real_time
 from rdc.plan.compare import Change, Comparison, Decision, Difference
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

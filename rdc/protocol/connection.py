@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgpack
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
+from rdc.lean.records import dataclass
 from rdc.limits.wire import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync_report import MessageCost
 from rdc.protocol.accounts import Costs, EntriesAccount
@@ -27,7 +28,6 @@ from rdc.protocol.wire.stream import (
     FrameReader,
     frame_head,
 )
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ have.
 from __future__ import annotations
 
 from rdc.errors import IncompatiblePeerError
+from rdc.lean.records import dataclass
 from rdc.protocol.messages import Hello, Message, message_kinds
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 
+from rdc.lean.records import dataclass
 from rdc.limits.wire import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol import messages
 from rdc.protocol.messages import FileFailed, Message
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, AboutFiles
 from rdc.protocol.wire.codec import Illegal
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from enum import Enum
 from operator import attrgetter
 
 from rdc.errors import FileError
+from rdc.lean.records import dataclass, field_names
 from rdc.progress import Problem, Progressed
-from rdc.records import dataclass, field_names
 from rdc.report.output import Output
 
 TYPE_CHECKING = False

@@ -6,8 +6,8 @@ A job reports events while it runs. At its end it has a report, or the error tha
 from __future__ import annotations
 
 from rdc.errors import ExitCode, one_line, printable
+from rdc.lean.typed import Protocol
 from rdc.progress import Problem
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

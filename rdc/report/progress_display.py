@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 
+from rdc.lean.records import dataclass
 from rdc.progress import ItemChanged, PlanKnown, Progressed
-from rdc.records import dataclass
 from rdc.report.text import counted, duration_text, rate_text, size_text
 
 TYPE_CHECKING = False

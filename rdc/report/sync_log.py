@@ -8,8 +8,8 @@ import stat
 import time
 
 from rdc.errors import ExitCode, RdcError, UsageError, one_line, printable
+from rdc.lean.records import dataclass
 from rdc.progress import ItemChanged, Problem
-from rdc.records import dataclass
 from rdc.report.output import ForwardedOutput
 
 TYPE_CHECKING = False

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import ProtocolError
+from rdc.lean.records import replace
 from rdc.limits.wire import RULES_BYTES
 from rdc.protocol.messages import Open, Role, Rules
 from rdc.protocol.wire.options import rule_bytes
-from rdc.records import replace
 from rdc.session.runtime.commands import Receive, Send
 
 TYPE_CHECKING = False

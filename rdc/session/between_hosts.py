@@ -5,13 +5,13 @@ from __future__ import annotations
 import posixpath
 
 from rdc.errors import RdcError, StreamError, UsageError
+from rdc.lean.records import replace
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.options import HERE
 from rdc.model.sync import OPTIONS
 from rdc.model.sync_report import MessageCost
 from rdc.protocol.accounts import cost_of, dearest_first
 from rdc.protocol.dialect import DIALECT
-from rdc.records import replace
 from rdc.session.far.far_host import far_host
 from rdc.session.far.opening import Terms, opened_hops
 from rdc.session.far.relay import Relay

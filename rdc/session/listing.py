@@ -6,13 +6,13 @@ from __future__ import annotations
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, printable
 from rdc.files.base.relative_path import join
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import Kind
 from rdc.model.location import Location, RemoteShell
 from rdc.model.preserved import EVERYTHING
 from rdc.progress import stopping
 from rdc.protocol.messages import Describe, Done, ListingEnd, ListingPart, Role
 from rdc.protocol.wire.integers import increasing
-from rdc.records import dataclass, replace
 from rdc.session.far_end import run_session
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.sources import selected_of

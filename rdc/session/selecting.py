@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import ProtocolError
+from rdc.lean.records import replace
 from rdc.limits.wire import SELECTED_MESSAGE_BYTES, SELECTED_PER_MESSAGE
 from rdc.model.selection import SelectedPaths
 from rdc.protocol.messages import Role, Selected
-from rdc.records import replace
 from rdc.session.runtime.commands import Receive, Send
 
 TYPE_CHECKING = False

@@ -7,10 +7,10 @@ import os
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError, printable
+from rdc.lean.records import dataclass, replace
 from rdc.protocol.connection import Connection
 from rdc.protocol.dialect import DIALECT, READS_ANEW, SPECIALS, knows
 from rdc.protocol.messages import Describe, Follow, Hello, Open, Opened, Role, Watch
-from rdc.records import dataclass, replace
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.runtime.event_relay import EventRelay

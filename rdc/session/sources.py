@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import UsageError
-from rdc.records import replace
+from rdc.lean.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

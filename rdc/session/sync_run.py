@@ -6,13 +6,13 @@ import os
 
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError
+from rdc.lean.records import replace
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.sync_report import SyncReport
 from rdc.protocol.connection import Connection
 from rdc.protocol.dialect import SPECIALS, knows
 from rdc.protocol.messages import Describe, Hello, Opened, Role, Selected
-from rdc.records import replace
 from rdc.session.asking import send_open
 from rdc.session.runtime.commands import Pace, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay

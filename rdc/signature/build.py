@@ -11,10 +11,10 @@ from blake3 import blake3
 from rdc.chunking.chunker import name_chunks
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
+from rdc.lean.typed import Protocol
 from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from array import array
 from rdc.errors import ProtocolError
 from rdc.kernel import pack_varints, short_references, unpack_varints
 from rdc.kernel.blake3_many import name_parts
+from rdc.lean.records import dataclass
 from rdc.limits.chunks import NODE_RECORDS_MAX
 from rdc.protocol.wire.integers import encode_varint
-from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False

@@ -8,8 +8,8 @@ from itertools import accumulate
 
 from rdc.kernel import cut_many, node_messages, root_messages
 from rdc.kernel.blake3_many import name_parts
+from rdc.lean.records import dataclass
 from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN
-from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES, NODE_KEY, ROOT_KEY
 from rdc.signature.trait_column import TRAITS_BYTES, traits_at

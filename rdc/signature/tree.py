@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from array import array
 from enum import Enum
 from itertools import pairwise
 
-from rdc.checks import check_argument, found_type
+from rdc.lean.checks import check_argument, found_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 
-from rdc.checks import check_count, checked_count, checked_share
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
-from rdc.records import dataclass
+from rdc.lean.checks import check_count, checked_count, checked_share
+from rdc.lean.records import dataclass
 from rdc.similarity.arguments import SAMPLES_MOST
 
 TYPE_CHECKING = False

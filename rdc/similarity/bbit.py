@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 
-from rdc.checks import COUNT_MOST, check_argument, check_count, checked_count, checked_share
 from rdc.kernel import sample_matches
-from rdc.records import dataclass
+from rdc.lean.checks import COUNT_MOST, check_argument, check_count, checked_count, checked_share
+from rdc.lean.records import dataclass
 from rdc.similarity.arguments import SAMPLES_MOST
 from rdc.similarity.estimate import Accidents, Estimate, accidents
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.similarity.union_find import UnionFind
 
 TYPE_CHECKING = False

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-from rdc.checks import checked_count, checked_share
-from rdc.records import dataclass
+from rdc.lean.checks import checked_count, checked_share
+from rdc.lean.records import dataclass
 
 __all__ = ["Accidents", "Estimate", "accidents", "probability_of_matches"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from rdc.checks import checked_count, checked_share
+from rdc.lean.checks import checked_count, checked_share
 from rdc.similarity.estimate import Estimate
 
 __all__ = ["density_of", "hamming_estimate", "hamming_probability", "hamming_variance", "quantise_density"]

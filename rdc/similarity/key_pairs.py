@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import combinations
 from math import comb
 
-from rdc.checks import check_argument, checked_count
+from rdc.lean.checks import check_argument, checked_count
+from rdc.lean.typed import NamedTuple
 from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

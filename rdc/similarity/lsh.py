@@ -11,9 +11,9 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 
-from rdc.checks import check_count, checked_count, checked_number, checked_seed, checked_share
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
-from rdc.records import dataclass
+from rdc.lean.checks import check_count, checked_count, checked_number, checked_seed, checked_share
+from rdc.lean.records import dataclass
 from rdc.similarity.draws import Draws
 
 FUNCTIONS_MOST = 1 << 24

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel import TraitPairs
+from rdc.lean.records import dataclass
 from rdc.limits.similarity import SIMILAR_WINDOW, SPANNING_WINDOW
-from rdc.records import dataclass
 from rdc.similarity.traits import estimate_of
 
 TYPE_CHECKING = False

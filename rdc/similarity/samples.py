@@ -17,10 +17,10 @@ from array import array
 from heapq import nsmallest
 from operator import eq
 
-from rdc.checks import check_argument, check_count, checked_count, checked_seed
 from rdc.kernel import minimum_samples, partition_samples
 from rdc.kernel.constants import mix
-from rdc.records import dataclass
+from rdc.lean.checks import check_argument, check_count, checked_count, checked_seed
+from rdc.lean.records import dataclass
 from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, check_whole, numbers_of, spans_of
 from rdc.similarity.estimate import Estimate
 

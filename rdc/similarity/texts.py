@@ -16,11 +16,11 @@ from array import array
 from functools import cache
 from itertools import accumulate, pairwise
 
-from rdc.checks import check_argument, checked_count
 from rdc.errors import UsageError
 from rdc.kernel import shingle_features
 from rdc.kernel.constants import mix
-from rdc.records import dataclass
+from rdc.lean.checks import check_argument, checked_count
+from rdc.lean.records import dataclass
 from rdc.similarity.arguments import Items, check_column, check_text, check_whole, spans_of
 
 TYPE_CHECKING = False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rdc.checks import check_argument
 from rdc.kernel.constants import TRAIT_COUNT
-from rdc.records import dataclass
+from rdc.lean.checks import check_argument
+from rdc.lean.records import dataclass
 from rdc.signature.trait_column import TRAIT_BITS, TRAITS_BYTES
 from rdc.similarity.estimate import Estimate, accidents
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from array import array
 
-from rdc.checks import checked_count, checked_seed
 from rdc.kernel.constants import mix
+from rdc.lean.checks import checked_count, checked_seed
 from rdc.similarity.arguments import SAMPLES_MOST, Items, check_column, numbers_of, spans_of
 from rdc.similarity.draws import logarithm
 from rdc.similarity.samples import EMPTY, Family, Samples

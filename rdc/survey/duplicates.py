@@ -12,6 +12,7 @@ import contextlib
 import os
 from array import array
 
+from rdc.lean.records import dataclass
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.duplicates import (
     DuplicateFile,
@@ -21,7 +22,6 @@ from rdc.model.duplicates import (
     DuplicateSummary,
 )
 from rdc.progress import silent, stopping
-from rdc.records import dataclass
 from rdc.survey.read.content_digests import (
     BATCHED_BYTES,
     DIGEST_BYTES,

@@ -10,8 +10,8 @@ from rdc.catalog.small_columns import SmallFiles
 from rdc.catalog.small_files import SMALL_BYTES, sign_small
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
+from rdc.lean.records import dataclass
 from rdc.model.entries import Kind, little_endian_integers, strings
-from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order
 from rdc.tree.filters import FilteredTree
 from rdc.tree.walk import measuring_walk

@@ -12,10 +12,10 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.kernel import name_ranks
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.model.entries import little_endian_integers
 from rdc.model.scan import ScanProblem
-from rdc.records import dataclass
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import os
 import sys
 
 from rdc.errors import CommandMissingError, printable
+from rdc.lean.typed import Protocol
 from rdc.transport.pipes import PipeTransport
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

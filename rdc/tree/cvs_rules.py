@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rdc.lean.records import replace
 from rdc.model.filter_rules import FilterRule
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.model.filter_rules import DirectoryRules, RuleAction, RuleSide, RuleSyntax
-from rdc.records import dataclass
 from rdc.tree.rule_syntax import RuleDefaults
 from rdc.tree.rule_text import RuleListBuilder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.limits.paths import (
     FILTER_BYTES,
     FILTER_PATTERN_BYTES,
@@ -10,7 +11,6 @@ from rdc.limits.paths import (
     FILTER_WILD_BYTES,
 )
 from rdc.model.filter_rules import FilterRule, RuleAction, are_plain
-from rdc.records import dataclass
 from rdc.tree.rule_table import NO_RULE, RuleTable, is_wild
 
 TYPE_CHECKING = False

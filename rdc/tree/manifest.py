@@ -16,8 +16,8 @@ from blake3 import blake3
 
 from rdc.files.base.relative_path import join
 from rdc.kernel import row_paths, take_rows
+from rdc.lean.records import dataclass
 from rdc.model.entries import Kind, Metadata, PackedListing, little_endian_integers, strings
-from rdc.records import dataclass
 from rdc.tree.manifest_columns import ManifestColumns
 
 TYPE_CHECKING = False

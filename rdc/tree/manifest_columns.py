@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from itertools import accumulate
 
+from rdc.lean.records import dataclass
 from rdc.model.entries import (
     Kind,
     Listing,
@@ -16,7 +17,6 @@ from rdc.model.entries import (
     little_endian_integers,
     strings,
 )
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from rdc.lean.records import dataclass
 from rdc.model.entries import strings
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

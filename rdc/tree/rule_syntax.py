@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.model.filter_rules import DirectoryRules, FilterRule, RuleAction, RuleModifiers, RuleSide, RuleSyntax
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

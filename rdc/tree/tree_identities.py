@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
+from rdc.lean.records import replace
 from rdc.model.entries import Identities, PackedInodes, little_endian_integers
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

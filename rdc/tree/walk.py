@@ -7,10 +7,10 @@ from bisect import bisect_left
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.depth.list_ahead import ListAhead
+from rdc.lean.typed import NamedTuple
 from rdc.model.entries import EMPTY_LISTING, NO_INODES, Kind, strings
 from rdc.model.listed import Listed
 from rdc.progress import Problem
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

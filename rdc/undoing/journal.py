@@ -17,9 +17,9 @@ from rdc.files.own.record_log import (
     signed,
     time_of,
 )
+from rdc.lean.records import dataclass
 from rdc.model.entries import Metadata
 from rdc.model.times import packed_time, real_time
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from rdc.files.base.durability import flush
 from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.metadata import would_change
 from rdc.files.facts.directory_xattrs import read_entry_attributes
+from rdc.lean.records import replace
 from rdc.limits.undo import DIRECTORIES_KNOWN
 from rdc.model.attributes import AttributeKinds
-from rdc.records import replace
 from rdc.undoing.journal import (
     Changed,
     Facts,

@@ -20,8 +20,8 @@ from rdc.files.base.syscalls import rename_no_replace_between
 from rdc.files.base.temporary_names import PARTS_NAME, is_reserved, make_aside
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_entry_attributes
+from rdc.lean.records import replace
 from rdc.model.attributes import AttributeKinds
-from rdc.records import replace
 from rdc.undoing.journal import (
     Changed,
     Facts,

@@ -8,9 +8,9 @@ from contextlib import suppress
 from rdc.errors import ExitCode, FileError, RdcError, printable
 from rdc.files.base.durability import sync_file_systems
 from rdc.files.root.root import Root
+from rdc.lean.typed import Protocol
 from rdc.model.undo import UndoableSync, UndoItem, UndoReport
 from rdc.progress import Problem
-from rdc.typed import Protocol
 from rdc.undoing.journal import Ended, Finished, Head, Held, Left, Own, Saved, Undoing
 from rdc.undoing.steps import OwnTimes, Steps, TreeState, was_left_by
 from rdc.undoing.store import UndoStore

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 
 from rdc.errors import ExitCode, FileError, ProtocolError
+from rdc.lean.records import replace
+from rdc.lean.typed import TypeVar
 from rdc.model.entries import Kind
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
-from rdc.records import replace
 from rdc.session.destination.change_turn import UNEXPECTED
 from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Idle
 from rdc.session.source.turns import TurnSource
 from rdc.tree.walk import Walk
-from rdc.typed import TypeVar
 from rdc.watching.announced_tree import AnnouncedTree
 from rdc.watching.events import TreeEvents
 from rdc.watching.inode_stamps import InodeStamps

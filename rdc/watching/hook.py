@@ -12,9 +12,9 @@ import subprocess
 import threading
 
 from rdc.errors import ExitCode, one_line
+from rdc.lean.records import dataclass
 from rdc.limits.watch import QUIET_SECONDS
 from rdc.progress import Problem
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

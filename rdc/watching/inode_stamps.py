@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.lean.records import dataclass
 from rdc.model.entries import Kind, strings
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

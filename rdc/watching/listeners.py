@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 
 from rdc.errors import ExitCode, one_line
+from rdc.lean.typed import Protocol
 from rdc.limits.sessions import UNTOLD_EVENTS
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
@@ -13,7 +14,6 @@ from rdc.protocol.messages import Condition, Notice, SourceState
 from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Send
 from rdc.session.runtime.event_relay import EventRelay
-from rdc.typed import Protocol
 from rdc.watching.troubles import Troubles
 
 TYPE_CHECKING = False

@@ -7,11 +7,11 @@ from collections import OrderedDict
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
+from rdc.lean.records import dataclass
 from rdc.limits.watch import RETRIED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.protocol.messages import Renamed
-from rdc.records import dataclass
 from rdc.session.source.turns import Changes, DirectoryChange
 from rdc.tree.walk import Walk
 from rdc.watching.announced_tree import difference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.typed import Protocol
+from rdc.lean.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import time
 from rdc.catalog.location import opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError, RdcError, StoppedError, UsageError
+from rdc.lean.records import replace
 from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.filter_rules import has_rule_files
 from rdc.model.sync import OPTIONS, SyncOptions
@@ -16,7 +17,6 @@ from rdc.model.watch import Halted, Resumed
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Opened, Role
-from rdc.records import replace
 from rdc.session.asking import send_open
 from rdc.session.runtime.commands import Pace, Receive
 from rdc.session.runtime.driver import run

@@ -19,8 +19,8 @@ from rdc.cli.verb import VERBS, load_verb
 from rdc.cli.verbs import watch
 from rdc.daemon.config import Limits
 from rdc.errors import ExitCode, UsageError
+from rdc.lean.records import field_names
 from rdc.model.duplicates import DuplicateOrder
-from rdc.records import field_names
 from rdc.report import json_output
 from scripts.manual import events, options, reference, scan_report
 from tests.report.test_report_json import MAY_LACK, SCHEMAS

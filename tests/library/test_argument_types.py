@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import rdc
-from rdc.checks import check_fields
-from rdc.records import dataclass
+from rdc.lean.checks import check_fields
+from rdc.lean.records import dataclass
 
 WRONG: Any = object()
 TEXT: Any = "text"

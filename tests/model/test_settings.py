@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import RdcError, UsageError
+from rdc.lean.records import dataclass
 from rdc.model.home import config_directory
 from rdc.model.settings import Setting, SettingKind, Table, read_settings, setting, settings_of
-from rdc.records import dataclass
 
 TEXT = """\
 # a comment

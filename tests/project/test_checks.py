@@ -1,4 +1,4 @@
-"""The forms of annotations that rdc.checks reads are those that checked records use."""
+"""The forms of annotations that rdc.lean.checks reads are those that checked records use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from rdc import checks
+from rdc.lean import checks
 from tests.project.test_layers import modules, name_of
 
 NAME = r"[A-Za-z]\w*"

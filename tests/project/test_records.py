@@ -1,4 +1,4 @@
-"""Compares the classes of rdc.records with those of dataclasses, field by field."""
+"""Compares the classes of rdc.lean.records with those of dataclasses, field by field."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import rdc.records
-from rdc.records import asdict, dataclass, field, field_names, replace
+import rdc.lean.records
+from rdc.lean.records import asdict, dataclass, field, field_names, replace
 
 KINDS = ("plain", "default", "factory", "hidden", "late")
 
 
 def made(module: Any, kinds: list[str], options: dict[str, bool], check: bool) -> type:
-    """Makes a class with the fields f0, f1, ... by dataclasses or rdc.records."""
+    """Makes a class with the fields f0, f1, ... by dataclasses or rdc.lean.records."""
     body: dict[str, Any] = {"__annotations__": {}, "__module__": __name__, "__doc__": "Made."}
     for number, kind in enumerate(kinds):
         name = f"f{number}"
@@ -72,8 +72,10 @@ def test_they_do_what_dataclasses_do(
     values: list[object],
     named: dict[str, object],
 ) -> None:
-    assume(set(kinds) - {"late"} or not (kinds or check))  # rdc.records needs an argument for __post_init__
-    ours, theirs = (made(m, kinds, options, check) for m in (rdc.records, dataclasses))
+    assume(
+        set(kinds) - {"late"} or not (kinds or check)
+    )  # rdc.lean.records needs an argument for __post_init__
+    ours, theirs = (made(m, kinds, options, check) for m in (rdc.lean.records, dataclasses))
     one, other = (outcome(partial(made_, *values, **named)) for made_ in (ours, theirs))
     if isinstance(other, type):
         assert one is other
@@ -105,7 +107,7 @@ def test_they_do_what_dataclasses_do(
 
 @pytest.mark.parametrize("count", range(26))
 def test_each_number_of_fields_is_stored_in_order(count: int) -> None:
-    cls = made(rdc.records, ["plain"] * count, {"frozen": True, "slots": True}, False)
+    cls = made(rdc.lean.records, ["plain"] * count, {"frozen": True, "slots": True}, False)
     record = cls(*range(count))
     assert [getattr(record, f"f{number}") for number in range(count)] == [*range(count)]
     assert list(inspect.signature(cls).parameters) == [f"f{number}" for number in range(count)]
@@ -192,4 +194,4 @@ def test_mistakes_in_a_class_are_named() -> None:
     with pytest.raises(TypeError, match=r"Made\.a: its module lacks"):
         dataclass()(type("Made", (), {"__annotations__": {"a": int}}))
     with pytest.raises(TypeError, match=r"Made: nothing is given"):
-        made(rdc.records, ["late"], {}, False)()
+        made(rdc.lean.records, ["late"], {}, False)()

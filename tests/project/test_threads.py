@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from rdc.threads import Threads
+from rdc.lean.threads import Threads
 
 
 def names() -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typing
 
-from rdc import typed
-from rdc.typed import Generic, NamedTuple, TypeVar
+from rdc.lean import typed
+from rdc.lean.typed import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from rdc.lean.records import field_names
 from rdc.model.sync_report import Purpose
 from rdc.protocol import messages, pending
 from rdc.protocol.accounts import purpose_of
@@ -14,7 +15,6 @@ from rdc.protocol.dialect import DIALECT
 from rdc.protocol.messages.content import FileMessage
 from rdc.protocol.messages.field_types import AboutFile, AboutFiles
 from rdc.protocol.wire.codec import STATES
-from rdc.records import field_names
 
 KINDS = tuple(messages.message_kinds().values())
 REQUESTS = [kind for kind in KINDS if kind.place.asks is not None]

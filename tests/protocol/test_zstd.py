@@ -14,7 +14,7 @@ def run(script: str) -> None:
 def test_it_is_the_backend_alone_and_the_packages_own() -> None:
     run(
         "import sys\n"
-        "from rdc.protocol.wire.zstd import zstandard\n"
+        "from rdc.lean.zstd import zstandard\n"
         "assert not {'platform', 're', 'typing', 'zstandard'} & set(sys.modules)\n"
         "import zstandard as package\n"
         "assert zstandard.ZstdError is package.ZstdError\n"
@@ -26,7 +26,7 @@ def test_it_is_the_backend_alone_and_the_packages_own() -> None:
 def test_it_is_the_package_where_that_is_loaded() -> None:
     run(
         "import zstandard as package\n"
-        "from rdc.protocol.wire.zstd import zstandard\n"
+        "from rdc.lean.zstd import zstandard\n"
         "assert zstandard is package\n"
     )  # fmt: skip
 
@@ -37,6 +37,6 @@ def test_it_is_the_package_where_there_is_no_such_backend(tmp_path: Path) -> Non
     run(
         "import sys\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from rdc.protocol.wire.zstd import zstandard\n"
+        "from rdc.lean.zstd import zstandard\n"
         "assert zstandard.backend == 'cffi'\n"
     )

@@ -6,7 +6,7 @@ from array import array
 from itertools import combinations
 from operator import eq
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from tests.reference.number_column import number_column
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from functools import cache
 from zlib import decompress
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from scripts import unicode_data
 
 __all__ = ["ALONE", "EXTEND", "SEPARATOR", "WORD", "Characters", "characters"]

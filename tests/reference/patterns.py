@@ -10,7 +10,7 @@ length of the path times that of the pattern, whatever both are.
 
 from __future__ import annotations
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from rdc.lean.records import dataclass, field
 from rdc.rabin import byte_table, degree, power_of_x, remainder, remainder_of_product
-from rdc.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

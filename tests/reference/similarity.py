@@ -12,8 +12,8 @@ import struct
 from array import array
 
 from rdc.kernel.constants import SKETCH_BYTES, TRAIT_COUNT
+from rdc.lean.records import dataclass
 from rdc.limits.similarity import SIMILAR_FILES, SIMILAR_MATCHES
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

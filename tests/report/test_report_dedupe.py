@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError
+from rdc.lean.records import replace
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
-from rdc.records import replace
 from rdc.report.instances import DedupeStyle, DedupeTerminal, instance_line, summary_line
 from rdc.report.json_output import JsonOutput
 from tests.support.running.fake_environment import FakeClock

@@ -15,9 +15,9 @@ from blake3 import blake3
 from rdc.errors import OutOfSpaceError
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.root import Root
+from rdc.lean.threads import Threads
 from rdc.session.transfer.whole_file_writer import WholeFileWriter
 from rdc.session.trees.errors import MismatchError
-from rdc.threads import Threads
 
 PARTS = [random.Random(i).randbytes(100_000 + i) for i in range(9)]
 WHOLE = b"".join(PARTS)

@@ -13,9 +13,9 @@ from rdc.daemon import access
 from rdc.daemon.access import Access
 from rdc.files.base import directory_descriptors as directory
 from rdc.files.root import followed_links
+from rdc.lean.records import replace
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Open
-from rdc.records import replace
 from rdc.session.applying.allowed_changes import AllowedChanges
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.trees import named_directories, sites

@@ -12,6 +12,7 @@ import pytest
 
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError
+from rdc.lean.records import field_names
 from rdc.limits.wire import (
     ASKED_FILE_BYTES,
     COMPARED_TIMES,
@@ -23,7 +24,6 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol import messages
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages.field_types import Claims
-from rdc.records import field_names
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.serve import answer, greeting
 from rdc.session.source import demand as demand_module

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rdc.lean.records import replace
 from rdc.limits.sessions import FAILED_FILES, FAILED_OF_BASE, WRONG_CELLS
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Message, TreeAnswer
-from rdc.records import replace
 from rdc.session.landing.guesses import Guesses
 from tests.support.running.syncing import run_sync
 from tests.support.wire.lying_source import answering

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from rdc.files.root.root import Root
+from rdc.lean.records import replace
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import SyncOptions
 from rdc.progress import silent
 from rdc.protocol.messages import Start
-from rdc.records import replace
 from rdc.session.destination.in_sync_pairs import InSyncPair
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest

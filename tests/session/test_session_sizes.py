@@ -13,10 +13,10 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.replace.replacement import Replacement
+from rdc.lean.records import replace
 from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed, Message, Resized, Role
-from rdc.records import replace
 from rdc.session.source.file_sender import FileSender
 from tests.support.running.paired_sync import sync_in_turns
 from tests.support.trees.trees import File, describe, read_tree, tree, write_tree

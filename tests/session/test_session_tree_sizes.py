@@ -15,12 +15,12 @@ from blake3 import blake3
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError
 from rdc.files.root.root import Root
+from rdc.lean.records import replace
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import Preserved
 from rdc.progress import Problem
 from rdc.protocol import messages
 from rdc.protocol.connection import Received
-from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.runtime.event_relay import EventRelay

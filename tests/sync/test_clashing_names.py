@@ -14,9 +14,9 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.files.names.one_name import names_that_are_one
 from rdc.files.root.root import Root
+from rdc.lean.records import replace
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.sync import SyncOptions
-from rdc.records import replace
 from tests.support.running.followed import Followed
 from tests.support.running.syncing import Run, Way, run_sync
 from tests.support.trees.normalising_double import normalising_mounted

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode
 from rdc.files.names.entry_names import Linked
+from rdc.lean.records import replace
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import (
     DEVICE_LIMIT,
@@ -29,7 +30,6 @@ from rdc.model.sync import SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
 from rdc.protocol.messages.listings import ListingColumns
-from rdc.records import replace
 from tests.support.running.compared_trees import linked, view
 from tests.support.running.syncing import Run, Way, command, run_sync
 from tests.support.trees.trees import tree, write_tree

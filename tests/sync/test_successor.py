@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from rdc.lean.typed import Annotated
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.dialect import DIALECT, Dialect
@@ -20,7 +21,6 @@ from rdc.protocol.sequence import TRANSITIONS
 from rdc.protocol.wire import codec
 from rdc.protocol.wire.fields import Integer
 from rdc.session.runtime.commands import Command, Conversation, Send
-from rdc.typed import Annotated
 from tests.support.running.paired_sync import Program, kinds, sync_in_turns
 from tests.support.share import examples
 from tests.support.trees.random_changes import Changes

@@ -9,10 +9,10 @@ import pytest
 
 from rdc.daemon.access import Access, granted_options
 from rdc.errors import ExitCode, TrustError
+from rdc.lean.records import replace
 from rdc.model.sync import FileList, FilterRule, RuleAction, SyncOptions
 from rdc.progress import Problem
 from rdc.protocol.messages import Open, Role
-from rdc.records import replace
 from tests.support.running.syncing import Way
 from tests.support.trees.trees import read_tree, tree
 from tests.sync.test_sync_sources import paths_in, run, written

@@ -17,11 +17,11 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root.root import Root
+from rdc.lean.records import replace
 from rdc.model.entries import strings
 from rdc.model.listed import BadCall, BadEntry, Listed
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Problem
-from rdc.records import replace
 from rdc.tree import walk
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import Walk

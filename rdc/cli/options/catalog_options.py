@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile
 from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass, replace
 from rdc.model.check import CheckOptions, Sample
 from rdc.model.sync import CONNECTION
 from rdc.model.sync import OPTIONS as SESSION_OPTIONS
-from rdc.records import dataclass, replace
 
 __all__ = ["CHECK_OPTIONS", "CheckRequest", "parse_check", "read_check"]
 

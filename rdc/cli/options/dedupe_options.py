@@ -9,8 +9,8 @@ from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_c
 from rdc.cli.options.filter_options import FILTER_GROUP, read_rules
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.model.filter_rules import DirectoryRules, FilterRule
-from rdc.records import dataclass
 
 __all__ = ["DEDUPE_OPTIONS", "DedupeRequest", "parse_dedupe", "read_dedupe"]
 

@@ -8,8 +8,8 @@ import re
 from rdc.cli.options.resource_options import CLUSTER, OVERWRITE, SLICE, SLICES, read_depth, read_max_rate
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.model.documents import FORMATS, SHINGLE_UNITS, DocumentOptions
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

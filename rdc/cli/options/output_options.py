@@ -6,7 +6,7 @@ import os
 
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import UsageError
-from rdc.records import replace
+from rdc.lean.records import replace
 from rdc.report.sync_terminal import TerminalStyle
 
 TYPE_CHECKING = False

@@ -6,9 +6,9 @@ import os
 
 from rdc.cli.options.table import Option, OptionGroup
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.model.instances import Action
 from rdc.model.removal import KeepOrder, KeepRule
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import os
 
 from rdc.cli.options.table import Option, Words, parsed_value, read_size
 from rdc.errors import UsageError, printable
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import RATE_LEAST
 from rdc.model.sync import OPTIONS
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

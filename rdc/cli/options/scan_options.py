@@ -21,12 +21,12 @@ from rdc.cli.options.resource_options import (
 )
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words, read_size
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
+from rdc.lean.typed import TypeVar
 from rdc.limits.survey import SCAN_MEMORY_LEAST
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, SHIFT_MOST, ScanOptions
-from rdc.records import dataclass
 from rdc.report.scan.tables import TABLES
-from rdc.typed import TypeVar
 
 __all__ = [
     "OUTPUT_GROUP",

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterable, Mapping
 
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.model.home import config_directory
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rule
 from rdc.cli.options.output_options import OUTPUT_GROUP, read_buffering, read_log, read_style
 from rdc.cli.options.table import Given, OptionGroup, Words, parse_words, parsed_value
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass, replace
 from rdc.limits.sessions import ALTERNATE_DIRECTORIES
 from rdc.model import sync as model
 from rdc.model.filter_rules import FilterRule, RuleAction, has_rule_files
@@ -29,7 +30,6 @@ from rdc.model.option_values import (
 )
 from rdc.model.options import ALWAYS, Option
 from rdc.model.sync import OPTIONS, SyncOptions
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

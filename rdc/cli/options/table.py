@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rdc.errors import UsageError
+from rdc.lean.records import dataclass
 from rdc.model.option_values import parse_directory, parse_size_of
 from rdc.model.options import Option
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

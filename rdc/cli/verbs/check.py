@@ -13,10 +13,10 @@ from rdc.cli.options.check_options import CHECK_OPTIONS, CheckRequest, parse_che
 from rdc.cli.options.filter_options import read_rule_file
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, printable
+from rdc.lean.typed import Protocol
 from rdc.model.check import EntryDiffers
 from rdc.report.output import Output, TerminalOutput
 from rdc.report.text import counted, elapsed_text, size_text
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rdc.errors import ExitCode, UsageError
 from rdc.files.objects.object_url import is_url
 from rdc.files.own.claims import Claims
 from rdc.files.own.output_file import claim_outputs, write_output
-from rdc.records import replace
+from rdc.lean.records import replace
 from rdc.report.output import Output, TerminalOutput
 
 TYPE_CHECKING = False

@@ -15,12 +15,12 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, 
 from rdc.cli.options.table import Words
 from rdc.cli.verb import HelpText, json_output, keep_freed_memory, perform, reporting, reporting_usage
 from rdc.errors import ExitCode, StoppedError, UsageError, printable
+from rdc.lean.records import replace
+from rdc.lean.typed import Protocol
 from rdc.limits.paths import SELECTED_LIST_BYTES
 from rdc.model.location import Location, RemoteShell
-from rdc.records import replace
 from rdc.report.output import ForwardedOutput, Output, TerminalOutput
 from rdc.report.sync_terminal import SyncTerminal
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

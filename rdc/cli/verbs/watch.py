@@ -13,16 +13,16 @@ from rdc.cli.options.sync_options import REFUSED_RSYNC_OPTIONS, SYNC_OPTIONS, Sy
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.cli.verb import HelpText, json_output, perform, reporting_usage
 from rdc.errors import ExitCode, RdcError, UsageError, one_line
+from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import Protocol
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model import sync as model
 from rdc.model.options import ALWAYS
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchOptions
 from rdc.progress import Progressed
-from rdc.records import dataclass, replace
 from rdc.report.progress_display import PhaseProgress, StatusLine, progress_text
 from rdc.report.sync_terminal import SyncTerminal, TerminalStyle
 from rdc.report.text import counted, duration_text, size_text
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

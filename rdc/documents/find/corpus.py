@@ -11,9 +11,9 @@ from array import array
 from itertools import groupby
 
 from rdc.documents.parts.block import DIGEST_BYTES, SAMPLE_BYTES
+from rdc.lean.records import dataclass
+from rdc.lean.typed import NamedTuple
 from rdc.model.documents import Document
-from rdc.records import dataclass
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from rdc.documents.find.equal_keys import equal_key_groups
 from rdc.documents.nameless_file import NamelessFile
 from rdc.documents.parts.block import SAMPLES
 from rdc.kernel import alike_counts, alike_pairs, label_pairs
+from rdc.lean.records import dataclass
 from rdc.limits.documents import (
     COMPARED,
     COMPARED_LEAST,
@@ -34,7 +35,6 @@ from rdc.limits.documents import (
     LEVEL_PREFIXES,
     WINDOW,
 )
-from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order
 from rdc.survey.walk.equal_groups import Groups, equal_groups
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from itertools import pairwise
 
 from rdc.documents.find.equal_keys import equal_positions
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from operator import sub
 from rdc.documents.features import text_features
 from rdc.kernel import upper_halves
 from rdc.kernel.blake3_many import NAME_BYTES, name_parts
+from rdc.lean.records import dataclass
 from rdc.model.entries import little_endian
-from rdc.records import dataclass
 from rdc.similarity.samples import one_permutation
 
 TYPE_CHECKING = False

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from array import array
 
+from rdc.lean.records import dataclass
 from rdc.limits.survey import SCAN_SLICES
 from rdc.model.entries import little_endian, little_endian_integers, strings
-from rdc.records import dataclass
 from rdc.survey.slices import SliceSet, WalkTotals, are_options, option_lines
 
 TYPE_CHECKING = False

@@ -7,6 +7,7 @@ import zlib
 
 from rdc.documents.read.file_kinds import Packing, packing_of
 from rdc.errors import RdcError
+from rdc.lean.typed import Protocol
 from rdc.limits.documents import (
     READ_BYTES,
     UNPACKED_BYTES_LEAST,
@@ -15,7 +16,6 @@ from rdc.limits.documents import (
     WINDOW_BYTES_MOST,
     WINDOW_SHARE,
 )
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from rdc.documents.read.file_stream import opened_stream
 from rdc.documents.read.parquet_rows import check_pyarrow
 from rdc.errors import RdcError
 from rdc.files.objects.object_url import is_url
-from rdc.records import dataclass, replace
+from rdc.lean.records import dataclass, replace
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.walk_paths import walk_paths
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 from rdc.errors import ExitCode, printable
+from rdc.lean.records import dataclass, replace
 from rdc.limits.documents import ROW_PROBLEMS
 from rdc.progress import Problem
-from rdc.records import dataclass, replace
 
 __all__ = ["ProblemKind", "RowProblem", "RowProblems"]
 

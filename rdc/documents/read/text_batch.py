@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

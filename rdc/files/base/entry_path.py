@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from rdc.files.base.syscalls import unshare_working_directory
-from rdc.typed import TypeVar
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def at_entry(directory: int, name: bytes, call: Callable[[bytes], T]) -> T:
 def in_directory(directory: int, call: Callable[[], T]) -> T:
     """Call in a thread whose working directory is the open `directory`. Raises what the call raises, and
     OSError: WithoutProcError where a thread cannot have one of its own."""
-    from rdc.threads import Threads
+    from rdc.lean.threads import Threads
 
     def work() -> T:
         try:

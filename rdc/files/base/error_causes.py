@@ -9,7 +9,7 @@ import struct
 from contextlib import suppress
 
 from rdc.errors import printable
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 __all__ = ["Cause", "cause_of", "is_of_another_mount"]
 

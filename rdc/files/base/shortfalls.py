@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from enum import Enum
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from functools import partial
 
 from rdc.files.base.metadata import kind_of, metadata_of
 from rdc.files.base.shortfalls import STOPS_THE_RUN, Shortfalls, strictly
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
 from rdc.model.file_system_facts import PLAIN
 from rdc.model.preserved import ALL_MODES, EVERYTHING, EXACT, granularity_of
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

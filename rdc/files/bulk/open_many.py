@@ -14,9 +14,9 @@ from rdc.files import _files
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.confined_root import NO_ATIME
+from rdc.lean.typed import Protocol
 from rdc.limits.sessions import OPENED_FILES
 from rdc.model.entries import Identity
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

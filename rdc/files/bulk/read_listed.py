@@ -10,8 +10,8 @@ from rdc.errors import FileError
 from rdc.files.base.relative_path import join
 from rdc.files.bulk.small_files import extension
 from rdc.files.depth.depth import RowsSeen
+from rdc.lean.records import dataclass
 from rdc.model.entries import little_endian_integers, strings
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

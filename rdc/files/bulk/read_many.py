@@ -11,9 +11,9 @@ from array import array
 from rdc.files import _files
 from rdc.files.base.os_errors import changed, failure
 from rdc.files.depth.depth import RowsSeen
+from rdc.lean.records import dataclass
 from rdc.model.entries import strings
 from rdc.model.times import packed_time
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

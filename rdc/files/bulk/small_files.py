@@ -13,8 +13,8 @@ from contextlib import suppress
 from rdc.errors import FileError
 from rdc.files import _files
 from rdc.files.depth.depth import RowsSeen
+from rdc.lean.records import dataclass
 from rdc.model.entries import strings
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from itertools import accumulate
 from rdc.errors import FileError
 from rdc.files.bulk.open_many import OpenedFiles, can_open, most_opened
 from rdc.files.root.memory_file import MemoryFile
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import BUNDLED_FILE_BYTES
 from rdc.model.entries import Identity
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

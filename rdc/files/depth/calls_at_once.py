@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rdc.typed import TypeVar
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.files.depth.depth import Depths
-    from rdc.threads import Task
+    from rdc.lean.threads import Task
 
 __all__ = ["calls_at_once"]
 
@@ -25,7 +25,7 @@ def calls_at_once(work: Callable[[T], R], items: Sequence[T], depths: Depths) ->
     most = min(depths.found, len(items))
     if most <= 1:
         return [work(item) for item in items]
-    from rdc.threads import Threads
+    from rdc.lean.threads import Threads
 
     threads = Threads(most, "rdc calls")
     tasks: list[Task[R]] = []

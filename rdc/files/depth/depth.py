@@ -11,9 +11,9 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.limits.sessions import DEPTH_LIMIT
-from rdc.records import dataclass
-from rdc.typed import Protocol
 
 __all__ = ["Depth", "Depths", "Looking", "RowsSeen", "bound_depth"]
 

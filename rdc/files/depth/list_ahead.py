@@ -12,17 +12,17 @@ from time import perf_counter_ns
 
 from rdc.errors import RdcError
 from rdc.files.depth.depth import DEPTH_MOST, WAIT_NANOSECONDS, Depth, RowsSeen
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.limits.paths import AHEAD_BYTES, DIRECTORY_BYTES, ENTRY_BYTES
-from rdc.records import dataclass
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.depth.depth import Depths, Looking
+    from rdc.lean.threads import Task, Threads
     from rdc.model.listed import Listed
-    from rdc.threads import Task, Threads
 
 __all__ = ["ListAhead"]
 
@@ -147,7 +147,7 @@ class ListAhead:
         """Begin to list `path` and the next ones, as many as the depth and the bound let be."""
         self._count_ended()
         if self._threads is None:
-            from rdc.threads import Threads
+            from rdc.lean.threads import Threads
 
             self._threads = Threads(max(self._depth.now, DEPTH_MOST), "rdc walk")
         limit = (AHEAD_BYTES - self._ahead_bytes) // self._depth.now

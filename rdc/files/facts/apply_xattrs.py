@@ -14,10 +14,10 @@ from rdc.files.base.entry_path import WithoutProcError, at_entry, leading_to
 from rdc.files.base.metadata import set_mode_on_name
 from rdc.files.facts.compared_entry import compared_entry
 from rdc.files.facts.directory_xattrs import read_attributes_at
+from rdc.lean.records import dataclass
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes, mode_with_acl
 from rdc.model.entries import Metadata
 from rdc.model.times import packed_time
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

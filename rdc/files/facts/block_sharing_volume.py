@@ -6,7 +6,7 @@ import os
 import sys
 from fcntl import ioctl
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 __all__ = ["Volume", "inode_flags", "leave_out_checksums", "volume_of"]
 

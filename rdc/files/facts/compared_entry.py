@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.os_errors import changed
 from rdc.files.root.node_kinds import is_of_kind
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

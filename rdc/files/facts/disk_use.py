@@ -8,7 +8,7 @@ from array import array
 
 from rdc.files.facts.block_sharing_volume import inode_flags, volume_of
 from rdc.files.facts.extents import extents
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

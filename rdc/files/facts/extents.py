@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fcntl import ioctl
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 __all__ = ["Extent", "data_bytes", "data_ranges", "extents", "holes", "shared_bytes"]
 

@@ -8,7 +8,7 @@ from enum import Enum
 from rdc.files.base.entry_path import path_of_directory
 from rdc.files.base.known_devices import VOLATILE_TYPES
 from rdc.files.base.syscalls import file_system_type
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 __all__ = ["ChangeTimes", "FileSystem", "file_system_of", "path_of", "type_of"]
 

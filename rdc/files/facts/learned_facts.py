@@ -22,11 +22,11 @@ from rdc.files.base.shortfalls import Shortfall
 from rdc.files.base.syscalls import refresh_stat, rename_no_replace
 from rdc.files.base.taking_names import create_temporary, replace_name
 from rdc.files.base.temporary_names import make_aside
+from rdc.lean.records import dataclass, replace
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import ComparedFields, Kind
 from rdc.model.file_system_facts import ALL_KEPT, FileSystemFacts
 from rdc.model.preserved import ALL_MODES, Granularity, granularity_of
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

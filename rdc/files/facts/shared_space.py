@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from enum import Enum
 
 from rdc.files.facts.extents import Extent, extents
+from rdc.lean.typed import NamedTuple
 from rdc.model.instances import Sharing
-from rdc.typed import NamedTuple
 
 __all__ = ["Part", "Use", "compare_places", "measure_sharing"]
 

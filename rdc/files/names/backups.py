@@ -21,10 +21,10 @@ from rdc.files.base.durability import flush, sync_directory_at
 from rdc.files.base.entry_check import found_at, identity_of
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import stands_for_reserved
+from rdc.lean.records import replace
 from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import Kind, Metadata
 from rdc.model.times import packed_time
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from rdc.files.base.os_errors import changed
 from rdc.files.facts.content_digest import PIECE_BYTES, ContentDigest, spans_with_data
 from rdc.files.facts.open_file_xattrs import read_attributes
 from rdc.files.root.source_file import SPAN_BYTES, SourceFile
+from rdc.lean.records import dataclass
+from rdc.lean.typed import NamedTuple
 from rdc.model.entries import Identity, Metadata
 from rdc.model.times import packed_time
-from rdc.records import dataclass
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

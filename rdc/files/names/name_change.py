@@ -48,9 +48,9 @@ from rdc.files.facts.content_digest import spans_with_data
 from rdc.files.facts.open_file_xattrs import write_attributes
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
+from rdc.lean.records import replace
 from rdc.model.attributes import ACCESS_ACL, bits_before_acl
 from rdc.model.times import real_time
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

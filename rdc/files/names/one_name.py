@@ -7,7 +7,7 @@ import os
 from rdc.errors import RdcError
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import make_aside
-from rdc.typed import TypeVar
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

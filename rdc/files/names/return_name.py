@@ -33,10 +33,10 @@ from rdc.files.names.leased_files import LeasedFile, same_bytes
 from rdc.files.names.name_change import copy_of, put_back, seal_like
 from rdc.files.replace.replacement import Replacement
 from rdc.files.root.source_file import SPAN_BYTES
+from rdc.lean.records import dataclass
 from rdc.model.attributes import ACCESS_ACL
 from rdc.model.entries import little_endian
 from rdc.model.times import is_distant, real_time
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

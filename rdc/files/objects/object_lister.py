@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rdc.files.depth.depth import Depth
-    from rdc.threads import Task, Threads
+    from rdc.lean.threads import Task, Threads
 
 __all__ = ["ObjectLister"]
 
@@ -120,7 +120,7 @@ class ObjectLister:
                 return
             if one not in self._tasks:
                 if self._threads is None:
-                    from rdc.threads import Threads
+                    from rdc.lean.threads import Threads
 
                     self._threads = Threads(max(self._depth.now, DEPTH_MOST), "rdc list")
                 try:

@@ -8,11 +8,11 @@ from itertools import pairwise
 from blake3 import blake3
 
 from rdc.errors import ExitCode, printable
+from rdc.lean.records import dataclass
 from rdc.limits.paths import DIRECTORY_BYTES, ENTRY_BYTES, KEY_BYTES
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import strings
 from rdc.progress import Problem
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

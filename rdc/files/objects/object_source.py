@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator
 
-    from rdc.threads import Task, Threads
+    from rdc.lean.threads import Task, Threads
 
 __all__ = ["ObjectSource"]
 
@@ -97,7 +97,7 @@ class ObjectSource(SourceFile):
         start = number * RANGE_BYTES
         length = min(RANGE_BYTES, self.size - start)
         if self._threads is None:
-            from rdc.threads import Threads
+            from rdc.lean.threads import Threads
 
             self._threads = Threads(RANGES_AHEAD, "rdc object")
         try:

@@ -10,7 +10,7 @@ from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.depth.depth import Depths, RowsSeen
 from rdc.files.objects.object_source import ObjectSource
 from rdc.files.objects.object_store import failure
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rdc.errors import UsageError, printable
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 __all__ = ["ObjectUrl", "is_url", "parse_url"]
 

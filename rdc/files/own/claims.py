@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rdc.errors import UsageError, printable
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

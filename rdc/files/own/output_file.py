@@ -19,7 +19,7 @@ from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.own.claims import Claims, ExistingFile
 from rdc.files.own.opened_path import OpenedPath
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

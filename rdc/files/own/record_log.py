@@ -25,11 +25,11 @@ from rdc.files.base.durability import flush, sync_directory
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_path
 from rdc.files.own.opened_path import OpenedPath
+from rdc.lean.typed import TypeVar
 from rdc.limits.paths import PATH_BYTES
 from rdc.limits.undo import LINE_BYTES
 from rdc.model.entries import Metadata
 from rdc.model.times import packed_time
-from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from rdc.files.base.taking_names import is_refused
 from rdc.files.bulk.small_files import stage_small, stage_versions
 from rdc.files.depth.calls_at_once import calls_at_once
 from rdc.files.replace.checked_rename import CheckedRename
+from rdc.lean.typed import NamedTuple
 from rdc.model.entries import Identity, Metadata, little_endian_integers
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from rdc.files.base.known_devices import stable_fields
 from rdc.files.base.relative_path import join
 from rdc.files.replace.commit_group import CommitGroup, Staged
 from rdc.files.replace.replacement import KEEP_BYTES
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import ComparedFields, is_same_entry
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ import stat
 from contextlib import contextmanager, suppress
 
 from rdc.files.base.temporary_names import PARTS_NAME, make_aside
+from rdc.lean.records import dataclass, field
 from rdc.limits.paths import PARTS_BYTES
-from rdc.records import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from rdc.files.base.entry_check import identity_of
 from rdc.files.base.lease import take_lease
 from rdc.files.base.metadata import changes_access, set_on_found, set_on_name
 from rdc.files.replace.replacement import Replacement
+from rdc.lean.typed import NamedTuple
 from rdc.model.times import packed_time
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from rdc.files.root.lister import list_directory
 from rdc.files.root.listing_reference import look_at
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.source_file import SourceFile
+from rdc.lean.typed import TypeVar
 from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
 from rdc.model.entries import ComparedFields, Identity, Kind, Metadata
 from rdc.model.listed import BadCall
 from rdc.model.times import packed_time
-from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from rdc.files.base.temporary_names import reserved_rows
 from rdc.files.root.followed_links import UnfollowedError
 from rdc.files.root.listing_reference import listed_of
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass, replace
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import Kind, strings
 from rdc.model.listed import BadCall, BadEntry
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

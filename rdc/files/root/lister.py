@@ -8,11 +8,11 @@ import os
 from rdc.files import _files
 from rdc.files.depth.depth import RowsSeen
 from rdc.files.root.listing_reference import read_directory
+from rdc.lean.records import replace
 from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
 from rdc.model.listed import BadCall, BadEntry, Listed
 from rdc.model.times import packed_time
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

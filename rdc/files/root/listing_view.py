@@ -16,10 +16,10 @@ from rdc.files.base.relative_path import join
 from rdc.files.root.listing_reference import packed_inodes
 from rdc.files.root.node_kinds import FORMAT_OF_KIND, node_of, with_node_kinds
 from rdc.files.root.policies import MUNGE
+from rdc.lean.records import replace
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
 from rdc.model.times import packed_time
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from rdc.errors import FileError
 from rdc.files.base.entry_check import stat_entry
 from rdc.files.base.metadata import kind_of
 from rdc.files.base.relative_path import join
+from rdc.lean.records import replace
 from rdc.model.entries import DEVICES, Kind, device_number, little_endian, little_endian_integers, strings
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ a Root of the same tree that has it (`Root.having`), so no part of a run changes
 
 from __future__ import annotations
 
-from rdc.records import dataclass
-from rdc.typed import Protocol, TypeVar
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

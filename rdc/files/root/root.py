@@ -28,11 +28,11 @@ from rdc.files.base.temporary_names import make_aside
 from rdc.files.base.write_quota import ENTRY_BYTES
 from rdc.files.root.confined_root import ConfinedRoot
 from rdc.files.root.policies import MUNGE, ReadPolicy
+from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import NamedTuple, Protocol
 from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import DEVICES, Identity, Kind, Metadata, major_and_minor
 from rdc.model.times import packed_time
-from rdc.records import dataclass, replace
-from rdc.typed import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from itertools import chain
 
+from rdc.lean.typed import Annotated
 from rdc.limits.chunks import BLOCK_SIZE_MAX, BLOCK_SIZE_MIN
 from rdc.limits.sessions import BUNDLE_BYTES, BUNDLE_CHUNKS, BUNDLE_FILES
 from rdc.limits.wire import (
@@ -42,7 +43,6 @@ from rdc.protocol.messages.field_types import (
 )
 from rdc.protocol.wire.codec import ANSWERING, ASKING, DESTINATION, SERVING, SOURCE, Message, message
 from rdc.protocol.wire.fields import Blob, Column, Flag, Gaps, Integer, Parts
-from rdc.typed import Annotated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.lean.typed import Annotated
 from rdc.limits.wire import (
     CHECK_BLOCKS_PER_ANSWER,
     DATA_BYTES,
@@ -35,7 +36,6 @@ from rdc.protocol.messages.field_types import (
 )
 from rdc.protocol.wire.codec import ANSWERING, ASKING, DESTINATION, SOURCE, Message, message, message_kinds
 from rdc.protocol.wire.fields import Blob, Column, Content, Flag, Gaps, Integer
-from rdc.typed import Annotated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import le
 
+from rdc.lean.typed import Annotated
 from rdc.limits.wire import (
     ATTRIBUTE_MESSAGE_BYTES,
     ATTRIBUTE_SET_BYTES,
@@ -36,7 +37,6 @@ from rdc.protocol.messages.listings import ListingColumns, RowColumns, Rows
 from rdc.protocol.wire.codec import ASKING, DESTINATION, LISTING, SERVING, SOURCE, WATCHING, Message, message
 from rdc.protocol.wire.fields import Blob, Column, Flag, Gaps, Member, Parts, Path, Strings
 from rdc.protocol.wire.record_fields import MetadataItems, PreservedCode
-from rdc.typed import Annotated
 
 TOP_REFERENCE_BYTES = 4
 ID_LIMIT = 0xFFFF_FFFF

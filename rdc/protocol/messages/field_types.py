@@ -13,6 +13,8 @@ from itertools import accumulate, chain
 from operator import add, sub
 
 from rdc.errors import ExitCode
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Annotated
 from rdc.limits.chunks import TREE_HEIGHT
 from rdc.limits.wire import (
     CHECK_BLOCKS_PER_MESSAGE,
@@ -27,8 +29,6 @@ from rdc.limits.wire import (
 from rdc.protocol.messages.listings import ALL_GROUPS
 from rdc.protocol.wire.fields import Blob, Gaps, Integer, Member, Text, Time, Total
 from rdc.protocol.wire.integers import pack_gaps, unpack_gaps
-from rdc.records import dataclass
-from rdc.typed import Annotated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

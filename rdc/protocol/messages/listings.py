@@ -10,12 +10,12 @@ from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
+from rdc.lean.records import dataclass
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.wire import FRAME_BYTES, ROWS_PER_PART, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, PackedListing, check_sizes
 from rdc.protocol.wire.fields import check_inner, column_with_times, column_without_times, of_items
 from rdc.protocol.wire.integers import decode_fixed, encode_fixed, increasing
-from rdc.records import dataclass
 
 KINDS = bytes(sorted(Kind))
 MODE_LIMIT = 0o7777

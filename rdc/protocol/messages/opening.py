@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rdc.lean.records import replace
+from rdc.lean.typed import Annotated
 from rdc.limits.wire import (
     FEATURES_BYTES,
     HELLO_BYTES,
@@ -43,8 +45,6 @@ from rdc.protocol.wire.options import (
     with_added,
 )
 from rdc.protocol.wire.record_fields import PreservedCode
-from rdc.records import replace
-from rdc.typed import Annotated
 
 PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16

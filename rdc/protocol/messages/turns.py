@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from rdc.lean.typed import Annotated
 from rdc.limits.paths import NAME_BYTES
 from rdc.limits.watch import RESCAN_SECONDS
 from rdc.limits.wire import FILES_PER_MESSAGE, GONE_BYTES, ITEMS_BYTES, ITEMS_PER_MESSAGE, ORDINAL_LIMIT
@@ -31,7 +32,6 @@ from rdc.protocol.wire.codec import (
 from rdc.protocol.wire.fields import Blob, Codes, Flag, Gaps, Integer, Member, Path, Strings, Total, Word
 from rdc.protocol.wire.integers import increasing
 from rdc.protocol.wire.record_fields import MetadataItems
-from rdc.typed import Annotated
 
 CODE_LENGTH = 11
 """Characters of a change's code."""

@@ -16,13 +16,13 @@ from operator import attrgetter
 
 import msgpack
 
-from rdc import records
 from rdc.errors import ProtocolError
+from rdc.lean import records
+from rdc.lean.typed import TypeVar, dataclass_transform
 from rdc.limits.wire import FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.sync_report import Purpose
 from rdc.protocol.wire.fields import Codec, Content, Flag, Integer, Path, Word, of_type
 from rdc.protocol.wire.integers import decode_varint, encode_varint
-from rdc.typed import TypeVar, dataclass_transform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class _Shape:
         texts = [self.message.__annotations__[name] for name in names]
         known = vars(sys.modules[self.message.__module__])
         # A name is looked up: each eval takes 0.05 ms. One eval for all other fields. Annotated evaluates to
-        # the codec (rdc/typed.py).
+        # the codec (rdc/lean/typed.py).
         formulas = "".join([f"{text}, " for text in texts if text not in known])
         values = iter(eval(f"({formulas})", known))  # noqa: S307 - the source of this package
         codecs: list[Codec] = [known[text] if text in known else next(values) for text in texts]

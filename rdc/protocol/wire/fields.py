@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from rdc.errors import one_line, printable
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Generic, Protocol, TypeVar
 from rdc.limits.paths import PATH_BYTES, PATH_DEPTH
 from rdc.limits.wire import SIZE_LIMIT, TOTAL_BYTES, TOTAL_LIMIT
 from rdc.model.entries import little_endian_integers
 from rdc.model.times import END_NS, FIRST_NS, STAMPED_BYTES, is_distant, stamped, time_of_stamped
 from rdc.protocol.wire.integers import pack_column, pack_gaps, unpack_column, unpack_gaps
-from rdc.records import dataclass
-from rdc.typed import Generic, Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

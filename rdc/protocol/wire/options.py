@@ -12,6 +12,7 @@ from functools import cache
 from itertools import pairwise
 
 from rdc.errors import UsageError, printable
+from rdc.lean.records import dataclass, replace
 from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.limits.wire import RULES_BYTES, SIZE_LIMIT, UNDO_DAYS
 from rdc.model.filter_rules import (
@@ -28,7 +29,6 @@ from rdc.model.option_values import Alternates, AlternateUse, Backup, KeepUndo
 from rdc.model.options import Carrier, Declared
 from rdc.model.sync import OPTIONS, SyncOptions
 from rdc.protocol.wire.fields import Blob, Flag, Integer, of_type
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

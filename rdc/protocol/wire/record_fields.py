@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rdc.lean.records import dataclass
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import ALL_MODES, GRANULARITIES, Granularity, Preserved, Rounding
 from rdc.protocol.wire.fields import Codec, Integer, Time, of_type
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from rdc.errors import ProtocolError
+from rdc.lean.records import dataclass
 from rdc.limits.wire import (
     BLOCK_BYTES,
     BLOCK_CONTENT_BYTES,
@@ -23,7 +24,6 @@ from rdc.limits.wire import (
     WINDOW_LOG,
 )
 from rdc.protocol.wire.integers import decode_varint, encode_varint
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class CompressionLevel:
 
     def compressor(self) -> zstandard.ZstdCompressor:
         """A compressor that makes such frames, one at a time."""
-        from rdc.protocol.wire.zstd import zstandard
+        from rdc.lean.zstd import zstandard
 
         changed = {}
         if self.min_match:
@@ -405,7 +405,7 @@ class BlockWriter:
             self._ready += (head, body)
 
     def _compress(self, block_content: bytes | memoryview) -> bytes:
-        from rdc.protocol.wire.zstd import zstandard
+        from rdc.lean.zstd import zstandard
 
         before = b""
         if self._stream is not None and (
@@ -499,7 +499,7 @@ class BlockReader:
         return content
 
     def _decompress(self, body: bytes | memoryview) -> bytes:
-        from rdc.protocol.wire.zstd import zstandard
+        from rdc.lean.zstd import zstandard
 
         if self._stream is None:
             # One byte more than a piece may have. zstd keeps output that its buffer cannot hold until the
@@ -539,7 +539,7 @@ CONTEXT_WINDOW_LOG = (PACKED_BYTES + PACKED_CONTEXT_BYTES - 1).bit_length()
 
 def pack_literals(literals: bytes, context: bytes) -> bytes:
     """Compress at most PACKED_BYTES of literals with at most PACKED_CONTEXT_BYTES of context."""
-    from rdc.protocol.wire.zstd import zstandard
+    from rdc.lean.zstd import zstandard
 
     table_log = max(zstandard.HASHLOG_MIN, min((len(literals) + len(context)).bit_length(), TABLE_LOG))
     parameters = zstandard.ZstdCompressionParameters(
@@ -562,7 +562,7 @@ def unpack_literals(packed: bytes, context: bytes, size: int) -> bytes:
 
     ValueError if the length differs: the context differs, or the sender lied.
     """
-    from rdc.protocol.wire.zstd import zstandard
+    from rdc.lean.zstd import zstandard
 
     prefix = zstandard.ZstdCompressionDict(context, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
     decompressor = zstandard.ZstdDecompressor(

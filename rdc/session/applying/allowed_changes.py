@@ -5,12 +5,12 @@ from __future__ import annotations
 from rdc.errors import ExitCode, printable
 from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import refused_rows
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import DEVICES, NODES, Kind
 from rdc.plan.compare import Change, Comparison, Difference
 from rdc.plan.equal_times import time_limits, with_clamped_times, with_equal_times
 from rdc.plan.name_clashes import name_clashes
 from rdc.progress import Problem
-from rdc.records import dataclass, replace
 from rdc.session.landing.partial_files import refused_name
 
 TYPE_CHECKING = False

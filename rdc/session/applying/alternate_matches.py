@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
+from rdc.lean.records import dataclass
 from rdc.model.entries import Kind
 from rdc.model.sync import AlternateUse
 from rdc.model.times import real_time
 from rdc.plan.compare import Change
 from rdc.plan.equal_times import with_equal_times
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

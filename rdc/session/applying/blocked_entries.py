@@ -7,8 +7,8 @@ beside the directory by then, verified.
 from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.lean.records import dataclass
 from rdc.progress import Problem
-from rdc.records import dataclass
 from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from rdc.errors import FileError
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.errors import printable
 from rdc.files.names.one_name import inode_at, names_that_are_one
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from bisect import bisect_left
 
 from rdc.errors import OutOfSpaceError
 from rdc.files.base.relative_path import join
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, compare
 from rdc.plan.rotation import rotated
-from rdc.records import replace
 from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory, without_rows
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.chosen_directories import ChosenDirectories

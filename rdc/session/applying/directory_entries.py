@@ -6,12 +6,12 @@ in it, and is reported.
 
 from __future__ import annotations
 
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.equal_times import time_limits, with_clamped_time, with_equal_time
 from rdc.plan.itemize import copying_code, itemize, unchanged_code
 from rdc.progress import ItemChanged
-from rdc.records import replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 
 TYPE_CHECKING = False

@@ -6,10 +6,10 @@ import stat
 from contextlib import suppress
 
 from rdc.errors import FileError
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
 from rdc.plan.compare import Difference
 from rdc.progress import Problem
-from rdc.records import replace
 from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False

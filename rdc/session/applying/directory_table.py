@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rdc.files.base.relative_path import join
+from rdc.lean.typed import Generic, TypeVar
 from rdc.limits.sessions import SHORT_PATH
-from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rdc.errors import FileError
 from rdc.files.base.shortfalls import Shortfall
+from rdc.lean.records import replace
 from rdc.model.entries import NODES, Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import itemize
 from rdc.progress import ItemChanged, Problem
-from rdc.records import replace
 from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from rdc.errors import FileError, ProtocolError
+from rdc.lean.records import dataclass
 from rdc.model.entries import LINKED
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

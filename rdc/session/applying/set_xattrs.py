@@ -16,6 +16,7 @@ from rdc.files.base.relative_path import join
 from rdc.files.facts.access_times import write_entry_access_time
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
+from rdc.lean.records import dataclass
 from rdc.model.attributes import (
     ACCESS_ACL,
     ACCESS_TIME,
@@ -28,7 +29,6 @@ from rdc.model.attributes import (
 from rdc.model.entries import Kind
 from rdc.plan.itemize import attributes_code
 from rdc.progress import ItemChanged, Problem
-from rdc.records import dataclass
 from rdc.session.applying.chosen_directories import ChosenDirectories
 from rdc.session.applying.writing_code import writing_code
 

@@ -6,10 +6,10 @@ from functools import partial
 
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import CHANGED_PATHS_BYTES, SHORT_PATH
 from rdc.model.entries import Kind
 from rdc.progress import Problem
-from rdc.records import dataclass
 from rdc.session.applying.writing_code import writing_code
 
 TYPE_CHECKING = False

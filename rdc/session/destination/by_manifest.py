@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rdc.errors import ProtocolError, printable
 from rdc.files.base.umask import process_umask
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.protocol.wire.integers import increasing
-from rdc.records import dataclass, replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.destination.manifest_exchange import discover
 from rdc.session.trees.announced_entries import check_announced

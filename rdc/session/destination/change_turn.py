@@ -9,11 +9,11 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.base.temporary_names import refused_component
 from rdc.files.names.entry_names import Moved, make_durable, move_directory, move_file
+from rdc.lean.records import replace
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
 from rdc.progress import ItemChanged, Problem
 from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
-from rdc.records import replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.destination.closed_moves import ClosedMoves

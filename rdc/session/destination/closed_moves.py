@@ -11,8 +11,8 @@ import stat
 
 from rdc.errors import FileError
 from rdc.files.base.relative_path import join
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import contextlib
 from functools import partial
 
 from rdc.errors import ExitCode, OutOfSpaceError, ProtocolError, RdcError
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol import messages
 from rdc.protocol.messages import Done
-from rdc.records import dataclass
 from rdc.session.destination.in_sync_pairs import InSyncPair
 from rdc.session.destination.manifest_exchange import receive_offer, receive_owners
 from rdc.session.destination.own_tree import OwnTree

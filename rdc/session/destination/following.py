@@ -6,6 +6,7 @@ import os
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.files.base.known_devices import same_entry
+from rdc.lean.typed import Protocol
 from rdc.protocol.messages import Describe, TopTier, Turn
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.destination.conversation import WholeTurn
@@ -14,7 +15,6 @@ from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.transfer.destination import Destination
 from rdc.session.trees.announced_entries import announced
 from rdc.session.trees.destination_root import keeps, open_destination
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

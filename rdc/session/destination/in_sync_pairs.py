@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from blake3 import blake3
 
+from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind
 from rdc.model.sync import OPTIONS
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

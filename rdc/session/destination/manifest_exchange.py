@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, ProtocolError
+from rdc.lean.records import dataclass, replace
 from rdc.progress import Problem
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.protocol.messages import MountPoints, Owners, RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
-from rdc.records import dataclass, replace
 from rdc.session.runtime.commands import Receive, Send
 
 TYPE_CHECKING = False

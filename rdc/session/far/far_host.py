@@ -7,11 +7,11 @@ import sys
 import time
 
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.limits.daemon import EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT
 from rdc.progress import Problem
-from rdc.records import dataclass
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

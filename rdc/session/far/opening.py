@@ -7,10 +7,10 @@ import select
 import time
 
 from rdc.errors import IncompatiblePeerError, RdcError
+from rdc.lean.records import dataclass
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Role
-from rdc.records import dataclass
 from rdc.session.far.hop import Hop
 from rdc.session.runtime.commands import Send
 from rdc.transport.base import timed_out

@@ -10,13 +10,13 @@ import select
 import time
 
 from rdc.errors import RdcError, StoppedError
+from rdc.lean.typed import Protocol
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.messages import Code, Data, FileBatch, Literals, Table
 from rdc.session.runtime.byte_link import BEATS
 from rdc.session.runtime.compression_policy import Content
 from rdc.session.source.range_answers import HARD_BYTES
 from rdc.transport.base import timed_out
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from rdc.errors import FileError, RdcError
 from rdc.files.bulk.small_files import NewVersions
 from rdc.files.replace.commit_group import CommitGroup
 from rdc.kernel import take_rows
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
 from rdc.plan.compare import DIFFERS, DIFFERS_IN_ACCESS, Change, Decision, Difference, FileDecisions
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
-from rdc.records import replace
 from rdc.session.landing.listed_entries import ListedEntries
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 
+from rdc.lean.typed import NamedTuple
 from rdc.model.identity_columns import IdentityColumns
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

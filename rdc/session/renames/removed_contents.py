@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import SIGNED_RENAME_CANDIDATES
-from rdc.records import dataclass
 from rdc.session.transfer.bases import SignedFile, sign_file
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 

@@ -11,8 +11,8 @@ from array import array
 
 from rdc.errors import FileError
 from rdc.files.names.entry_names import Moved, make_durable, move_file
+from rdc.lean.records import dataclass
 from rdc.model.identity_columns import IdentityColumns
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from rdc.lean.records import dataclass
+from rdc.lean.typed import TypeVar
 from rdc.protocol.connection import Received
-from rdc.records import dataclass
-from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import RdcError, StreamError
+from rdc.lean.typed import TypeVar
 from rdc.progress import check_stop
 from rdc.session.runtime.byte_link import ByteLink
 from rdc.session.runtime.runner import Runner, unknown_there
-from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 
 from rdc.errors import ExitCode, one_line
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import PROBLEMS_WAITING, SHORT_PATH
 from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages import Items, Notice, Plan, Progress
-from rdc.records import dataclass
 from rdc.session.runtime.commands import Send
 
 TYPE_CHECKING = False

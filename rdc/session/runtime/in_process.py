@@ -18,6 +18,7 @@ import time
 from collections import deque
 
 from rdc.errors import ExitCode, RdcError, StreamError
+from rdc.lean.typed import Generic, TypeVar
 from rdc.limits.wire import INBOUND_BYTES
 from rdc.progress import STOP_SECONDS, check_stop
 from rdc.protocol.accounts import cost_of, dearest_first
@@ -27,7 +28,6 @@ from rdc.protocol.messages import Data, FileBatch, Rules, Selected, decode, enco
 from rdc.protocol.wire.options import rule_bytes
 from rdc.protocol.wire.stream import frame_head
 from rdc.session.runtime.commands import AskAgreement, Pace, Receive, Send
-from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

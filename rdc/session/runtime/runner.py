@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 
 from rdc.errors import ProtocolError, RdcError, StreamError
+from rdc.lean.typed import Generic, TypeVar
 from rdc.protocol.messages import Refused
 from rdc.session.runtime.commands import AskAgreement, Flush, Idle, Pace, Receive, Send, SetCompression
 from rdc.session.runtime.compression_policy import CompressionPolicy
-from rdc.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from rdc.errors import ProtocolError
+from rdc.lean.records import replace
 from rdc.limits.wire import HEARD_NUMBERS
 from rdc.model.attributes import AttributeKinds
 from rdc.protocol.dialect import SPECIALS, knows
@@ -20,7 +21,6 @@ from rdc.protocol.messages import (
     RowsRequest,
     TierRequest,
 )
-from rdc.records import replace
 from rdc.session.runtime.commands import Flush, Receive, Send
 from rdc.session.source.tree_description import Description
 

@@ -7,10 +7,10 @@ from array import array
 from rdc.errors import FileError
 from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import take_rows
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import OPENED_FILES_LEAST, ROOTS_REMEMBERED
 from rdc.model.entries import Kind
 from rdc.protocol.messages import FileFailed
-from rdc.records import dataclass
 from rdc.session.runtime.commands import Send
 from rdc.session.source.no_file import no_file
 from rdc.signature.digests import DIGEST_BYTES

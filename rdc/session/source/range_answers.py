@@ -18,13 +18,13 @@ from rdc.kernel import (
     range_reads,
     take_ranges,
 )
+from rdc.lean.records import dataclass
 from rdc.limits.wire import CHECK_BLOCKS_PER_ANSWER, DATA_BYTES
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
 from rdc.protocol import messages
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, CHECK_BLOCK_DIGEST_BYTES, rests
 from rdc.protocol.wire.stream import pack_literals
-from rdc.records import dataclass
 from rdc.session.binaries.filters import (
     LOOK_AHEAD,
     LOOK_BACK,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from blake3 import blake3
 
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import EQUAL_FILES
-from rdc.records import dataclass
 from rdc.session.source.holes import digest_of, has_holes
 
 TYPE_CHECKING = False

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from rdc.errors import FileChangedError, printable
 from rdc.files.base.known_devices import is_unchanged
 from rdc.files.root.memory_file import MemoryFile
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
-from rdc.records import dataclass
 from rdc.session.source.no_file import no_file
 
 TYPE_CHECKING = False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rdc.lean.records import dataclass
 from rdc.limits.wire import GONE_BYTES
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.messages import Changed, Done, Renamed, Turn, TurnEnd, Watch
 from rdc.protocol.messages.listings import slice_listing
-from rdc.records import dataclass
 from rdc.session.runtime.commands import Receive, Send
 from rdc.session.source.conversation import Source
 

@@ -21,12 +21,12 @@ from rdc.files.base.known_devices import is_unchanged
 from rdc.files.replace.cloning import may_clone
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel.blake3_many import name_parts
+from rdc.lean.records import dataclass
+from rdc.lean.typed import NamedTuple
 from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
-from rdc.records import dataclass
 from rdc.session.runtime.commands import Flush
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from blake3 import blake3
 from rdc.errors import ProtocolError
 from rdc.files.bulk.snapshot import SnapshotContent
 from rdc.kernel import LITERAL, assemble, fetched_ranges, instructions_of_range, short_references, take_ranges
+from rdc.lean.records import dataclass
 from rdc.limits.wire import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
@@ -18,7 +19,6 @@ from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims
 from rdc.protocol.wire.stream import unpack_literals
-from rdc.records import dataclass
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.transfer.compare import Gaps
 from rdc.session.transfer.range_requests import KNOWN_PER_PACKED, Corrections

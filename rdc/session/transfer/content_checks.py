@@ -10,6 +10,7 @@ from math import isqrt
 from rdc.errors import FileError
 from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import put_rows, take_rows
+from rdc.lean.typed import NamedTuple
 from rdc.limits.sessions import OPENED_FILES_LEAST
 from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.protocol.messages import FileFailed, RootAnswer, RootRequest
@@ -18,7 +19,6 @@ from rdc.session.transfer.bases import sign_file
 from rdc.session.transfer.transfer import FileQueue, Transfer
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import group_references
-from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

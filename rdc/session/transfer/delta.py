@@ -21,12 +21,12 @@ from functools import partial
 from itertools import chain
 
 from rdc.errors import FileError, ProtocolError
+from rdc.lean.records import dataclass
 from rdc.limits.sessions import EQUAL_ROOTS
 from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.plan.descent import Reuse
 from rdc.protocol import messages
 from rdc.protocol.messages import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer, TreeRequest
-from rdc.records import dataclass
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.transfer.bases import Bases, ChangedBaseError, FileBases, Recipe, SignedFile, sign_file
 from rdc.session.transfer.compare import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rdc.errors import ExitCode, FileError, one_line, printable
 from rdc.files.replace.replacement import Replacement
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import Kind
 from rdc.progress import Problem
-from rdc.records import dataclass, replace
 from rdc.session.landing.guesses import Guesses
 from rdc.session.trees.destination_root import ANYWHERE, asked_attributes, asked_metadata, wants_listing
 from rdc.session.trees.destination_storage import DestinationStorage, known_facts

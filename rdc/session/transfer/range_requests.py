@@ -12,6 +12,7 @@ from itertools import accumulate, chain, islice
 
 from rdc.errors import ProtocolError, printable
 from rdc.kernel import assemble, plan_reads
+from rdc.lean.records import dataclass
 from rdc.limits.wire import CHECK_BLOCKS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.check_blocks import check_block_digests, divided, divided_wholly, unverified_check_blocks
@@ -20,7 +21,6 @@ from rdc.plan.known_context import context_rows, known_matches
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES, Claims, rests
 from rdc.protocol.wire.stream import unpack_literals
-from rdc.records import dataclass
 from rdc.session.binaries.filters import (
     LOOK_AHEAD,
     LOOK_BACK,

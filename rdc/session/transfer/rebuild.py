@@ -15,10 +15,10 @@ from rdc.errors import printable
 from rdc.files.replace.sparse import is_zeros
 from rdc.kernel import LITERAL, assemble, plan_reads
 from rdc.kernel.blake3_many import name_parts
+from rdc.lean.records import dataclass
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
-from rdc.records import dataclass
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES

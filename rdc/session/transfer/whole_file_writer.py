@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.replace.replacement import Replacement
+    from rdc.lean.threads import Task, Threads
     from rdc.model.entries import Identity
-    from rdc.threads import Task, Threads
 
 __all__ = ["WholeFileWriter"]
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.replace.replacement import Replacement
+    from rdc.lean.threads import Threads
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.destination import Destination
-    from rdc.threads import Threads
 
 __all__ = ["WholeFiles"]
 
@@ -355,7 +355,7 @@ class WholeFiles(Transfer):
     def _background(self) -> Threads:
         """Returns the second thread, which starts at the first call."""
         if self._writer is None:
-            from rdc.threads import Threads
+            from rdc.lean.threads import Threads
 
             self._writer = Threads(1, "rdc writer")
         return self._writer

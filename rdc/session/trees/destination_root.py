@@ -8,10 +8,10 @@ from functools import partial
 from rdc.errors import ExitCode, FileError, RdcError, UsageError, printable
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import LONG_HOLE_BYTES, Root, WritePolicy
+from rdc.lean.records import dataclass, replace
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import DEVICES, Kind
 from rdc.model.preserved import ALL_MODES, Preserved
-from rdc.records import dataclass, replace
 from rdc.session.trees.sites import ANYWHERE, Site, parent_of, served_path
 
 TYPE_CHECKING = False

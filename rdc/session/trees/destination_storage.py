@@ -14,10 +14,10 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.shortfalls import Shortfall
 from rdc.files.facts.facts_by_type import facts_by_type
 from rdc.files.facts.mount_key import mount_key
+from rdc.lean.records import replace
 from rdc.model.entries import Kind
 from rdc.model.preserved import ALL_MODES
 from rdc.progress import Problem
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

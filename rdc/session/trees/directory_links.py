@@ -13,9 +13,9 @@ from rdc.errors import FileError, printable
 from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
 from rdc.files.root.listing_view import restated
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass, replace
 from rdc.model.entries import Kind
 from rdc.model.option_values import LinkChoice
-from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

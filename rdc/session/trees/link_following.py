@@ -6,7 +6,7 @@ import os
 
 from rdc.errors import FileError, printable
 from rdc.files.root.followed_links import FollowedLinks, UnfollowedError
-from rdc.records import replace
+from rdc.lean.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

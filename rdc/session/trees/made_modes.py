@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.files.base.umask import process_umask
-from rdc.records import replace
+from rdc.lean.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

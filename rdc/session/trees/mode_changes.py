@@ -6,9 +6,9 @@ from array import array
 
 from rdc.errors import UsageError
 from rdc.files.base.umask import process_umask
+from rdc.lean.records import replace
 from rdc.model.entries import Kind, little_endian, little_endian_integers
 from rdc.model.option_texts import parse_mode_changes
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

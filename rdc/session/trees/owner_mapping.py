@@ -9,9 +9,9 @@ import sys
 from array import array
 
 from rdc.errors import ProtocolError, UsageError, printable
+from rdc.lean.records import dataclass, field, replace
 from rdc.model.entries import little_endian, little_endian_integers
 from rdc.model.option_texts import parse_owner_map
-from rdc.records import dataclass, field, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

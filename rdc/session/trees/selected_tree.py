@@ -11,10 +11,10 @@ from rdc.files.base.relative_path import join
 from rdc.files.base.temporary_names import refused_component
 from rdc.files.root.layered_root import Layer, LayeredRoot, PackedNames
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass
 from rdc.model.entries import Kind, strings
 from rdc.model.selection import SelectedName, read_name
 from rdc.progress import Problem
-from rdc.records import dataclass
 from rdc.session.trees.source_tree import SourceTree, changes_of, read_policy
 from rdc.tree.filter_list import filter_list
 from rdc.tree.selection import Selection

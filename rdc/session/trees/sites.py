@@ -11,8 +11,8 @@ from rdc.files.base.append_only import MadeEntries
 from rdc.files.base.own_directories import lies_in_own_directory
 from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.files.root.root import Root, WritePolicy
+from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

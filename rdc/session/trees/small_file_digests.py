@@ -9,7 +9,7 @@ from rdc.catalog.small_files import SMALL_BYTES
 from rdc.catalog.small_roots import READ_BYTES, small_roots
 from rdc.files.bulk.open_many import can_open
 from rdc.kernel import put_rows, take_rows
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False

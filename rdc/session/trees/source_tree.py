@@ -9,11 +9,11 @@ from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.base.temporary_names import stands_for_reserved
 from rdc.files.root.policies import ReadPolicy
+from rdc.lean.records import dataclass, replace
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.protocol.messages import Start
-from rdc.records import dataclass, replace
 from rdc.session.trees.announced_entries import entry_of
 from rdc.session.trees.destination_storage import known_facts
 from rdc.session.trees.sites import ANYWHERE, served_path

@@ -7,11 +7,11 @@ from blake3 import blake3
 from rdc.errors import ExitCode, FileChangedError, FileError, printable
 from rdc.files.base.relative_path import join
 from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
+from rdc.lean.records import dataclass
 from rdc.limits.wire import ATTRIBUTE_SET_BYTES
 from rdc.model.attributes import UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.lean.records import replace
 from rdc.limits.wire import ATTRIBUTES_PENDING_BYTES
 from rdc.model.attributes import (
     ACCESS_ACL,
@@ -18,7 +19,6 @@ from rdc.model.attributes import (
 )
 from rdc.model.entries import NODES, Kind, Listing
 from rdc.plan.compare import Change
-from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import math
 from array import array
 
 from rdc.kernel import ChunkTable
+from rdc.lean.records import dataclass
 from rdc.model.scan import Bin
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

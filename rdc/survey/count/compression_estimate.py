@@ -7,7 +7,7 @@ from array import array
 from functools import cached_property
 
 from rdc.kernel import select_chunks
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.survey.count.chunk_counter import Z95
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.lean.records import dataclass
 from rdc.model.entries import PackedInodes
-from rdc.records import dataclass
 from rdc.survey.parts.sections import encode_section, packed, packed_names, unpacked, unpacked_names
 from rdc.survey.walk.file_columns import NO_FILES, FileRows
 

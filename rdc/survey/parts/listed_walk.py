@@ -10,9 +10,9 @@ from rdc.files.base.os_errors import failure
 from rdc.files.base.relative_path import join
 from rdc.files.objects.object_url import is_url, parse_url
 from rdc.files.root.root import Root
+from rdc.lean.records import replace
 from rdc.model.entries import little_endian, little_endian_integers, strings
 from rdc.progress import Problem
-from rdc.records import replace
 from rdc.survey.container import PartError
 from rdc.survey.parts.list_columns import ABOVE, CONTINUED, SINGLE, directories_in
 from rdc.survey.parts.sections import read_sections, unpacked, unpacked_names

@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from rdc.errors import UsageError
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
 from rdc.survey.container import PartError
 from rdc.survey.parts.merged_directories import MergedDirectories
 from rdc.survey.parts.part_adder import PartAdder

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 
+from rdc.lean.threads import Task, Threads
 from rdc.survey.read.ordered_threads import usable_workers
-from rdc.threads import Threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 
     from rdc.kernel import ChunkTable
-    from rdc.threads import Task
 
 __all__ = ["RowAdder"]
 

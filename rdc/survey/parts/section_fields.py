@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.errors import ExitCode
+from rdc.lean.records import dataclass
 from rdc.limits.paths import KEY_BYTES, PATH_BYTES
 from rdc.limits.survey import (
     PART_OPTIONS_BYTES,
@@ -21,7 +22,6 @@ from rdc.limits.survey import (
     SCAN_SLICES,
 )
 from rdc.limits.wire import SIZE_LIMIT
-from rdc.records import dataclass
 from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.survey.count.chunk_locations import SUFFIX_BYTES
 from rdc.survey.count.compression_estimate import SAMPLE_CHUNKS
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, ClassVar
 
-    from rdc.typed import Protocol
+    from rdc.lean.typed import Protocol
 
     class Field(Protocol):
         """What one field of a section may be."""

@@ -11,8 +11,8 @@ from rdc.errors import FileError
 from rdc.files.base.os_errors import changed
 from rdc.files.bulk.read_many import Contents, content_bytes, content_error, read_contents
 from rdc.files.facts.content_digest import ContentDigest, spans_with_data
+from rdc.lean.records import dataclass
 from rdc.progress import Problem, Progressed
-from rdc.records import dataclass
 from rdc.survey.read.ordered_threads import in_order
 
 TYPE_CHECKING = False

@@ -6,13 +6,13 @@ import os
 from collections import deque
 from itertools import chain, islice
 
-from rdc.typed import TypeVar
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from rdc.threads import Task
+    from rdc.lean.threads import Task
 
 __all__ = ["in_order", "usable_workers"]
 
@@ -54,7 +54,7 @@ def in_order(
     first = next(rest, None)
     if first is None:
         return
-    from rdc.threads import Threads
+    from rdc.lean.threads import Threads
 
     threads = Threads(workers, "rdc survey")
     in_flight: deque[Task[R]] = deque()

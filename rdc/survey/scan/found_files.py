@@ -9,8 +9,8 @@ from array import array
 from rdc.errors import FileError
 from rdc.files.base.known_devices import is_unchanged
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass
 from rdc.model.entries import little_endian_integers, strings
-from rdc.records import dataclass
 from rdc.survey.walk.file_columns import Directory, FileColumns
 
 TYPE_CHECKING = False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rdc.records import dataclass
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.survey.slices import SliceDivision
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from rdc.catalog.small_files import BULK_BYTES, sign_small
 from rdc.errors import FileError
 from rdc.files.facts.extents import holes, shared_bytes
 from rdc.files.root.root import Root
-from rdc.records import dataclass, replace
-from rdc.typed import TypeVar
+from rdc.lean.records import dataclass, replace
+from rdc.lean.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

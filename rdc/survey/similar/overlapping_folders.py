@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 
+from rdc.lean.records import dataclass
 from rdc.limits.similarity import FOLDER_PAIRS
 from rdc.model.similar import SimilarFolders
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

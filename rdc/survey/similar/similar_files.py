@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.lean.records import dataclass
 from rdc.limits.similarity import SIMILAR_PAIRS
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
 from rdc.progress import check_stop, silent
-from rdc.records import dataclass
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.pairs import keys_of
 from rdc.similarity.traits import Traits

@@ -11,9 +11,9 @@ from rdc.files.base.os_errors import changed
 from rdc.files.facts.extents import data_bytes, holes
 from rdc.kernel import shared_numbers, sorted_pairs, window_hashes
 from rdc.kernel.constants import SKETCH_BYTES, WINDOW_BYTES
+from rdc.lean.records import dataclass
 from rdc.model.similar import Resemblance
 from rdc.progress import Problem
-from rdc.records import dataclass
 from rdc.survey.read.content_digests import SPAN_BYTES
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel import equal_rows
+from rdc.lean.records import dataclass
 from rdc.model.entries import little_endian_integers
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

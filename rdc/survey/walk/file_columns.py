@@ -8,9 +8,9 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass
 from rdc.model.entries import Kind, PackedInodes, little_endian, little_endian_integers, strings
 from rdc.model.times import packed_time
-from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ import stat
 from rdc.errors import FileError, RdcError, UsageError
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.root.root import Root
+from rdc.lean.records import dataclass
+from rdc.lean.typed import Protocol
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem, check_stop
-from rdc.records import dataclass
 from rdc.survey.walk.file_columns import Directory, FileColumns, FileRows
 from rdc.survey.walk.storage_use import StorageUse
 from rdc.survey.walk.unique_walk import UniqueWalk
 from rdc.tree.filter_list import filter_list
-from rdc.typed import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rdc.files import _files
 from rdc.files.names.leased_files import LeasedFile, LeasedFiles, Outcome, Place, Step
 from rdc.files.names.name_change import Delete, Link, displaced_name
 from rdc.files.root.root import Root
-from rdc.records import replace as change_record
+from rdc.lean.records import replace as change_record
 from tests.support.trees.loop_images import settle
 from tests.support.trees.saved_files import replace
 

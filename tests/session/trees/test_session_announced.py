@@ -11,6 +11,7 @@ import pytest
 
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError
+from rdc.lean.records import replace
 from rdc.model.entries import EMPTY_LISTING, Kind, Metadata
 from rdc.model.location import Location
 from rdc.model.preserved import Preserved
@@ -18,7 +19,6 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import Changed, Message, Renamed, Role, Start
-from rdc.records import replace
 from rdc.session.destination.change_turn import ChangeTurn
 from rdc.session.runtime.commands import Receive
 from rdc.session.runtime.event_relay import EventRelay

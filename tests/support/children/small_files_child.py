@@ -18,7 +18,6 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
-from rdc import threads  # noqa: F401 - loaded before any call fails
 from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.bulk import several_directories  # noqa: F401 - loaded before any call fails
 from rdc.files.bulk.read_listed import ListedFiles
@@ -27,6 +26,7 @@ from rdc.files.replace.commit_group import CommitGroup
 from rdc.files.replace.sweep_temporaries import sweep_temporaries
 from rdc.files.root.policies import ReadPolicy
 from rdc.files.root.root import Root
+from rdc.lean import threads  # noqa: F401 - loaded before any call fails
 from rdc.model.entries import Listing, Metadata, PackedListing
 from rdc.model.identity_columns import IdentityColumns
 

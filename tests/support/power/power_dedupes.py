@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rdc.duplicates.journal import Change, JournalWriter, read_journal
 from rdc.files.names.name_change import is_displaced
-from rdc.records import replace
+from rdc.lean.records import replace
 from tests.support.power.power_checks import Scene
 from tests.support.power.power_cut import Cut, History, State
 from tests.support.power.power_log import Snapshot, snapshot

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rdc.duplicates.journal import Change, JournalWriter, read_journal
 from rdc.files.base.temporary_names import is_reserved
-from rdc.records import replace
+from rdc.lean.records import replace
 from tests.support.power.power_checks import Scene
 from tests.support.power.power_cut import State
 from tests.support.power.power_dedupes import files_by_number

@@ -13,6 +13,7 @@ import msgpack
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.lean.records import replace
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata
 from rdc.model.filter_rules import (
     DirectoryRules,
@@ -44,7 +45,6 @@ from rdc.protocol.messages import (
     encode,
 )
 from rdc.protocol.wire.stream import Frame
-from rdc.records import replace
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.serve import Admission, answer
 from rdc.tree.manifest import Entry

@@ -16,6 +16,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.checking.run import CheckRun, operands_of
 from rdc.errors import RdcError, StreamError
+from rdc.lean.records import replace
 from rdc.model.check import CheckOptions
 from rdc.model.location import Location
 from rdc.model.sync import Backup, SyncOptions
@@ -23,7 +24,6 @@ from rdc.model.watch import WatchOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.dialect import DIALECT
 from rdc.protocol.messages import Open, Opened, Role
-from rdc.records import replace
 from rdc.session.far.far_host import Traffic
 from rdc.session.runtime.commands import Conversation, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay

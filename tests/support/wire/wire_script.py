@@ -6,6 +6,7 @@ from array import array
 from dataclasses import dataclass
 
 from rdc.errors import ExitCode
+from rdc.lean.records import replace
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
@@ -16,7 +17,6 @@ from rdc.protocol.messages.field_types import Claims
 from rdc.protocol.messages.listings import Rows, Segment
 from rdc.protocol.wire.integers import encode_varint
 from rdc.protocol.wire.stream import frame_head
-from rdc.records import replace
 
 HELLO = DIALECT.hello("rdc test", b"p" * 32)
 PREAMBLE = b"RDC" + bytes((NEGOTIATING,))

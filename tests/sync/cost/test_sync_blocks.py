@@ -12,10 +12,10 @@ import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
+from rdc.lean.records import replace
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Data, Message, TreeAnswer, TreeRequest
 from rdc.protocol.messages.field_types import CHECK_BLOCK_BYTES
-from rdc.records import replace
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import answers as file_answers_module
 from rdc.session.source import range_answers as cell_checks_module

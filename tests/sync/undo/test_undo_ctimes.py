@@ -12,8 +12,8 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.files.base.temporary_names import UNDO_NAME
+from rdc.lean.records import replace
 from rdc.model.sync import KeepUndo, SyncOptions
-from rdc.records import replace
 from tests.support.running.syncing import run_sync
 from tests.support.trees.trees import File, tree, write_tree
 from tests.support.undo.kept_undo import undone

@@ -9,7 +9,7 @@ from __future__ import annotations
 from queue import SimpleQueue
 from threading import Lock, Thread
 
-from rdc.typed import Generic, TypeVar
+from rdc.lean.typed import Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def _kinds(text: str, names: dict[str, object]) -> tuple[_Kind, ...]:
     for part in text.split(" | "):
         named = type(None) if part == "None" else names[part]
         if not isinstance(named, type):
-            raise TypeError(f"{part}: an annotation that rdc.checks cannot read")
+            raise TypeError(f"{part}: an annotation that rdc.lean.checks cannot read")
         found.append(_Kind(named, None))
     return tuple(found)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import TracebackType
 
-    from rdc.catalog.pending import RowKey
+    from rdc.catalog.entry import RowKey
     from rdc.catalog.similar import SimilarFiles
     from rdc.catalog.small_columns import SignedFiles, SmallFiles
     from rdc.catalog.tables import StoredRow

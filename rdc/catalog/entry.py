@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Identity
 
-__all__ = ["Entry", "FileState", "params_number", "row_key_of", "signed64", "stamps"]
+__all__ = ["Entry", "RowKey", "FileState", "params_number", "row_key_of", "signed64", "stamps"]
 
 _CONTEXT = b"rdc catalog 1 stamp"
 STAMP_BYTES = 16
 
 _STAMPED = struct.Struct("<19sQqQqQqqqqq32s32s")
 """The message of a stamp. Each number takes 16 bytes."""
+
+
+RowKey = tuple[int, int, int]
+"""The key of a row: see FileState.row_key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,10 @@ from rdc.limits.catalog import CATALOG_BATCH_BYTES, CATALOG_BATCH_ENTRIES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TypeAlias
 
-    from rdc.catalog.entry import Entry
+    from rdc.catalog.entry import Entry, RowKey
 
-__all__ = ["PendingEntries", "RowKey"]
-
-RowKey: TypeAlias = tuple[int, int, int]
-"""The key of a row: see FileState.row_key."""
+__all__ = ["PendingEntries"]
 
 BATCH_SECONDS = 5.0
 """The longest time an entry waits for others. A job that is killed loses no more than this."""

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     import sqlite3
     from array import array
 
-    from rdc.catalog.entry import Entry
-    from rdc.catalog.pending import RowKey
+    from rdc.catalog.entry import Entry, RowKey
 
 __all__ = [
     "ROOTS_ONLY",
